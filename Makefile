@@ -1,0 +1,69 @@
+# What a machine must have: make, git, a C compiler, Node >= 20, Rust (Cargo.toml's rust-version).
+# Everything else is installed by .make/setup, into .tools where it can be.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+tools := $(CURDIR)/.tools
+machine := $(PATH):$(HOME)/.cargo/bin
+# .tools/rust is there only where the machine's own Rust cannot build for WebAssembly.
+export PATH := $(tools)/rust/bin:$(tools)/bin:$(tools)/npm/node_modules/.bin:$(machine)
+# Lints come with the machine's own Rust.
+lint := PATH="$(tools)/bin:$(machine)"
+wasm := --target wasm32-unknown-unknown
+
+.PHONY: help
+help: ## List the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do \
+	  printf '  make %-12s %s\n' "$$target" "$$what"; done
+
+.PHONY: setup
+setup:
+	@.make/setup rust wasm-target binaryen wasm-bindgen cargo-leptos
+
+.PHONY: run
+run: build ## Install what is missing, build, and start with demo data
+	@exec target/release/heliograph serve --demo
+
+.PHONY: build
+build: setup ## Build in release (target/release/heliograph, target/site)
+	@.make/build
+
+.PHONY: dev
+dev: setup ## Start with demo data; rebuild and reload on every change
+	@exec cargo leptos watch -- serve --demo
+
+.PHONY: test
+test: test-rust test-browser ## Install what is missing and run every test
+
+.PHONY: test-rust
+test-rust: setup ## Run the Rust tests, and check that the rules compile for the browser
+	@cargo test --lib --bins --tests
+	@cargo check $(wasm) -p domain
+
+.PHONY: test-browser
+test-browser: build ## Run the browser tests against the release build
+	@if [ -e end2end/package.json ]; then \
+	  .make/setup browser end2end && cd end2end && npm test; \
+	else echo "No browser tests yet."; fi
+
+.PHONY: check
+check: ## Check format, lints, licences and the structure
+	@.make/setup rust wasm-target cargo-deny
+	@$(lint) .make/setup lints
+	@.make/structure
+	@cargo metadata --locked --format-version 1 >/dev/null
+	@$(lint) cargo fmt --all --check
+	@$(lint) cargo clippy --locked --all-targets -- -D warnings
+	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate -- -D warnings
+	@cargo deny --log-level error check licenses bans sources
+
+.PHONY: fmt
+fmt: ## Format the Rust sources
+	@$(lint) cargo fmt --all
+
+.PHONY: clean
+clean: ## Remove what was built (the tools stay)
+	@rm -rf target end2end/test-results end2end/playwright-report
