@@ -1,0 +1,102 @@
+//! What an account's e-mail and password must look like.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest e-mail address that can be used in SMTP (RFC 5321 §4.5.3.1.3, less the angle brackets).
+pub const EMAIL_CHARS_MAX: usize = 254;
+/// Longest part before the `@` (RFC 5321 §4.5.3.1.1).
+const LOCAL_PART_CHARS_MAX: usize = 64;
+/// Fewest characters of a password.
+pub const PASSWORD_CHARS_MIN: usize = 10;
+/// Most characters of a password: hashing must not become a way to keep the server busy.
+pub const PASSWORD_CHARS_MAX: usize = 128;
+
+/// An e-mail address, kept in lower case so that one person can't hold two accounts by spelling.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Email(String);
+
+/// Why a text is no e-mail address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Enter an e-mail address like name@example.org.")]
+pub struct InvalidEmail;
+
+impl Email {
+    /// Takes a text as it was typed; white space around it is dropped.
+    ///
+    /// # Errors
+    /// When it isn't one local part, one `@` and a domain, without white space or control characters.
+    pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
+        // Lower case first: it can change characters, and what is kept is what must be in form.
+        let text = text.trim().to_lowercase();
+        let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
+        let plain =
+            |c: char| !c.is_whitespace() && !c.is_control() && !"<>()[],;:\\\"@".contains(c);
+        let domain_ok = !domain.is_empty()
+            && domain
+                .split('.')
+                .all(|label| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-'))
+            && domain
+                .chars()
+                .all(|c| c.is_alphanumeric() || c == '-' || c == '.');
+        let ok = !local.is_empty()
+            && local.chars().count() <= LOCAL_PART_CHARS_MAX
+            && text.chars().count() <= EMAIL_CHARS_MAX
+            && local.chars().all(plain)
+            && domain_ok;
+        if ok {
+            Ok(Self(text))
+        } else {
+            Err(InvalidEmail)
+        }
+    }
+
+    /// The address, in lower case.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Email {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A password of allowed length. Its `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+/// Why a text can't be a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("A password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters.")]
+pub struct InvalidPassword;
+
+impl Password {
+    /// Takes the text as it is: white space counts.
+    ///
+    /// # Errors
+    /// When it is shorter or longer than allowed, counted in Unicode scalar values.
+    pub fn parse(text: &str) -> Result<Self, InvalidPassword> {
+        let chars = text.chars().count();
+        if (PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&chars) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidPassword)
+        }
+    }
+
+    /// The password itself, for hashing.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(hidden)")
+    }
+}

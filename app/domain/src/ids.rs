@@ -1,0 +1,206 @@
+//! The names of things: references, message and batch ids, request ids.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How many digits a reference has.
+pub const REFERENCE_DIGITS: usize = 6;
+/// Longest request id, in characters.
+pub const REQUESTID_CHARS_MAX: usize = 255;
+
+/// 2024-01-01T00:00:00Z, where ids begin to count milliseconds.
+const ID_EPOCH_UNIX_MS: i64 = 1_704_067_200_000;
+/// Bits of an id below its milliseconds: 10 for the node, 11 for the count within a millisecond.
+const ID_LOW_BITS: u32 = 21;
+
+/// The first 6 digits of an application's keys: what a deposit names. A string everywhere, for it may
+/// start with 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reference([u8; REFERENCE_DIGITS]);
+
+/// The text isn't a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("A reference has exactly 6 digits.")]
+pub struct InvalidReference;
+
+impl Reference {
+    /// Reads 6 ASCII digits.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn parse(text: &str) -> Result<Self, InvalidReference> {
+        let bytes: [u8; REFERENCE_DIGITS] =
+            text.as_bytes().try_into().map_err(|_| InvalidReference)?;
+        if bytes.iter().all(u8::is_ascii_digit) {
+            Ok(Self(bytes))
+        } else {
+            Err(InvalidReference)
+        }
+    }
+
+    /// The reference with this number; only the last 6 decimal digits count.
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        let mut digits = [b'0'; REFERENCE_DIGITS];
+        let mut rest = number;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10).to_le_bytes()[0];
+            rest /= 10;
+        }
+        Self(digits)
+    }
+
+    /// The 6 digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Only ASCII digits are ever stored, so that this is always text.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reference({self})")
+    }
+}
+
+impl Serialize for Reference {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Crockford's base 32 in lower case: sorts like the number, and has no letters that look alike.
+const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// 13 × 5 bits hold the 63 bits of an id.
+const ID_CHARS: usize = 13;
+
+fn encode_id(prefix: &str, id: i64) -> String {
+    let mut rest = id.cast_unsigned();
+    let mut chars = [b'0'; ID_CHARS];
+    for slot in chars.iter_mut().rev() {
+        *slot = BASE32[(rest & 31) as usize];
+        rest >>= 5;
+    }
+    let mut text = String::with_capacity(prefix.len() + ID_CHARS);
+    text.push_str(prefix);
+    text.extend(chars.iter().map(|&b| char::from(b)));
+    text
+}
+
+fn decode_id(prefix: &str, text: &str) -> Option<i64> {
+    let chars = text.strip_prefix(prefix)?.as_bytes();
+    if chars.len() != ID_CHARS {
+        return None;
+    }
+    let mut value = 0_u64;
+    for byte in chars {
+        let digit = BASE32.iter().position(|letter| letter == byte)? as u64;
+        // 13 × 5 = 65 bits: the first letter may only carry what fits in 63.
+        value = value.checked_mul(32)?.checked_add(digit)?;
+    }
+    i64::try_from(value).ok()
+}
+
+/// Puts an id together: milliseconds, node, count. Ids of later milliseconds are greater, so that an id
+/// carries its day and "newest first" is the order of the primary key.
+#[must_use]
+pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
+    ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
+}
+
+/// Unix milliseconds in which an id was made.
+#[must_use]
+pub const fn id_unix_ms(id: i64) -> i64 {
+    (id >> ID_LOW_BITS) + ID_EPOCH_UNIX_MS
+}
+
+macro_rules! prefixed_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub i64);
+
+        impl $name {
+            /// Reads the text form; `None` when it isn't one.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                decode_id($prefix, text).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&encode_id($prefix, self.0))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an id"))
+            }
+        }
+    };
+}
+
+prefixed_id!(
+    /// A message's id: `m_` and 13 letters.
+    Transid,
+    "m_"
+);
+prefixed_id!(
+    /// A batch's id: `b_` and 13 letters.
+    BatchId,
+    "b_"
+);
+
+/// A value that the caller chose for later look-ups; it needn't be unique.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RequestId(String);
+
+/// The text can't be a request id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("requestid must have 1 to {REQUESTID_CHARS_MAX} characters and no NUL")]
+pub struct InvalidRequestId;
+
+impl RequestId {
+    /// Takes 1 to 255 characters without NUL.
+    ///
+    /// # Errors
+    /// When it is empty, too long, or has a NUL.
+    pub fn parse(text: &str) -> Result<Self, InvalidRequestId> {
+        let fits =
+            !text.is_empty() && !text.contains('\0') && text.chars().count() <= REQUESTID_CHARS_MAX;
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidRequestId)
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}

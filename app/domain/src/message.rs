@@ -1,0 +1,140 @@
+//! A message's text: pages that are billed, segments that go on air.
+
+/// Characters (Unicode scalar values) of one page, the billing unit.
+pub const PAGE_CHARS: usize = 160;
+/// Pages of the longest message, unless the settings say otherwise.
+pub const PAGES_MAX_DEFAULT: usize = 10;
+
+/// How a carrier puts the text on air (3GPP TS 23.038).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// The 7-bit default alphabet with its extension table.
+    Gsm7,
+    /// UTF-16, in the standard's words UCS-2.
+    Ucs2,
+}
+
+/// The text of a message: 1 character to the limit, no NUL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MessageText(String);
+
+/// Why a text can't be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidMessage {
+    #[error("message must not be empty")]
+    Empty,
+    #[error("message must not contain a NUL character")]
+    Nul,
+    #[error("message is longer than {max_pages} pages of {PAGE_CHARS} characters")]
+    TooLong { max_pages: usize },
+}
+
+impl MessageText {
+    /// Takes a text of at most `max_pages` pages, as it is.
+    ///
+    /// # Errors
+    /// When it is empty, has a NUL, or is too long.
+    pub fn parse(text: String, max_pages: usize) -> Result<Self, InvalidMessage> {
+        if text.is_empty() {
+            return Err(InvalidMessage::Empty);
+        }
+        if text.contains('\0') {
+            return Err(InvalidMessage::Nul);
+        }
+        if pages(&text) > max_pages {
+            return Err(InvalidMessage::TooLong { max_pages });
+        }
+        Ok(Self(text))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+
+    /// Pages that are billed.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        pages(&self.0)
+    }
+
+    /// Segments that go on air.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        segments(&self.0)
+    }
+}
+
+impl std::fmt::Debug for MessageText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MessageText({} pages, hidden)", self.pages())
+    }
+}
+
+/// Pages of a text: its Unicode scalar values in units of 160, rounded up.
+#[must_use]
+pub fn pages(text: &str) -> usize {
+    text.chars().count().div_ceil(PAGE_CHARS)
+}
+
+/// The encoding that a carrier will be handed: GSM-7 when every character is in it.
+#[must_use]
+pub fn encoding(text: &str) -> Encoding {
+    if text.chars().all(|c| gsm7_septets(c).is_some()) {
+        Encoding::Gsm7
+    } else {
+        Encoding::Ucs2
+    }
+}
+
+/// Segments of a text: 160 septets or 70 UTF-16 units in one, 153 or 67 in each of several, never
+/// splitting an escape sequence or a surrogate pair.
+#[must_use]
+pub fn segments(text: &str) -> usize {
+    match encoding(text) {
+        Encoding::Gsm7 => {
+            count_segments(text.chars().map(|c| gsm7_septets(c).unwrap_or(1)), 160, 153)
+        }
+        Encoding::Ucs2 => count_segments(text.chars().map(char::len_utf16), 70, 67),
+    }
+}
+
+fn count_segments(
+    units: impl Iterator<Item = usize> + Clone,
+    alone: usize,
+    joined: usize,
+) -> usize {
+    if units.clone().sum::<usize>() <= alone {
+        return 1;
+    }
+    let mut segments = 1;
+    let mut used = 0;
+    for unit in units {
+        if used + unit > joined {
+            segments += 1;
+            used = 0;
+        }
+        used += unit;
+    }
+    segments
+}
+
+/// Septets of a character in GSM-7: 1 in the basic table, 2 in the extension, `None` in neither
+/// (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
+#[must_use]
+pub fn gsm7_septets(c: char) -> Option<usize> {
+    const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
+        ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
+    const EXTENSION: &str = "\u{c}^{}\\[~]|€";
+    match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | ' ' => Some(1),
+        _ if BASIC.contains(c) => Some(1),
+        _ if EXTENSION.contains(c) => Some(2),
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! Destination numbers: local or international.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Digits of a local number, exactly.
+pub const LOCAL_DIGITS: usize = 8;
+/// Fewest digits of any number.
+pub const DIGITS_MIN: usize = 4;
+/// Most digits of any number (ITU-T E.164 §6.2.1).
+pub const DIGITS_MAX: usize = 15;
+
+/// Where a number is, which decides its price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Local,
+    International,
+}
+
+impl Kind {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::International => "international",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Local, Self::International]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A destination: 4 to 15 ASCII digits and where they lead.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Number {
+    digits: String,
+    kind: Kind,
+}
+
+/// The text isn't a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("number must be {DIGITS_MIN} to {DIGITS_MAX} digits, with at most a leading +")]
+pub struct InvalidNumber;
+
+impl Number {
+    /// Reads a number. A leading `+` (or the space that an unescaped `+` decodes to in a query) says that
+    /// it is international and is dropped; exactly 8 digits without it are local; everything else is
+    /// international.
+    ///
+    /// # Errors
+    /// When what is left isn't 4 to 15 ASCII digits.
+    pub fn parse(text: &str) -> Result<Self, InvalidNumber> {
+        let (digits, plus) = match text.strip_prefix(['+', ' ']) {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        if !digits.bytes().all(|b| b.is_ascii_digit())
+            || !(DIGITS_MIN..=DIGITS_MAX).contains(&digits.len())
+        {
+            return Err(InvalidNumber);
+        }
+        let kind = if !plus && digits.len() == LOCAL_DIGITS {
+            Kind::Local
+        } else {
+            Kind::International
+        };
+        Ok(Self {
+            digits: digits.to_owned(),
+            kind,
+        })
+    }
+
+    /// A number as it was stored.
+    #[must_use]
+    pub fn from_stored(digits: String, kind: Kind) -> Self {
+        Self { digits, kind }
+    }
+
+    /// The digits, without `+`.
+    #[must_use]
+    pub fn digits(&self) -> &str {
+        &self.digits
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// True for an international number that reads as country code and local number: it was probably
+    /// meant to be local, which costs less.
+    #[must_use]
+    pub fn looks_local(&self, country_code: &str) -> bool {
+        self.kind == Kind::International
+            && self
+                .digits
+                .strip_prefix(country_code)
+                .is_some_and(|rest| rest.len() == LOCAL_DIGITS)
+    }
+
+    /// The number as a carrier gets it: with country code, without `+`.
+    #[must_use]
+    pub fn for_carrier(&self, country_code: &str) -> String {
+        match self.kind {
+            Kind::Local => format!("{country_code}{}", self.digits),
+            Kind::International => self.digits.clone(),
+        }
+    }
+
+    /// Why the number was charged as it was, in a stable word.
+    #[must_use]
+    pub fn rule(&self) -> &'static str {
+        match self.kind {
+            Kind::Local => "local_8_digits",
+            Kind::International if self.digits.len() == LOCAL_DIGITS => "international_plus_sign",
+            Kind::International => "international_not_8_digits",
+        }
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Number({}, hidden)", self.kind.as_str())
+    }
+}

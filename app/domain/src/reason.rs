@@ -1,0 +1,223 @@
+//! The answers of the SMS API: reason, code, HTTP status and words.
+
+/// Why a request was not done. The word (`as_str`) is stable; programs may match on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    MissingParameter,
+    DuplicateParameter,
+    InvalidNumber,
+    InvalidMessage,
+    MessageTooLong,
+    InvalidRequestid,
+    InvalidParameter,
+    AmbiguousBulk,
+    InvalidFile,
+    InvalidEncoding,
+    SenderPending,
+    SenderRejected,
+    InternationalDisabled,
+    AddressNotAllowed,
+    NotFound,
+    MethodNotAllowed,
+    Timeout,
+    TooLarge,
+    UnsupportedMediaType,
+    IdempotencyInProgress,
+    IdempotencyMismatch,
+    RateLimited,
+    RecipientFlooded,
+    SpendCapReached,
+    Internal,
+    Unavailable,
+    InsufficientFunds,
+    ApiPending,
+    ApiSuspended,
+    ApiInvalid,
+    ApiNotApplicable,
+}
+
+/// The code of an action that was performed.
+pub const CODE_SUCCESS: u16 = 200;
+
+impl Reason {
+    pub const ALL: [Self; 31] = [
+        Self::MissingParameter,
+        Self::DuplicateParameter,
+        Self::InvalidNumber,
+        Self::InvalidMessage,
+        Self::MessageTooLong,
+        Self::InvalidRequestid,
+        Self::InvalidParameter,
+        Self::AmbiguousBulk,
+        Self::InvalidFile,
+        Self::InvalidEncoding,
+        Self::SenderPending,
+        Self::SenderRejected,
+        Self::InternationalDisabled,
+        Self::AddressNotAllowed,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::Timeout,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::IdempotencyInProgress,
+        Self::IdempotencyMismatch,
+        Self::RateLimited,
+        Self::RecipientFlooded,
+        Self::SpendCapReached,
+        Self::Internal,
+        Self::Unavailable,
+        Self::InsufficientFunds,
+        Self::ApiPending,
+        Self::ApiSuspended,
+        Self::ApiInvalid,
+        Self::ApiNotApplicable,
+    ];
+
+    /// The stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MissingParameter => "missing_parameter",
+            Self::DuplicateParameter => "duplicate_parameter",
+            Self::InvalidNumber => "invalid_number",
+            Self::InvalidMessage => "invalid_message",
+            Self::MessageTooLong => "message_too_long",
+            Self::InvalidRequestid => "invalid_requestid",
+            Self::InvalidParameter => "invalid_parameter",
+            Self::AmbiguousBulk => "ambiguous_bulk",
+            Self::InvalidFile => "invalid_file",
+            Self::InvalidEncoding => "invalid_encoding",
+            Self::SenderPending => "sender_pending",
+            Self::SenderRejected => "sender_rejected",
+            Self::InternationalDisabled => "international_disabled",
+            Self::AddressNotAllowed => "address_not_allowed",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::Timeout => "timeout",
+            Self::TooLarge => "too_large",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::IdempotencyInProgress => "idempotency_in_progress",
+            Self::IdempotencyMismatch => "idempotency_mismatch",
+            Self::RateLimited => "rate_limited",
+            Self::RecipientFlooded => "recipient_flooded",
+            Self::SpendCapReached => "spend_cap_reached",
+            Self::Internal => "internal",
+            Self::Unavailable => "unavailable",
+            Self::InsufficientFunds => "insufficient_funds",
+            Self::ApiPending => "api_pending",
+            Self::ApiSuspended => "api_suspended",
+            Self::ApiInvalid => "api_invalid",
+            Self::ApiNotApplicable => "api_not_applicable",
+        }
+    }
+
+    /// The specification's response code.
+    #[must_use]
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::InsufficientFunds => 501,
+            Self::ApiPending => 502,
+            Self::ApiSuspended => 503,
+            Self::ApiInvalid => 504,
+            Self::ApiNotApplicable => 505,
+            _ => 500,
+        }
+    }
+
+    /// The HTTP status: never 502, 503 or 504 for a business answer, for proxies and clients retry those.
+    #[must_use]
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::MissingParameter
+            | Self::DuplicateParameter
+            | Self::InvalidNumber
+            | Self::InvalidMessage
+            | Self::MessageTooLong
+            | Self::InvalidRequestid
+            | Self::InvalidParameter
+            | Self::AmbiguousBulk
+            | Self::InvalidFile
+            | Self::InvalidEncoding => 400,
+            Self::ApiInvalid => 401,
+            Self::InsufficientFunds => 402,
+            Self::SenderPending
+            | Self::SenderRejected
+            | Self::InternationalDisabled
+            | Self::AddressNotAllowed
+            | Self::ApiPending
+            | Self::ApiSuspended
+            | Self::ApiNotApplicable => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::Timeout => 408,
+            Self::IdempotencyInProgress => 409,
+            Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::IdempotencyMismatch => 422,
+            Self::RateLimited | Self::RecipientFlooded | Self::SpendCapReached => 429,
+            Self::Internal => 500,
+            Self::Unavailable => 503,
+        }
+    }
+
+    /// A sentence that says what happened and what to do.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::MissingParameter => "A required parameter is missing.",
+            Self::DuplicateParameter => "A parameter is given more than once; give each one once.",
+            Self::InvalidNumber => {
+                "The number must be 4 to 15 digits: 8 for a local one, with country code for an international one."
+            }
+            Self::InvalidMessage => "The message must have at least one character and no NUL.",
+            Self::MessageTooLong => {
+                "The message is longer than allowed; shorten it or send it in parts."
+            }
+            Self::InvalidRequestid => "The requestid must have 1 to 255 characters and no NUL.",
+            Self::InvalidParameter => "A parameter has a value that can't be used.",
+            Self::AmbiguousBulk => "Give either bulksms, or numbers with message, not both.",
+            Self::InvalidFile => {
+                "The file has bad rows; nothing was sent. Correct them and upload it again."
+            }
+            Self::InvalidEncoding => {
+                "The request isn't valid UTF-8; encode it as UTF-8 and try again."
+            }
+            Self::SenderPending => "The sender name is still waiting to be accepted.",
+            Self::SenderRejected => {
+                "The sender name was rejected; request another one in My Applications."
+            }
+            Self::InternationalDisabled => {
+                "International numbers are switched off for this application."
+            }
+            Self::AddressNotAllowed => "This key may not be used from your address.",
+            Self::NotFound => "There is nothing at this address; check the path.",
+            Self::MethodNotAllowed => "This method isn't allowed here; see the Allow header.",
+            Self::Timeout => "The request took too long to arrive; nothing was sent. Try again.",
+            Self::TooLarge => "The request is larger than allowed.",
+            Self::UnsupportedMediaType => "This content type isn't supported here.",
+            Self::IdempotencyInProgress => {
+                "A request with this Idempotency-Key is still being worked on."
+            }
+            Self::IdempotencyMismatch => "This Idempotency-Key was used for another request.",
+            Self::RateLimited => "Too many requests; wait as long as Retry-After says.",
+            Self::RecipientFlooded => "This number was sent too many messages in a short time.",
+            Self::SpendCapReached => "The application's spending limit is reached.",
+            Self::Internal => {
+                "Something went wrong on our side; nothing was sent and nothing charged."
+            }
+            Self::Unavailable => {
+                "The service is busy; nothing was sent. Try again as Retry-After says."
+            }
+            Self::InsufficientFunds => {
+                "The balance doesn't cover this; make a deposit with the application's reference."
+            }
+            Self::ApiPending => {
+                "The application is still pending; request its activation in My Applications."
+            }
+            Self::ApiSuspended => "The application is suspended; contact support.",
+            Self::ApiInvalid => "The API key isn't known; copy it from My Applications.",
+            Self::ApiNotApplicable => "The application's category doesn't cover SMS.",
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What pages and the API show: records as the server reads them and the browser renders them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ApplicationStatus, BatchId, Category, Kind, MessageStatus, Money, Prices, Reference,
+    SenderStatus, Timestamp, Transid,
+};
+
+/// What the installation charges, for pages and answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceList {
+    /// ISO 4217 code.
+    pub currency: String,
+    pub prices: Prices,
+}
+
+/// A signed-in person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountRecord {
+    pub id: i64,
+    pub email: String,
+    pub staff: bool,
+}
+
+/// A browser in which an account is signed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// Names the device in forms; opens nothing.
+    pub id: i64,
+    /// `User-Agent` at sign-in, cut to a length that can be shown.
+    pub user_agent: String,
+    /// Address at sign-in.
+    pub address: String,
+    pub signed_in_at: Timestamp,
+    pub last_seen_at: Timestamp,
+    /// The browser that asks.
+    pub current: bool,
+}
+
+/// An application as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationRecord {
+    pub reference: Reference,
+    pub category: Category,
+    pub status: ApplicationStatus,
+    /// The accepted name, which sends use.
+    pub sender_name: Option<String>,
+    /// The newest request that isn't `sender_name` itself: pending, or rejected with a reason.
+    pub requested_sender: Option<SenderRequestRecord>,
+    pub balance: Money,
+    /// Play money of the test key.
+    pub test_balance: Money,
+    pub created_at: Timestamp,
+    pub activation_requested_at: Option<Timestamp>,
+    /// Why it is suspended, when it is.
+    pub suspend_reason: Option<String>,
+    /// E-mail of its account.
+    pub email: String,
+}
+
+/// A request for a sender name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderRequestRecord {
+    pub id: i64,
+    pub reference: Reference,
+    pub name: String,
+    pub status: SenderStatus,
+    /// Why it was rejected.
+    pub reason: Option<String>,
+    pub requested_at: Timestamp,
+    pub decided_at: Option<Timestamp>,
+}
+
+/// What a transfer was for, seen from the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TransferKind {
+    /// Money that came from the bank with the reference.
+    Deposit,
+    /// The price of an accepted message or batch.
+    Charge,
+    /// The price of a message that no carrier took, given back.
+    Release,
+}
+
+impl TransferKind {
+    pub const ALL: [Self; 3] = [Self::Deposit, Self::Charge, Self::Release];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deposit => "deposit",
+            Self::Charge => "charge",
+            Self::Release => "release",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A line of an application's statement, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementLine {
+    pub id: i64,
+    pub at: Timestamp,
+    pub kind: TransferKind,
+    /// Positive: what moved. The kind says in which direction.
+    pub amount: Money,
+    pub balance_after: Money,
+    /// What it is for: a transid, or the bank's id of a deposit.
+    pub subject: String,
+}
+
+/// A message as reports show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageRecord {
+    pub transid: Transid,
+    pub requestid: Option<String>,
+    pub batchid: Option<BatchId>,
+    pub number: String,
+    pub kind: Kind,
+    /// `None` where the carrier was given the default sender.
+    pub sender: Option<String>,
+    pub message: String,
+    pub status: MessageStatus,
+    /// Billing units.
+    pub pages: i64,
+    /// Radio units.
+    pub segments: i64,
+    pub cost: Money,
+    /// Why it isn't delivered, in a stable word.
+    pub error: Option<String>,
+    pub created_at: Timestamp,
+    pub submitted_at: Option<Timestamp>,
+    pub final_at: Option<Timestamp>,
+    /// Sent with the test key.
+    pub test: bool,
+}
+
+/// A step in a message's life.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimelineEntry {
+    pub status: MessageStatus,
+    pub at: Timestamp,
+    pub detail: Option<String>,
+}
+
+/// How a message's price came about and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChargeRecord {
+    /// Which rule made the number local or international.
+    pub rule: String,
+    pub pages: i64,
+    pub unit_price: Money,
+    pub charged: Money,
+    pub released: Money,
+    /// One sentence for a person.
+    pub why: String,
+}
+
+/// One message in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageDetail {
+    pub record: MessageRecord,
+    pub timeline: Vec<TimelineEntry>,
+    pub charge: ChargeRecord,
+}
+
+/// One screen or answer of a longer list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paged<T> {
+    pub items: Vec<T>,
+    /// Opaque; gives the following items.
+    pub next: Option<String>,
+}

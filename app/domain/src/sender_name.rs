@@ -1,0 +1,83 @@
+//! Sender names, and the states they go through.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Most characters of a sender name (the alphanumeric address of 3GPP TS 23.040 §9.1.2.5).
+pub const SENDER_NAME_CHARS_MAX: usize = 11;
+
+/// 1 to 11 ASCII letters and digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SenderName(String);
+
+/// The text can't be a sender name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("A sender name has 1 to {SENDER_NAME_CHARS_MAX} letters and digits, without spaces.")]
+pub struct InvalidSenderName;
+
+impl SenderName {
+    /// # Errors
+    /// When it isn't 1 to 11 ASCII letters and digits.
+    pub fn parse(text: &str) -> Result<Self, InvalidSenderName> {
+        let fits = (1..=SENDER_NAME_CHARS_MAX).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric());
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidSenderName)
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What two spellings of one name share: a name belongs to one account whatever its case.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl fmt::Display for SenderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where the request for a sender name stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SenderStatus {
+    Pending,
+    Accepted,
+    Rejected,
+    /// A newer request took its place before staff decided, or a newer name was accepted.
+    Replaced,
+}
+
+impl SenderStatus {
+    pub const ALL: [Self; 4] = [
+        Self::Pending,
+        Self::Accepted,
+        Self::Rejected,
+        Self::Replaced,
+    ];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+            Self::Replaced => "replaced",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}

@@ -1,0 +1,89 @@
+//! The states of a message.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageStatus {
+    /// Accepted, stored, charged; waits for a carrier.
+    Queued,
+    /// A dispatcher holds it.
+    Sending,
+    /// Handed over, and no answer came.
+    Unknown,
+    /// A carrier took it.
+    Submitted,
+    /// The handset has it.
+    Delivered,
+    /// The network gave up.
+    Failed,
+    /// Its time ran out.
+    Expired,
+    /// No carrier took it.
+    Rejected,
+}
+
+impl MessageStatus {
+    pub const ALL: [Self; 8] = [
+        Self::Queued,
+        Self::Sending,
+        Self::Unknown,
+        Self::Submitted,
+        Self::Delivered,
+        Self::Failed,
+        Self::Expired,
+        Self::Rejected,
+    ];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Sending => "sending",
+            Self::Unknown => "unknown",
+            Self::Submitted => "submitted",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// The stored status never goes down in rank.
+    #[must_use]
+    pub const fn rank(self) -> u8 {
+        match self {
+            Self::Queued => 0,
+            Self::Sending => 1,
+            Self::Unknown => 2,
+            Self::Submitted => 3,
+            Self::Delivered | Self::Failed | Self::Expired | Self::Rejected => 4,
+        }
+    }
+
+    /// A final status never changes.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        self.rank() == 4
+    }
+
+    /// Whether a stored status may become this one: only upwards in rank.
+    #[must_use]
+    pub const fn may_become(self, next: Self) -> bool {
+        self.rank() < next.rank()
+    }
+}
+
+impl fmt::Display for MessageStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,81 @@
+//! Moments: unix milliseconds inside, RFC 3339 in UTC outside.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 86_400_000;
+
+impl Timestamp {
+    #[must_use]
+    pub const fn from_unix_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    #[must_use]
+    pub const fn unix_ms(self) -> i64 {
+        self.0
+    }
+
+    /// So many milliseconds later.
+    #[must_use]
+    pub const fn plus_ms(self, ms: i64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` to this; negative when this is the earlier one.
+    #[must_use]
+    pub const fn ms_since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Days since 1970-01-01, UTC.
+    #[must_use]
+    pub const fn day(self) -> i64 {
+        self.0.div_euclid(DAY_MS)
+    }
+
+    /// Reads RFC 3339 with any offset; finer parts than milliseconds are dropped.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
+            .ok()
+            .map(Self)
+    }
+
+    /// `2026-11-21 05:04:31`, UTC, for tables.
+    #[must_use]
+    pub fn to_table(self) -> String {
+        let text = self.to_string();
+        text.get(..19).unwrap_or(&text).replace('T', " ")
+    }
+}
+
+/// `2026-11-21T05:04:31.123Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Years beyond 9999 can't be written in RFC 3339; no clock of ours reaches them.
+        let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            moment.year(),
+            u8::from(moment.month()),
+            moment.day(),
+            moment.hour(),
+            moment.minute(),
+            moment.second(),
+            moment.millisecond()
+        )
+    }
+}
