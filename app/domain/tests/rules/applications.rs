@@ -1,0 +1,179 @@
+//! Applications: categories, states, and sender names.
+
+use domain::application::StatusAction;
+use domain::sender_name::SENDER_NAME_CHARS_MAX;
+use domain::{ApplicationStatus, Category, SenderName, SenderStatus};
+use proptest::prelude::*;
+
+use crate::seeded;
+use ApplicationStatus::{Active, Pending, Suspended};
+use StatusAction::{Approve, Reinstate, Suspend};
+
+#[test]
+fn categories_have_their_words() {
+    assert_eq!(Category::ALL.map(Category::as_str), ["SMS", "Electricity"]);
+    for category in Category::ALL {
+        let word = category.as_str();
+        assert_eq!(Category::parse(word), Some(category));
+        assert_eq!(category.to_string(), word);
+        assert_eq!(
+            serde_json::to_string(&category).unwrap(),
+            format!("\"{word}\"")
+        );
+        assert_eq!(
+            serde_json::from_str::<Category>(&format!("\"{word}\"")).unwrap(),
+            category
+        );
+    }
+    for word in ["", "sms", "Sms", "electricity", "SMS ", "Water"] {
+        assert_eq!(Category::parse(word), None, "{word:?}");
+    }
+}
+
+#[test]
+fn states_have_their_words() {
+    assert_eq!(
+        ApplicationStatus::ALL.map(ApplicationStatus::as_str),
+        ["Pending", "Active", "Suspended"]
+    );
+    for status in ApplicationStatus::ALL {
+        let word = status.as_str();
+        assert_eq!(ApplicationStatus::parse(word), Some(status));
+        assert_eq!(status.to_string(), word);
+        assert_eq!(
+            serde_json::to_string(&status).unwrap(),
+            format!("\"{word}\"")
+        );
+    }
+    for word in ["", "pending", "ACTIVE", "suspended", "Active "] {
+        assert_eq!(ApplicationStatus::parse(word), None, "{word:?}");
+    }
+}
+
+/// Every state, every action, every state it had before a suspension.
+#[test]
+fn every_action_leads_where_the_table_says() {
+    for before in ApplicationStatus::ALL {
+        let table = [
+            (Pending, Approve, Some(Active)),
+            (Pending, Suspend, Some(Suspended)),
+            (Pending, Reinstate, None),
+            (Active, Approve, None),
+            (Active, Suspend, Some(Suspended)),
+            (Active, Reinstate, None),
+            (Suspended, Approve, None),
+            (Suspended, Suspend, None),
+            (Suspended, Reinstate, Some(before)),
+        ];
+        for (status, action, after) in table {
+            assert_eq!(status.after(action, before), after, "{status} {action:?}");
+        }
+    }
+}
+
+#[test]
+fn a_suspension_that_is_lifted_leaves_no_trace() {
+    for status in [Pending, Active] {
+        let suspended = status.after(Suspend, status).unwrap();
+        assert_eq!(suspended.after(Reinstate, status), Some(status));
+    }
+}
+
+#[test]
+fn sender_names_are_1_to_11_ascii_letters_and_digits() {
+    for text in ["A", "7", "Heliograph", "ABCDEFGHIJK", "12345678901", "aB3"] {
+        assert_eq!(SenderName::parse(text).unwrap().as_str(), text);
+    }
+    let cases = [
+        "",
+        " ",
+        "ABCDEFGHIJKL",
+        "My Shop",
+        " Shop",
+        "Shop ",
+        "Shop-1",
+        "Shop_1",
+        "Shop.",
+        "+266",
+        "Caf\u{e9}",
+        "\u{410}\u{411}\u{412}",
+        "\u{ff21}",
+        "\u{661}",
+        "Shop\0",
+        "Shop\n",
+        "😀",
+    ];
+    for text in cases {
+        assert!(
+            SenderName::parse(text).is_err(),
+            "{text:?} was taken for a sender name"
+        );
+    }
+    assert_eq!(SENDER_NAME_CHARS_MAX, 11);
+}
+
+#[test]
+fn sender_states_have_their_words() {
+    assert_eq!(
+        SenderStatus::ALL.map(SenderStatus::as_str),
+        ["pending", "accepted", "rejected", "replaced"]
+    );
+    for status in SenderStatus::ALL {
+        assert_eq!(SenderStatus::parse(status.as_str()), Some(status));
+        assert_eq!(
+            serde_json::to_string(&status).unwrap(),
+            format!("\"{}\"", status.as_str())
+        );
+    }
+    assert_eq!(SenderStatus::parse("Pending"), None);
+}
+
+proptest! {
+    #![proptest_config(seeded(2_000))]
+
+    #[test]
+    fn a_sender_name_is_judged_character_by_character(text in r"[A-Za-z0-9]{0,13}|[A-Za-z0-9 _\-é]{0,12}|\PC{0,13}") {
+        let length = text.chars().count();
+        let expected = (1..=11).contains(&length)
+            && text.chars().all(|c| matches!(c, 'A'..='Z' | 'a'..='z' | '0'..='9'));
+        let parsed = SenderName::parse(&text);
+        prop_assert_eq!(parsed.is_ok(), expected);
+        if let Ok(name) = parsed {
+            prop_assert_eq!(name.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn case_makes_no_other_name(text in "[A-Za-z0-9]{1,11}", flips in any::<u16>()) {
+        let other: String = text
+            .chars()
+            .enumerate()
+            .map(|(i, c)| {
+                if flips >> i & 1 == 0 { c }
+                else if c.is_ascii_lowercase() { c.to_ascii_uppercase() }
+                else { c.to_ascii_lowercase() }
+            })
+            .collect();
+        let (name, other) = (SenderName::parse(&text).unwrap(), SenderName::parse(&other).unwrap());
+        prop_assert_eq!(name.folded(), other.folded());
+    }
+
+    #[test]
+    fn no_history_of_actions_leaves_the_three_states(
+        actions in prop::collection::vec(prop::sample::select(vec![Approve, Suspend, Reinstate]), 0..30),
+    ) {
+        // What a row holds: the status, and what it was when it was suspended.
+        let (mut status, mut before, mut approved) = (Pending, Pending, false);
+        for action in actions {
+            let Some(next) = status.after(action, before) else { continue };
+            if action == Suspend {
+                before = status;
+            }
+            approved |= action == Approve;
+            status = next;
+            // Only an approval ever makes it Active.
+            prop_assert!(status != Active || approved);
+            prop_assert!(before != Suspended);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Numbers: what is one, and whether it is local or international.
+
+use domain::{Kind, Number};
+use proptest::prelude::*;
+
+use crate::seeded;
+
+#[test]
+fn numbers_are_classified_by_their_written_form() {
+    let cases = [
+        // text, digits, kind, rule
+        ("58000000", "58000000", Kind::Local, "local_8_digits"),
+        ("00000001", "00000001", Kind::Local, "local_8_digits"),
+        (
+            "1234",
+            "1234",
+            Kind::International,
+            "international_not_8_digits",
+        ),
+        (
+            "1234567",
+            "1234567",
+            Kind::International,
+            "international_not_8_digits",
+        ),
+        (
+            "123456789",
+            "123456789",
+            Kind::International,
+            "international_not_8_digits",
+        ),
+        (
+            "123456789012345",
+            "123456789012345",
+            Kind::International,
+            "international_not_8_digits",
+        ),
+        (
+            "+58000000",
+            "58000000",
+            Kind::International,
+            "international_plus_sign",
+        ),
+        (
+            " 58000000",
+            "58000000",
+            Kind::International,
+            "international_plus_sign",
+        ),
+        (
+            "+26658000000",
+            "26658000000",
+            Kind::International,
+            "international_not_8_digits",
+        ),
+        (
+            " 26658000000",
+            "26658000000",
+            Kind::International,
+            "international_not_8_digits",
+        ),
+    ];
+    for (text, digits, kind, rule) in cases {
+        let number = Number::parse(text).unwrap();
+        assert_eq!(number.digits(), digits, "{text:?}");
+        assert_eq!(number.kind(), kind, "{text:?}");
+        assert_eq!(number.rule(), rule, "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_no_number_is_refused() {
+    let cases = [
+        "",
+        "+",
+        " ",
+        "123",
+        "+123",
+        " 123",
+        "1234567890123456",
+        "+1234567890123456",
+        "++12345678",
+        "+ 12345678",
+        "  12345678",
+        "12345678+",
+        "12345678 ",
+        "1234 5678",
+        "1234-5678",
+        "12345678\n",
+        "\t12345678",
+        "12345678\0",
+        "0x123456",
+        "1e10",
+        "-12345678",
+        "12.345678",
+        "abcdefgh",
+        "\u{ff0b}12345678",
+        // Digits of other scripts: Arabic-Indic, Devanagari, full width, superscript.
+        "\u{661}\u{662}\u{663}\u{664}\u{665}\u{666}\u{667}\u{668}",
+        "\u{967}\u{968}\u{969}\u{96a}",
+        "\u{ff11}\u{ff12}\u{ff13}\u{ff14}",
+        "1234567\u{b2}",
+    ];
+    for text in cases {
+        assert!(
+            Number::parse(text).is_err(),
+            "{text:?} was taken for a number"
+        );
+    }
+}
+
+#[test]
+fn the_carrier_gets_the_country_code_before_a_local_number_alone() {
+    let cases = [
+        ("58000000", "26658000000"),
+        ("+58000000", "58000000"),
+        ("+26658000000", "26658000000"),
+        ("27820000000", "27820000000"),
+    ];
+    for (text, handed_over) in cases {
+        assert_eq!(
+            Number::parse(text).unwrap().for_carrier("266"),
+            handed_over,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn country_code_and_local_number_look_local() {
+    let cases = [
+        ("26658000000", true),
+        ("+26658000000", true),
+        ("58000000", false),
+        ("+58000000", false),
+        ("2665800000", false),
+        ("266580000000", false),
+        ("27758000000", false),
+        ("00266580000", false),
+    ];
+    for (text, looks_local) in cases {
+        assert_eq!(
+            Number::parse(text).unwrap().looks_local("266"),
+            looks_local,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn kinds_have_their_words() {
+    for (kind, word) in [
+        (Kind::Local, "local"),
+        (Kind::International, "international"),
+    ] {
+        assert_eq!(kind.as_str(), word);
+        assert_eq!(Kind::parse(word), Some(kind));
+    }
+    for word in ["", "Local", "INTERNATIONAL", "local "] {
+        assert_eq!(Kind::parse(word), None, "{word:?}");
+    }
+}
+
+/// The rule once more, said another way: a pattern, then two questions.
+fn model(text: &str) -> Option<(String, Kind)> {
+    let chars: Vec<char> = text.chars().collect();
+    let marked = matches!(chars.first(), Some('+' | ' '));
+    let rest = &chars[usize::from(marked)..];
+    let digits: String = rest.iter().filter(|c| "0123456789".contains(**c)).collect();
+    if digits.len() != rest.len() || digits.len() < 4 || digits.len() > 15 {
+        return None;
+    }
+    let kind = match (marked, digits.len()) {
+        (false, 8) => Kind::Local,
+        _ => Kind::International,
+    };
+    Some((digits, kind))
+}
+
+proptest! {
+    #![proptest_config(seeded(2_000))]
+
+    #[test]
+    fn classification_is_the_models(text in r"[+ ]?[0-9]{0,18}") {
+        let found = Number::parse(&text).ok().map(|n| (n.digits().to_owned(), n.kind()));
+        prop_assert_eq!(found, model(&text));
+    }
+
+    #[test]
+    fn any_text_is_judged_as_the_model_does(text in r"[+ 0-9a\u{661}\u{ff11}\-]{0,12}|\PC{0,20}") {
+        let found = Number::parse(&text).ok().map(|n| (n.digits().to_owned(), n.kind()));
+        prop_assert_eq!(found, model(&text));
+    }
+
+    #[test]
+    fn storing_and_reading_back_changes_nothing(text in r"[+ ]?[0-9]{4,15}", code in r"[1-9][0-9]{0,2}") {
+        let number = Number::parse(&text).unwrap();
+        let stored = Number::from_stored(number.digits().to_owned(), number.kind());
+        prop_assert!(stored == number);
+        prop_assert_eq!(Kind::parse(number.kind().as_str()), Some(number.kind()));
+        prop_assert_eq!(stored.rule(), number.rule());
+        prop_assert_eq!(stored.for_carrier(&code), number.for_carrier(&code));
+        let handed_over = number.for_carrier(&code);
+        prop_assert!(handed_over.ends_with(number.digits()));
+        prop_assert_eq!(
+            handed_over.len() - number.digits().len(),
+            if number.kind() == Kind::Local { code.len() } else { 0 }
+        );
+    }
+
+    #[test]
+    fn a_number_never_stands_in_debug_output(text in r"[+ ]?[0-9]{4,15}") {
+        let number = Number::parse(&text).unwrap();
+        let shown = format!("{number:?} {:#?}", Some(&number));
+        prop_assert!(!shown.contains(|c: char| c.is_ascii_digit()), "{}", shown);
+    }
+}

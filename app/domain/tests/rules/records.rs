@@ -1,0 +1,124 @@
+//! Records go from the server to the browser and arrive as they were.
+
+use domain::records::{
+    AccountRecord, ApplicationRecord, ChargeRecord, MessageDetail, MessageRecord, Paged, PriceList,
+    SenderRequestRecord, StatementLine, TimelineEntry, TransferKind,
+};
+use domain::{
+    ApplicationStatus, BatchId, Category, Kind, MessageStatus, Money, Prices, Reference,
+    SenderStatus, Timestamp, Transid,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+fn arrives<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(sent: &T) {
+    let json = serde_json::to_string(sent).unwrap_or_else(|error| panic!("{sent:?}: {error}"));
+    let received: T = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{json}: {error}"));
+    assert_eq!(&received, sent);
+}
+
+#[test]
+fn transfers_have_their_words() {
+    assert_eq!(
+        TransferKind::ALL.map(TransferKind::as_str),
+        ["deposit", "charge", "release"]
+    );
+    for kind in TransferKind::ALL {
+        assert_eq!(TransferKind::parse(kind.as_str()), Some(kind));
+        arrives(&kind);
+    }
+    assert_eq!(TransferKind::parse("refund"), None);
+}
+
+#[test]
+fn applications_arrive() {
+    let at = Timestamp::from_unix_ms(1_795_237_471_123);
+    let request = SenderRequestRecord {
+        id: 7,
+        reference: Reference::from_number(42),
+        name: "Shop".to_owned(),
+        status: SenderStatus::Rejected,
+        reason: Some("Belongs to someone else; “quoted”, <b>, \u{1F600}".to_owned()),
+        requested_at: at,
+        decided_at: None,
+    };
+    let application = ApplicationRecord {
+        reference: Reference::from_number(42),
+        category: Category::Sms,
+        status: ApplicationStatus::Suspended,
+        sender_name: None,
+        requested_sender: Some(request),
+        balance: Money::from_micros(i64::MAX),
+        test_balance: Money::ZERO,
+        created_at: at,
+        activation_requested_at: Some(at),
+        suspend_reason: Some(String::new()),
+        email: "name@example.org".to_owned(),
+    };
+    arrives(&Paged {
+        items: vec![application.clone(), application],
+        next: Some("opaque".to_owned()),
+    });
+    arrives(&AccountRecord {
+        id: i64::MAX,
+        email: String::new(),
+        staff: true,
+    });
+}
+
+#[test]
+fn messages_arrive() {
+    let at = Timestamp::from_unix_ms(0);
+    for status in MessageStatus::ALL {
+        let record = MessageRecord {
+            transid: Transid(i64::MAX),
+            requestid: Some("\u{7f}\"\\\n".to_owned()),
+            batchid: Some(BatchId(0)),
+            number: "58000000".to_owned(),
+            kind: Kind::Local,
+            sender: None,
+            message: "line\r\nline \u{2028} 😀".to_owned(),
+            status,
+            pages: 10,
+            segments: 24,
+            cost: Money::from_micros(1),
+            error: None,
+            created_at: at,
+            submitted_at: Some(at),
+            final_at: None,
+            test: true,
+        };
+        arrives(&MessageDetail {
+            record,
+            timeline: vec![TimelineEntry {
+                status,
+                at,
+                detail: None,
+            }],
+            charge: ChargeRecord {
+                rule: "local_8_digits".to_owned(),
+                pages: 10,
+                unit_price: Money::from_micros(50_000),
+                charged: Money::from_micros(500_000),
+                released: Money::ZERO,
+                why: "Ten pages.".to_owned(),
+            },
+        });
+    }
+    arrives(&StatementLine {
+        id: 1,
+        at,
+        kind: TransferKind::Deposit,
+        amount: Money::from_micros(1),
+        balance_after: Money::from_micros(1),
+        subject: "bank-1".to_owned(),
+    });
+    let prices = Prices {
+        local: Money::from_micros(1),
+        international: Money::from_micros(2),
+    };
+    arrives(&PriceList {
+        currency: "USD".to_owned(),
+        prices,
+    });
+}

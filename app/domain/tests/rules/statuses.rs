@@ -1,0 +1,111 @@
+//! The states of a message.
+
+use domain::MessageStatus;
+use proptest::prelude::*;
+
+use crate::seeded;
+use MessageStatus::{Delivered, Expired, Failed, Queued, Rejected, Sending, Submitted, Unknown};
+
+#[test]
+fn the_words_are_the_contracts() {
+    let words = [
+        (Queued, "queued"),
+        (Sending, "sending"),
+        (Unknown, "unknown"),
+        (Submitted, "submitted"),
+        (Delivered, "delivered"),
+        (Failed, "failed"),
+        (Expired, "expired"),
+        (Rejected, "rejected"),
+    ];
+    assert_eq!(words.map(|(status, _)| status), MessageStatus::ALL);
+    for (status, word) in words {
+        assert_eq!(status.as_str(), word);
+        assert_eq!(status.to_string(), word);
+        assert_eq!(MessageStatus::parse(word), Some(status));
+        assert_eq!(
+            serde_json::to_string(&status).unwrap(),
+            format!("\"{word}\"")
+        );
+        assert_eq!(
+            serde_json::from_str::<MessageStatus>(&format!("\"{word}\"")).unwrap(),
+            status
+        );
+    }
+    for word in ["", "Queued", "DELIVERED", "sent", " queued", "queued "] {
+        assert_eq!(MessageStatus::parse(word), None, "{word:?}");
+    }
+}
+
+#[test]
+fn ranks_rise_from_queued_to_final() {
+    let rising = [Queued, Sending, Unknown, Submitted];
+    assert!(
+        rising
+            .windows(2)
+            .all(|pair| pair[0].rank() < pair[1].rank())
+    );
+    for last in [Delivered, Failed, Expired, Rejected] {
+        assert!(Submitted.rank() < last.rank(), "{last}");
+        assert_eq!(last.rank(), Delivered.rank(), "{last}");
+    }
+}
+
+#[test]
+fn four_are_final() {
+    for status in MessageStatus::ALL {
+        assert_eq!(
+            status.is_final(),
+            [Delivered, Failed, Expired, Rejected].contains(&status),
+            "{status}"
+        );
+    }
+}
+
+/// All 64 steps: `+` where a stored status (row) may become the next one (column).
+#[test]
+fn every_step_is_allowed_or_refused_as_the_table_says() {
+    #[rustfmt::skip]
+    let table = [
+        //            Q S U S D F E R
+        (Queued,    ". + + + + + + +"),
+        (Sending,   ". . + + + + + +"),
+        (Unknown,   ". . . + + + + +"),
+        (Submitted, ". . . . + + + +"),
+        (Delivered, ". . . . . . . ."),
+        (Failed,    ". . . . . . . ."),
+        (Expired,   ". . . . . . . ."),
+        (Rejected,  ". . . . . . . ."),
+    ];
+    for (from, row) in table {
+        for (mark, to) in row.split(' ').zip(MessageStatus::ALL) {
+            assert_eq!(from.may_become(to), mark == "+", "{from} to {to}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(seeded(2_000))]
+
+    /// Whatever arrives in whatever order: the stored status never goes down, and final stays.
+    #[test]
+    fn no_history_leads_down_or_out_of_a_final_status(
+        wishes in prop::collection::vec(prop::sample::select(MessageStatus::ALL.to_vec()), 0..20),
+    ) {
+        let mut stored = Queued;
+        let mut final_one = None;
+        for wish in wishes {
+            let before = stored;
+            if stored.may_become(wish) {
+                stored = wish;
+            }
+            prop_assert!(stored.rank() >= before.rank());
+            if let Some(settled) = final_one {
+                prop_assert_eq!(stored, settled);
+            }
+            if stored.is_final() {
+                final_one = Some(stored);
+            }
+        }
+    }
+}
