@@ -1,0 +1,331 @@
+//! Registration, sign-in, passwords.
+
+use domain::records::AccountRecord;
+use domain::{Email, Password, Timestamp};
+use sha2::{Digest, Sha256};
+
+use crate::audit::Actor;
+use crate::error::{Error, Refusal, Result};
+use crate::store::{accounts, audit, sessions, throttles};
+use crate::{Service, throttle, whole};
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const SIGN_IN_WINDOW_MS: i64 = 15 * MINUTE_MS;
+/// How long a reset link works.
+const RESET_LIFETIME_MS: i64 = HOUR_MS;
+/// Reset mails per e-mail in an hour.
+const RESETS_PER_HOUR_MAX: i64 = 5;
+const TOKEN_BYTES: usize = 32;
+
+impl Service {
+    /// Makes a customer's account. `client` is the address it comes from.
+    ///
+    /// # Errors
+    /// `EmailTaken`, `Throttled`.
+    pub async fn register(
+        &self,
+        email: &Email,
+        password: &Password,
+        client: &str,
+    ) -> Result<AccountRecord> {
+        let max = self.inner.limits.registrations_max;
+        self.count_attempt(&format!("register {client}"), max, HOUR_MS)
+            .await?;
+        self.insert_account(&Actor::System, email, password, false)
+            .await
+    }
+
+    /// Makes an account for somebody.
+    ///
+    /// # Errors
+    /// `EmailTaken`.
+    pub async fn add_account(
+        &self,
+        actor: &Actor,
+        email: &Email,
+        password: &Password,
+        staff: bool,
+    ) -> Result<AccountRecord> {
+        self.insert_account(actor, email, password, staff).await
+    }
+
+    /// Who has this e-mail and password. An unknown e-mail is answered with the same words in the same time.
+    ///
+    /// # Errors
+    /// `WrongCredentials`, `Throttled`.
+    pub async fn sign_in(
+        &self,
+        email: &str,
+        password: &str,
+        client: &str,
+    ) -> Result<AccountRecord> {
+        let email = email.trim().to_lowercase();
+        let bucket = format!("sign-in {email} {client}");
+        let max = self.inner.limits.sign_in_failures_max;
+        self.count_attempt(&bucket, max, SIGN_IN_WINDOW_MS).await?;
+        let account = {
+            let mut conn = self.store().read().await?;
+            accounts::by_email(&mut conn, &email).await?
+        };
+        let (record, hash) = account.map(|row| (row.record, row.password_hash)).unzip();
+        let matches = self.inner.hasher.verify(password, hash).await?;
+        let record = record
+            .filter(|_| matches)
+            .ok_or(Refusal::WrongCredentials)?;
+        let service = self.clone();
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            throttles::clear(&mut tx, &bucket).await?;
+            tx.commit().await?;
+            Ok(record)
+        })
+        .await
+    }
+
+    pub async fn account(&self, account_id: i64) -> Result<Option<AccountRecord>> {
+        let mut conn = self.store().read().await?;
+        Ok(accounts::by_id(&mut conn, account_id)
+            .await?
+            .map(|row| row.record))
+    }
+
+    /// The account with this e-mail.
+    pub async fn find_account(&self, email: &str) -> Result<Option<AccountRecord>> {
+        let mut conn = self.store().read().await?;
+        Ok(accounts::by_email(&mut conn, &email.trim().to_lowercase())
+            .await?
+            .map(|row| row.record))
+    }
+
+    /// How many accounts there are.
+    pub async fn account_count(&self) -> Result<i64> {
+        let mut conn = self.store().read().await?;
+        accounts::count(&mut conn).await
+    }
+
+    /// Changes the password and signs out every device but the one that asks.
+    ///
+    /// # Errors
+    /// `WrongPassword`, `Throttled`.
+    pub async fn change_password(
+        &self,
+        account_id: i64,
+        current: &str,
+        new: &Password,
+        keep_token: &str,
+    ) -> Result<()> {
+        self.verify_password(account_id, current).await?;
+        let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
+        let keep = token_hash(keep_token);
+        let actor = Actor::Account(account_id);
+        self.store_password(account_id, hash, keep, actor).await
+    }
+
+    /// Makes a reset link's token for whoever runs the server. Only its hash is stored.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`.
+    pub async fn issue_reset(&self, email: &str) -> Result<String> {
+        let account = self
+            .find_account(email)
+            .await?
+            .ok_or(Refusal::NoSuchAccount)?;
+        let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
+        let hash = token_hash(&token);
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let expires = now.plus_ms(RESET_LIFETIME_MS);
+            accounts::insert_reset(&mut tx, &hash, account.id, now, expires).await?;
+            let subject = format!("account {}", account.id);
+            audit::insert(
+                &mut tx,
+                now,
+                &Actor::CommandLine,
+                "account.reset",
+                &subject,
+                None,
+            )
+            .await?;
+            tx.commit().await?;
+            Ok(token)
+        })
+        .await
+    }
+
+    /// Sets a new password by a reset link and signs out every device.
+    ///
+    /// # Errors
+    /// `ResetLinkInvalid`.
+    pub async fn reset_password(&self, token: &str, new: &Password) -> Result<()> {
+        let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
+        let token = token_hash(token);
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let account_id = accounts::use_reset(&mut tx, &token, now)
+                .await?
+                .ok_or(Refusal::ResetLinkInvalid)?;
+            accounts::set_password(&mut tx, account_id, &hash, now).await?;
+            accounts::spend_resets(&mut tx, account_id, now).await?;
+            sessions::delete_others(&mut tx, account_id, "").await?;
+            let actor = Actor::Account(account_id);
+            audit::insert(
+                &mut tx,
+                now,
+                &actor,
+                "account.password",
+                &actor.to_string(),
+                None,
+            )
+            .await?;
+            tx.commit().await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Asks for a reset link. The answer is the same whether or not the e-mail exists; staff see the
+    /// request in the outbox and hand the link over.
+    ///
+    /// # Errors
+    /// `Throttled`.
+    pub async fn request_reset(&self, email: &str, client: &str) -> Result<()> {
+        let email = email.trim().to_lowercase();
+        self.count_attempt(
+            &format!("reset {email} {client}"),
+            RESETS_PER_HOUR_MAX,
+            HOUR_MS,
+        )
+        .await?;
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            if accounts::by_email(&mut tx, &email).await?.is_some() {
+                let body = "A new password was asked for. Run `heliograph account reset` with this \
+                            e-mail and hand the link to its owner.";
+                accounts::insert_mail(&mut tx, &email, "Reset your password", body, now).await?;
+            }
+            tx.commit().await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Asks for the password again before something that matters.
+    ///
+    /// # Errors
+    /// `WrongPassword`, `Throttled`.
+    pub(crate) async fn verify_password(&self, account_id: i64, password: &str) -> Result<()> {
+        let bucket = format!("password {account_id}");
+        let max = self.inner.limits.sign_in_failures_max;
+        self.count_attempt(&bucket, max, SIGN_IN_WINDOW_MS).await?;
+        let hash = {
+            let mut conn = self.store().read().await?;
+            accounts::by_id(&mut conn, account_id)
+                .await?
+                .map(|row| row.password_hash)
+        };
+        if !self.inner.hasher.verify(password, hash).await? {
+            return Err(Refusal::WrongPassword.into());
+        }
+        let service = self.clone();
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            throttles::clear(&mut tx, &bucket).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    async fn store_password(
+        &self,
+        account_id: i64,
+        hash: String,
+        keep: String,
+        actor: Actor,
+    ) -> Result<()> {
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            accounts::set_password(&mut tx, account_id, &hash, now).await?;
+            accounts::spend_resets(&mut tx, account_id, now).await?;
+            sessions::delete_others(&mut tx, account_id, &keep).await?;
+            audit::insert(
+                &mut tx,
+                now,
+                &actor,
+                "account.password",
+                &actor.to_string(),
+                None,
+            )
+            .await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    async fn insert_account(
+        &self,
+        actor: &Actor,
+        email: &Email,
+        password: &Password,
+        staff: bool,
+    ) -> Result<AccountRecord> {
+        let hash = self
+            .inner
+            .hasher
+            .hash(password.expose(), self.entropy())
+            .await?;
+        let (service, actor, email) = (self.clone(), *actor, email.clone());
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let id = accounts::insert(&mut tx, email.as_str(), &hash, staff, now)
+                .await?
+                .ok_or(Refusal::EmailTaken)?;
+            let action = if staff {
+                "account.add_staff"
+            } else {
+                "account.add"
+            };
+            audit::insert(&mut tx, now, &actor, action, &format!("account {id}"), None).await?;
+            tx.commit().await?;
+            Ok(AccountRecord {
+                id,
+                email: email.as_str().to_owned(),
+                staff,
+            })
+        })
+        .await
+    }
+
+    /// Counts an attempt in a transaction of its own: a refused one counts too.
+    async fn count_attempt(&self, bucket: &str, max: i64, window_ms: i64) -> Result<()> {
+        let (service, bucket) = (self.clone(), bucket.to_owned());
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            let verdict = throttle::attempt(&mut tx, &bucket, max, window_ms, service.now()).await;
+            if !matches!(verdict, Err(Error::Broken(_))) {
+                tx.commit().await?;
+            }
+            verdict
+        })
+        .await
+    }
+}
+
+/// What is stored of a token.
+pub(crate) fn token_hash(token: &str) -> String {
+    hex::encode(Sha256::digest(token.as_bytes()))
+}
+
+/// Longest throttle window: older counts can be forgotten.
+pub(crate) fn throttles_before(now: Timestamp) -> Timestamp {
+    now.plus_ms(-HOUR_MS)
+}

@@ -1,0 +1,340 @@
+//! Applications: create, list, and what staff do to their status.
+
+use domain::application::StatusAction;
+use domain::records::{ApplicationRecord, Paged, StatementLine};
+use domain::{ApiKey, ApplicationStatus, Category, KeyKind, Reference, SenderName};
+use sqlx::AnyConnection;
+
+use crate::audit::Actor;
+use crate::error::{Broken, Error, Refusal, Result};
+use crate::intake::play_money;
+use crate::store::applications::{self, ApplicationRow, NewRow, SenderState, StatusChange};
+use crate::store::{audit, queue, senders, transfers};
+use crate::{Service, whole};
+
+/// How many references are tried before they count as used up.
+const REFERENCE_TRIES: usize = 1000;
+const REFERENCES: u64 = 1_000_000;
+/// Most lines of a statement at once.
+const STATEMENT_LINES_MAX: i64 = 200;
+
+/// A new application's keys, to be shown once.
+#[derive(Debug)]
+pub struct NewApplication {
+    pub reference: Reference,
+    pub live_key: ApiKey,
+    pub test_key: ApiKey,
+}
+
+impl Service {
+    /// An account's applications, oldest first.
+    pub async fn applications(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
+        let mut conn = self.store().read().await?;
+        let rows = applications::by_account(&mut conn, account_id).await?;
+        Ok(rows.into_iter().map(|row| self.shown(row)).collect())
+    }
+
+    /// One of an account's applications.
+    pub async fn application(
+        &self,
+        account_id: i64,
+        reference: Reference,
+    ) -> Result<Option<ApplicationRecord>> {
+        let mut conn = self.store().read().await?;
+        let row = applications::by_reference(&mut conn, reference).await?;
+        Ok(row
+            .filter(|row| row.account_id == account_id)
+            .map(|row| self.shown(row)))
+    }
+
+    /// Every application, for staff.
+    pub async fn all_applications(&self) -> Result<Vec<ApplicationRecord>> {
+        let mut conn = self.store().read().await?;
+        let rows = applications::all(&mut conn).await?;
+        Ok(rows.into_iter().map(|row| self.shown(row)).collect())
+    }
+
+    /// Any application, for staff.
+    pub async fn find_application(
+        &self,
+        reference: Reference,
+    ) -> Result<Option<ApplicationRecord>> {
+        let mut conn = self.store().read().await?;
+        let row = applications::by_reference(&mut conn, reference).await?;
+        Ok(row.map(|row| self.shown(row)))
+    }
+
+    /// Makes a Pending application and its two keys.
+    ///
+    /// # Errors
+    /// `CategoryTaken`, `SenderlessTaken`, `SenderNameTaken`.
+    pub async fn create_application(
+        &self,
+        account_id: i64,
+        category: Category,
+        sender: Option<&SenderName>,
+    ) -> Result<NewApplication> {
+        let (service, sender) = (self.clone(), sender.cloned());
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            if let Some(name) = &sender {
+                refuse_taken(&mut tx, name, account_id).await?;
+            }
+            let state = if sender.is_some() {
+                SenderState::Pending
+            } else {
+                SenderState::None
+            };
+            let (id, keys) = service
+                .insert_application(&mut tx, account_id, category, state)
+                .await?;
+            if let Some(name) = &sender {
+                senders::insert(&mut tx, id, name.as_str(), now).await?;
+            }
+            let actor = Actor::Account(account_id);
+            let subject = keys.reference.to_string();
+            let detail = Some(category.as_str());
+            audit::insert(&mut tx, now, &actor, "application.create", &subject, detail).await?;
+            tx.commit().await?;
+            Ok(keys)
+        })
+        .await
+    }
+
+    /// The unique indexes decide, however many forms arrive at once; a look afterwards finds the words.
+    async fn insert_application(
+        &self,
+        conn: &mut AnyConnection,
+        account_id: i64,
+        category: Category,
+        sender_state: SenderState,
+    ) -> Result<(i64, NewApplication)> {
+        for _ in 0..REFERENCE_TRIES {
+            let number = u32::try_from(self.entropy().number() % REFERENCES).unwrap_or_default();
+            let reference = Reference::from_number(number);
+            let live_key = ApiKey::from_entropy(reference, KeyKind::Live, self.entropy().bytes());
+            let test_key = ApiKey::from_entropy(reference, KeyKind::Test, self.entropy().bytes());
+            let new = NewRow {
+                account_id,
+                category,
+                reference,
+                live_hash: &live_key.hash(),
+                test_hash: &test_key.hash(),
+                sender_state,
+            };
+            if let Some(id) = applications::insert(conn, &new, self.now()).await? {
+                return Ok((
+                    id,
+                    NewApplication {
+                        reference,
+                        live_key,
+                        test_key,
+                    },
+                ));
+            }
+            if applications::has_category(conn, account_id, category).await? {
+                return Err(Refusal::CategoryTaken.into());
+            }
+            if sender_state == SenderState::None
+                && applications::has_senderless(conn, account_id).await?
+            {
+                return Err(Refusal::SenderlessTaken.into());
+            }
+        }
+        Err(Error::Broken(Broken::ReferencesUsedUp))
+    }
+
+    /// Asks staff to approve a Pending application.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `ActivationNotPossible`.
+    pub async fn request_activation(&self, account_id: i64, reference: Reference) -> Result<()> {
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let row = owned(&mut tx, account_id, reference).await?;
+            if !applications::set_activation(&mut tx, row.id, now).await? {
+                return Err(Refusal::ActivationNotPossible {
+                    status: row.record.status,
+                }
+                .into());
+            }
+            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+            audit::insert(&mut tx, now, &actor, "application.request", &subject, None).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Pending → Active, asked for or not.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `StatusConflict`.
+    pub async fn approve(&self, actor: &Actor, reference: Reference) -> Result<ApplicationRecord> {
+        self.change_status(*actor, reference, StatusAction::Approve, None)
+            .await
+    }
+
+    /// Pending or Active → Suspended. Queued messages wait until the application is reinstated.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `StatusConflict`, `ReasonMissing`.
+    pub async fn suspend(
+        &self,
+        actor: &Actor,
+        reference: Reference,
+        reason: &str,
+    ) -> Result<ApplicationRecord> {
+        let reason = reason.trim();
+        if reason.is_empty() {
+            return Err(Refusal::ReasonMissing.into());
+        }
+        let reason = Some(reason.to_owned());
+        self.change_status(*actor, reference, StatusAction::Suspend, reason)
+            .await
+    }
+
+    /// Suspended → what it was before.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `StatusConflict`.
+    pub async fn reinstate(
+        &self,
+        actor: &Actor,
+        reference: Reference,
+    ) -> Result<ApplicationRecord> {
+        self.change_status(*actor, reference, StatusAction::Reinstate, None)
+            .await
+    }
+
+    async fn change_status(
+        &self,
+        actor: Actor,
+        reference: Reference,
+        action: StatusAction,
+        reason: Option<String>,
+    ) -> Result<ApplicationRecord> {
+        let service = self.clone();
+        let changed = whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let row = applications::by_reference(&mut tx, reference)
+                .await?
+                .ok_or(Refusal::NoSuchApplication)?;
+            let from = row.record.status;
+            let before = row.status_before.unwrap_or(ApplicationStatus::Pending);
+            let conflict = Refusal::StatusConflict {
+                status: from,
+                action: participle(action),
+            };
+            let to = from.after(action, before).ok_or_else(|| conflict.clone())?;
+            let suspended = to == ApplicationStatus::Suspended;
+            let change = StatusChange {
+                from,
+                to,
+                before: suspended.then_some(from),
+                suspend_reason: reason.as_deref(),
+            };
+            if !applications::set_status(&mut tx, row.id, &change).await? {
+                return Err(conflict.into());
+            }
+            queue::hold(&mut tx, row.id, suspended).await?;
+            let subject = reference.to_string();
+            audit::insert(
+                &mut tx,
+                now,
+                &actor,
+                audited(action),
+                &subject,
+                reason.as_deref(),
+            )
+            .await?;
+            let row = applications::by_reference(&mut tx, reference)
+                .await?
+                .ok_or(Refusal::NoSuchApplication)?;
+            let record = service.shown(row);
+            tx.commit().await?;
+            Ok(record)
+        })
+        .await?;
+        // Messages that waited for a reinstated application can go on.
+        self.inner.queued.notify_one();
+        Ok(changed)
+    }
+
+    /// An application's transfers, newest first.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `InvalidCursor`.
+    pub async fn statement(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        cursor: Option<&str>,
+        limit: i64,
+    ) -> Result<Paged<StatementLine>> {
+        let before = match cursor {
+            Some(text) => text.parse().map_err(|_| Refusal::InvalidCursor)?,
+            None => i64::MAX,
+        };
+        let limit = limit.clamp(1, STATEMENT_LINES_MAX);
+        let mut conn = self.store().read().await?;
+        let row = owned(&mut conn, account_id, reference).await?;
+        let mut items = transfers::statement(&mut conn, row.id, before, limit + 1).await?;
+        let more = items.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+        items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let next = items
+            .last()
+            .filter(|_| more)
+            .map(|line| line.id.to_string());
+        Ok(Paged { items, next })
+    }
+
+    /// The record with the play money that the test key has today.
+    fn shown(&self, row: ApplicationRow) -> ApplicationRecord {
+        let mut record = row.record;
+        record.test_balance = play_money(record.test_balance, row.test_day, self.now());
+        record
+    }
+}
+
+/// The application, if it is the account's: another's is as unknown as none.
+pub(crate) async fn owned(
+    conn: &mut AnyConnection,
+    account_id: i64,
+    reference: Reference,
+) -> Result<ApplicationRow> {
+    let row = applications::by_reference(conn, reference).await?;
+    let row = row.filter(|row| row.account_id == account_id);
+    row.ok_or(Error::Refused(Refusal::NoSuchApplication))
+}
+
+/// A name that belongs to another account needn't be asked for.
+pub(crate) async fn refuse_taken(
+    conn: &mut AnyConnection,
+    name: &SenderName,
+    account_id: i64,
+) -> Result<()> {
+    match senders::owner(conn, &name.folded()).await? {
+        Some(owner) if owner != account_id => Err(Refusal::SenderNameTaken.into()),
+        _ => Ok(()),
+    }
+}
+
+const fn participle(action: StatusAction) -> &'static str {
+    match action {
+        StatusAction::Approve => "approved",
+        StatusAction::Suspend => "suspended",
+        StatusAction::Reinstate => "reinstated",
+    }
+}
+
+const fn audited(action: StatusAction) -> &'static str {
+    match action {
+        StatusAction::Approve => "application.approve",
+        StatusAction::Suspend => "application.suspend",
+        StatusAction::Reinstate => "application.reinstate",
+    }
+}

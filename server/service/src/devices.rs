@@ -1,0 +1,207 @@
+//! Sessions, and the devices that they are once somebody signed in.
+
+use domain::Timestamp;
+use domain::records::{AccountRecord, DeviceRecord};
+
+use crate::accounts::{throttles_before, token_hash};
+use crate::error::{Broken, Error, Refusal, Result};
+use crate::store::sessions::{self, Valid};
+use crate::store::throttles;
+use crate::{Service, whole};
+
+/// A session unused for so long is over.
+pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
+/// A session is over so long after sign-in, used or not.
+pub(crate) const ABSOLUTE_MS: i64 = 12 * 60 * 60 * 1000;
+/// "Last seen" is written at most so often: a page view needn't cost a commit.
+const TOUCH_MS: i64 = 60 * 1000;
+/// What of a `User-Agent` is kept.
+const USER_AGENT_CHARS_MAX: usize = 255;
+
+/// A session as the portal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Who is signed in.
+    pub account_id: Option<i64>,
+    /// JSON.
+    pub data: String,
+    /// When it will be over unless it is used before. Given out; what is stored follows from the clock.
+    pub expires_at: Timestamp,
+}
+
+/// The browser that signs in.
+#[derive(Clone, Debug, Default)]
+pub struct ClientInfo {
+    pub user_agent: String,
+    pub address: String,
+}
+
+impl Service {
+    /// Stores a new session; false when the token exists.
+    pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
+        let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            let fresh = sessions::insert(&mut tx, &hash, &data, service.now()).await?;
+            tx.commit().await?;
+            Ok(fresh)
+        })
+        .await
+    }
+
+    /// Stores what changed in a session. One that was signed out meanwhile stays so.
+    pub async fn session_save(&self, token: &str, row: &SessionRow) -> Result<()> {
+        let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            sessions::save(&mut tx, &hash, &data, service.now()).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// A session that isn't over; using it puts off its end.
+    pub async fn session_load(&self, token: &str) -> Result<Option<SessionRow>> {
+        let hash = token_hash(token);
+        let now = self.now();
+        let stored = {
+            let mut conn = self.store().read().await?;
+            sessions::load(&mut conn, &hash, valid(now)).await?
+        };
+        let Some(stored) = stored else {
+            return Ok(None);
+        };
+        self.touch(hash, stored.last_seen_at, now).await?;
+        let expires_at = now
+            .plus_ms(IDLE_MS)
+            .min(stored.created_at.plus_ms(ABSOLUTE_MS));
+        Ok(Some(SessionRow {
+            account_id: stored.account_id,
+            data: stored.data,
+            expires_at,
+        }))
+    }
+
+    pub async fn session_delete(&self, token: &str) -> Result<()> {
+        let (service, hash) = (self.clone(), token_hash(token));
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            sessions::delete(&mut tx, &hash).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Makes a stored session a device of an account.
+    ///
+    /// # Errors
+    /// Broken, when there is no such session.
+    pub async fn device_sign_in(
+        &self,
+        token: &str,
+        account_id: i64,
+        client: &ClientInfo,
+    ) -> Result<()> {
+        let (service, hash) = (self.clone(), token_hash(token));
+        let user_agent: String = client
+            .user_agent
+            .chars()
+            .take(USER_AGENT_CHARS_MAX)
+            .collect();
+        let address = client.address.clone();
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            if !sessions::bind(&mut tx, &hash, account_id, &user_agent, &address).await? {
+                let (expected, actual) = (1, 0);
+                return Err(Error::Broken(Broken::RowCount {
+                    table: "sessions",
+                    expected,
+                    actual,
+                }));
+            }
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Who is signed in with a session; using it puts off its end.
+    pub async fn session_account(&self, token: &str) -> Result<Option<AccountRecord>> {
+        let hash = token_hash(token);
+        let now = self.now();
+        let found = {
+            let mut conn = self.store().read().await?;
+            sessions::account(&mut conn, &hash, valid(now)).await?
+        };
+        let Some((account, seen)) = found else {
+            return Ok(None);
+        };
+        self.touch(hash, seen, now).await?;
+        Ok(Some(account))
+    }
+
+    /// The devices of an account, the one seen last first.
+    pub async fn devices(&self, account_id: i64, current_token: &str) -> Result<Vec<DeviceRecord>> {
+        let mut conn = self.store().read().await?;
+        let current = token_hash(current_token);
+        sessions::devices(&mut conn, account_id, &current, valid(self.now())).await
+    }
+
+    /// # Errors
+    /// `NoSuchDevice`.
+    pub async fn sign_out_device(&self, account_id: i64, device_id: i64) -> Result<()> {
+        let service = self.clone();
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            if !sessions::delete_device(&mut tx, account_id, device_id).await? {
+                return Err(Refusal::NoSuchDevice.into());
+            }
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Signs out every device of the account but the one that asks.
+    pub async fn sign_out_others(&self, account_id: i64, current_token: &str) -> Result<()> {
+        let (service, keep) = (self.clone(), token_hash(current_token));
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            sessions::delete_others(&mut tx, account_id, &keep).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Deletes sessions and counts that are over; how many sessions.
+    pub async fn session_sweep(&self) -> Result<u64> {
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let swept = sessions::sweep(&mut tx, valid(now)).await?;
+            throttles::sweep(&mut tx, throttles_before(now)).await?;
+            tx.commit().await?;
+            Ok(swept)
+        })
+        .await
+    }
+
+    async fn touch(&self, hash: String, seen: Timestamp, now: Timestamp) -> Result<()> {
+        if now.ms_since(seen) < TOUCH_MS {
+            return Ok(());
+        }
+        let service = self.clone();
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            sessions::touch(&mut tx, &hash, now).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+}
+
+fn valid(now: Timestamp) -> Valid {
+    Valid {
+        seen_after: now.plus_ms(-IDLE_MS),
+        made_after: now.plus_ms(-ABSOLUTE_MS),
+    }
+}

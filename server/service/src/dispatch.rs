@@ -1,0 +1,243 @@
+//! Handing messages to carriers: claim under a lease, record what became of it.
+
+use domain::{MessageStatus, Number, Timestamp, Transid};
+
+use crate::error::Result;
+use crate::settlement::settle;
+use crate::store::messages::{self, Ending};
+use crate::store::queue::{self, Event};
+use crate::{Service, whole};
+
+/// How long a claim holds. A submit takes far less; after a crash, others wait this long.
+const LEASE_MS: i64 = 60_000;
+
+/// A claim: results count while the row still carries this token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    pub token: i64,
+    pub until: Timestamp,
+}
+
+/// A message to be submitted.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    pub id: Transid,
+    pub application_id: i64,
+    pub number: Number,
+    /// `None`: the carrier is given the installation's default sender.
+    pub sender: Option<String>,
+    pub message: String,
+    /// Sent with a test key: never to a carrier.
+    pub test: bool,
+    /// Submits that were to be repeated so far.
+    pub attempts: i64,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// What a carrier answered to a submit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubmitOutcome {
+    /// Taken: the charge stays from now on.
+    Accepted { carrier_message_id: String },
+    /// Refused for good: the charge is released.
+    Refused { error: String },
+    /// Not now: to be tried again.
+    Retry { error: String, after_ms: i64 },
+}
+
+/// A message and what became of its submit.
+#[derive(Clone, Debug)]
+pub struct Submitted {
+    pub id: Transid,
+    pub application_id: i64,
+    pub outcome: SubmitOutcome,
+}
+
+/// A message that a carrier took and that isn't final.
+#[derive(Clone, Debug)]
+pub struct Outstanding {
+    pub id: Transid,
+    pub application_id: i64,
+    pub number: Number,
+    pub submitted_at: Timestamp,
+}
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    pub waiting: i64,
+    /// When the oldest of them was accepted.
+    pub oldest: Option<Timestamp>,
+}
+
+impl Service {
+    /// Claims due messages of a carrier. The claim is durable before they are returned.
+    pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
+        let (service, carrier) = (self.clone(), carrier.to_owned());
+        whole(async move {
+            let now = service.now();
+            // Any number but 0, which says "nobody".
+            let token = (service.entropy().number() >> 1).cast_signed().max(1);
+            let lease = Lease {
+                token,
+                until: now.plus_ms(LEASE_MS),
+            };
+            let batch = service.store().dialect().batch();
+            let mut tx = service.store().begin().await?;
+            let ids = queue::claim(&mut tx, batch, &carrier, now, lease, limit).await?;
+            if ids.is_empty() {
+                return Ok((lease, Vec::new()));
+            }
+            let claimed = queue::start(&mut tx, batch, &ids, now).await?;
+            tx.commit().await?;
+            Ok((lease, claimed))
+        })
+        .await
+    }
+
+    /// When the next message of a carrier will be due; `None` when none waits.
+    pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
+        let mut conn = self.store().read().await?;
+        queue::next_due(&mut conn, carrier).await
+    }
+
+    pub async fn queue_state(&self) -> Result<QueueState> {
+        let mut conn = self.store().read().await?;
+        queue::state(&mut conn).await
+    }
+
+    /// Records what became of submits. Where the lease was lost, status and queue are left alone: whoever
+    /// claimed the message next decides.
+    pub async fn record_submitted(
+        &self,
+        carrier: &str,
+        lease: &Lease,
+        results: Vec<Submitted>,
+    ) -> Result<()> {
+        let (service, carrier, lease) = (self.clone(), carrier.to_owned(), *lease);
+        whole(async move {
+            let now = service.now();
+            let batch = service.store().dialect().batch();
+            let sorted = Sorted::new(results, now);
+            let mut tx = service.store().begin().await?;
+            let held = queue::dequeue(&mut tx, batch, &sorted.leaving, lease.token).await?;
+            let holds = |id: i64| held.contains(&id);
+            let taken: Vec<_> = sorted
+                .taken
+                .into_iter()
+                .filter(|(id, _)| holds(*id))
+                .collect();
+            queue::submitted(&mut tx, batch, &taken, &carrier, now).await?;
+            let refused: Vec<_> = sorted
+                .refused
+                .into_iter()
+                .filter(|e| holds(e.id.0))
+                .collect();
+            let ended = messages::finish(&mut tx, batch, &refused, now).await?;
+            settle(&mut tx, batch, &ended, now).await?;
+            queue::requeue(&mut tx, batch, &sorted.again, lease.token, true).await?;
+            queue::insert_events(&mut tx, batch, &sorted.events, now).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Puts claimed messages back that were not submitted, for a clean stop.
+    pub async fn put_back(&self, lease: &Lease, ids: &[Transid]) -> Result<()> {
+        let (service, lease) = (self.clone(), *lease);
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        whole(async move {
+            let now = service.now().unix_ms();
+            let batch = service.store().dialect().batch();
+            let rows: Vec<_> = ids.into_iter().map(|id| (id, now)).collect();
+            let mut tx = service.store().begin().await?;
+            queue::requeue(&mut tx, batch, &rows, lease.token, false).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Messages that a carrier took and that aren't final, by id, after the given one.
+    pub async fn outstanding(
+        &self,
+        carrier: &str,
+        after: Option<Transid>,
+        limit: i64,
+    ) -> Result<Vec<Outstanding>> {
+        let mut conn = self.store().read().await?;
+        let after = match after {
+            Some(id) => id.0,
+            // Everything below is final.
+            None => crate::store::installation::sweep_low(&mut conn).await? - 1,
+        };
+        queue::outstanding(&mut conn, after, carrier, limit).await
+    }
+
+    /// Ends every lease, at a start when nobody else can dispatch; how many there were.
+    pub async fn recover_leases(&self) -> Result<u64> {
+        let service = self.clone();
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            let recovered = queue::recover(&mut tx, service.now()).await?;
+            tx.commit().await?;
+            Ok(recovered)
+        })
+        .await
+    }
+}
+
+/// Results by what must be written for them.
+struct Sorted {
+    leaving: Vec<i64>,
+    taken: Vec<(i64, String)>,
+    refused: Vec<Ending>,
+    again: Vec<(i64, i64)>,
+    events: Vec<Event>,
+}
+
+impl Sorted {
+    fn new(results: Vec<Submitted>, now: Timestamp) -> Self {
+        let mut sorted = Self {
+            leaving: Vec::new(),
+            taken: Vec::new(),
+            refused: Vec::new(),
+            again: Vec::new(),
+            events: Vec::new(),
+        };
+        for Submitted {
+            id,
+            application_id,
+            outcome,
+        } in results
+        {
+            match outcome {
+                SubmitOutcome::Accepted { carrier_message_id } => {
+                    sorted.leaving.push(id.0);
+                    sorted.taken.push((id.0, carrier_message_id));
+                }
+                SubmitOutcome::Refused { error } => {
+                    sorted.leaving.push(id.0);
+                    let status = MessageStatus::Rejected;
+                    sorted.refused.push(Ending {
+                        id,
+                        status,
+                        error: Some(error),
+                        release: true,
+                    });
+                }
+                SubmitOutcome::Retry { error, after_ms } => {
+                    sorted.again.push((id.0, now.plus_ms(after_ms).unix_ms()));
+                    let (status, detail) = (MessageStatus::Sending, Some(error));
+                    sorted.events.push(Event {
+                        id,
+                        application_id,
+                        status,
+                        detail,
+                    });
+                }
+            }
+        }
+        sorted
+    }
+}

@@ -1,0 +1,149 @@
+//! What a verb answers when it doesn't do its work.
+
+use domain::{ApplicationStatus, SenderStatus};
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a verb didn't do its work. Either way, nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The rules refuse it; the words are for the person who asked.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The database or the machine failed; the details are for the log alone.
+    #[error("Something went wrong on our side and nothing was changed. Try again in a moment.")]
+    Broken(#[from] Broken),
+}
+
+impl Error {
+    /// The refusal, unless something is broken.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::Broken(_) => None,
+        }
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Broken(Broken::Database(error))
+    }
+}
+
+/// A fault of the database or the machine.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error("database: {0}")]
+    Database(#[from] sqlx::Error),
+    #[error("{table}.{column} holds {value:?}, which can't be read")]
+    Corrupt {
+        table: &'static str,
+        column: &'static str,
+        value: String,
+    },
+    #[error("a write touched {actual} rows of {table} and not {expected}")]
+    RowCount {
+        table: &'static str,
+        expected: usize,
+        actual: u64,
+    },
+    #[error("JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("password hash: {0}")]
+    PasswordHash(String),
+    #[error("a task failed: {0}")]
+    Task(String),
+    #[error("no reference is free")]
+    ReferencesUsedUp,
+    #[error("a sum of money is more than can be held")]
+    MoneyOverflow,
+}
+
+/// What the rules refuse, in words that say what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("An account with this e-mail exists already. Sign in, or reset the password.")]
+    EmailTaken,
+    #[error("E-mail or password is wrong.")]
+    WrongCredentials,
+    #[error("The password is wrong.")]
+    WrongPassword,
+    #[error("Too many attempts. Try again in {} minutes.", (.retry_after_s + 59) / 60)]
+    Throttled { retry_after_s: i64 },
+    #[error("You already have an application of this category; an account has one of each.")]
+    CategoryTaken,
+    #[error(
+        "You already have an application without a sender name. Request a sender name for it, or give this one a name."
+    )]
+    SenderlessTaken,
+    #[error("This sender name belongs to another customer; choose another one.")]
+    SenderNameTaken,
+    #[error("This sender name is already in use by the application.")]
+    SenderNameUnchanged,
+    #[error("There is no such application.")]
+    NoSuchApplication,
+    #[error("There is no such request for a sender name.")]
+    NoSuchSenderRequest,
+    #[error("There is no account with this e-mail.")]
+    NoSuchAccount,
+    #[error("There is no such device; it may be signed out already.")]
+    NoSuchDevice,
+    #[error("The application is {status}: it can't be {action}.")]
+    StatusConflict {
+        status: ApplicationStatus,
+        action: &'static str,
+    },
+    #[error("Activation can be requested for a Pending application; this one is {status}.")]
+    ActivationNotPossible { status: ApplicationStatus },
+    #[error("This request was decided before: it is {}.", status.as_str())]
+    SenderDecided { status: SenderStatus },
+    #[error("Say why: the customer sees the reason.")]
+    ReasonMissing,
+    #[error("The amount must be greater than 0.")]
+    InvalidAmount,
+    #[error("The bank id must have 1 to 255 characters.")]
+    InvalidBankId,
+    #[error(
+        "The bank id {bank_id} is known with another reference or amount; nothing was credited."
+    )]
+    BankIdConflict { bank_id: String },
+    #[error("There is no deposit with this bank id.")]
+    NoSuchDeposit,
+    #[error("This deposit was credited before.")]
+    DepositAssigned,
+    #[error("The balance would become more than can be held.")]
+    BalanceTooLarge,
+    #[error("This link is used or too old. Ask for a new one.")]
+    ResetLinkInvalid,
+    #[error("The cursor isn't one that was given out.")]
+    InvalidCursor,
+}
+
+/// Why a service can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the database URL {url} can't be used: {why}")]
+    Url { url: String, why: &'static str },
+    #[error("the database can't be opened: {0}")]
+    Database(#[from] sqlx::Error),
+    #[error("the database can't be migrated: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    #[error("the folder of the database can't be made: {0}")]
+    Folder(std::io::Error),
+    #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
+    Currency { stored: String, wanted: String },
+    #[error("{0}")]
+    Broken(Broken),
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Broken(Broken::Database(error)) => Self::Database(error),
+            Error::Broken(broken) => Self::Broken(broken),
+            Error::Refused(refusal) => Self::Broken(Broken::Task(refusal.to_string())),
+        }
+    }
+}

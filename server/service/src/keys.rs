@@ -1,0 +1,69 @@
+//! Replacing an application's keys.
+
+use domain::{ApiKey, KeyKind, Reference};
+
+use crate::accounts::token_hash;
+use crate::applications::owned;
+use crate::audit::Actor;
+use crate::error::Result;
+use crate::store::{applications, audit, sessions};
+use crate::{Service, whole};
+
+impl Service {
+    /// Replaces a key: from this commit on the old one is unknown. Every device of the account but the
+    /// one that asks is signed out in the same commit.
+    ///
+    /// # Errors
+    /// `WrongPassword`, `Throttled`, `NoSuchApplication`.
+    pub async fn replace_key(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        kind: KeyKind,
+        password: &str,
+        current_token: &str,
+    ) -> Result<ApiKey> {
+        self.verify_password(account_id, password).await?;
+        let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
+        let (service, keep) = (self.clone(), token_hash(current_token));
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let row = owned(&mut tx, account_id, reference).await?;
+            let action = match kind {
+                KeyKind::Live => {
+                    applications::set_live_hash(&mut tx, row.id, &key.hash()).await?;
+                    "key.replace_live"
+                }
+                KeyKind::Test => {
+                    applications::set_test_hash(&mut tx, row.id, &key.hash()).await?;
+                    "key.replace_test"
+                }
+            };
+            sessions::delete_others(&mut tx, account_id, &keep).await?;
+            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+            audit::insert(&mut tx, now, &actor, action, &subject, None).await?;
+            tx.commit().await?;
+            Ok(key)
+        })
+        .await
+    }
+
+    /// Whether a key is the one in force, for the demo that prints its keys at every start.
+    pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
+        let mut conn = self.store().read().await?;
+        let row = applications::keys_by_reference(&mut conn, key.reference()).await?;
+        Ok(row.is_some_and(|row| row.holds(key)))
+    }
+}
+
+impl applications::KeyRow {
+    /// Whether this is the application's key of its kind.
+    pub(crate) fn holds(&self, key: &ApiKey) -> bool {
+        let stored = match key.kind() {
+            KeyKind::Live => &self.live_hash,
+            KeyKind::Test => &self.test_hash,
+        };
+        *stored == key.hash()
+    }
+}

@@ -1,0 +1,308 @@
+//! Deposits: money comes by bank with the application's reference.
+
+use domain::{Money, Reference, Timestamp};
+use serde::Serialize;
+use sqlx::AnyConnection;
+
+use crate::audit::Actor;
+use crate::error::{Error, Refusal, Result};
+use crate::store::transfers::{self, BANK, DepositTransfer, UNMATCHED};
+use crate::store::{applications, audit, deposits};
+use crate::{Service, whole};
+
+/// Longest id that a bank gives a payment.
+const BANK_ID_CHARS_MAX: usize = 255;
+
+/// A payment as the bank reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DepositOrder {
+    /// The bank's id of the payment.
+    pub bank_id: String,
+    /// As the payer wrote it; needn't be known.
+    pub reference: String,
+    pub amount: Money,
+}
+
+/// What became of a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DepositStatus {
+    Credited,
+    /// Nobody knows the reference: the money waits until staff assign it.
+    Unmatched,
+}
+
+impl DepositStatus {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Credited => "credited",
+            Self::Unmatched => "unmatched",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DepositOutcome {
+    pub status: DepositStatus,
+    /// The bank id was known with the same data; nothing moved.
+    pub already: bool,
+    /// The application's balance now.
+    pub balance: Option<Money>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportOutcome {
+    pub credited: usize,
+    pub unmatched: usize,
+    /// Known before.
+    pub skipped: usize,
+}
+
+/// A payment as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DepositRecord {
+    pub bank_id: String,
+    pub reference: String,
+    pub amount: Money,
+    pub received_at: Timestamp,
+    pub assigned_to: Option<Reference>,
+}
+
+impl Service {
+    /// Credits a payment once: the same id, reference and amount again credits nothing.
+    ///
+    /// # Errors
+    /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `BalanceTooLarge`.
+    pub async fn add_deposit(
+        &self,
+        actor: &Actor,
+        deposit: &DepositOrder,
+    ) -> Result<DepositOutcome> {
+        let (service, actor, deposit) = (self.clone(), *actor, deposit.clone());
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            let outcome = credit(&mut tx, &actor, &deposit, service.now()).await?;
+            tx.commit().await?;
+            Ok(outcome)
+        })
+        .await
+    }
+
+    /// Credits many payments, all or none; those known before are skipped.
+    ///
+    /// # Errors
+    /// As for [`Self::add_deposit`]; nothing is credited then.
+    pub async fn import_deposits(
+        &self,
+        actor: &Actor,
+        orders: &[DepositOrder],
+    ) -> Result<ImportOutcome> {
+        let (service, actor, orders) = (self.clone(), *actor, orders.to_vec());
+        whole(async move {
+            let mut tx = service.store().begin().await?;
+            let mut counts = ImportOutcome::default();
+            for order in &orders {
+                let outcome = credit(&mut tx, &actor, order, service.now()).await?;
+                match (outcome.already, outcome.status) {
+                    (true, _) => counts.skipped += 1,
+                    (false, DepositStatus::Credited) => counts.credited += 1,
+                    (false, DepositStatus::Unmatched) => counts.unmatched += 1,
+                }
+            }
+            tx.commit().await?;
+            Ok(counts)
+        })
+        .await
+    }
+
+    /// Payments whose reference nobody knows, oldest first.
+    pub async fn unmatched_deposits(&self) -> Result<Vec<DepositRecord>> {
+        let mut conn = self.store().read().await?;
+        deposits::unmatched(&mut conn).await
+    }
+
+    /// Gives an unmatched payment to an application.
+    ///
+    /// # Errors
+    /// `NoSuchDeposit`, `DepositAssigned`, `NoSuchApplication`, `BalanceTooLarge`.
+    pub async fn assign_deposit(
+        &self,
+        actor: &Actor,
+        bank_id: &str,
+        reference: Reference,
+    ) -> Result<DepositRecord> {
+        let (service, actor, bank_id) = (self.clone(), *actor, bank_id.to_owned());
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let deposit = deposits::by_bank_id(&mut tx, &bank_id)
+                .await?
+                .ok_or(Refusal::NoSuchDeposit)?;
+            let application = applications::by_reference(&mut tx, reference)
+                .await?
+                .ok_or(Refusal::NoSuchApplication)?;
+            if !deposits::assign(&mut tx, &bank_id, application.id, now).await? {
+                return Err(Refusal::DepositAssigned.into());
+            }
+            transfer(
+                &mut tx,
+                UNMATCHED,
+                application.id,
+                &bank_id,
+                deposit.amount,
+                now,
+            )
+            .await?;
+            let detail = format!("{} {}", deposit.amount, bank_id);
+            let subject = reference.to_string();
+            audit::insert(
+                &mut tx,
+                now,
+                &actor,
+                "deposit.assign",
+                &subject,
+                Some(&detail),
+            )
+            .await?;
+            tx.commit().await?;
+            Ok(DepositRecord {
+                assigned_to: Some(reference),
+                ..deposit
+            })
+        })
+        .await
+    }
+}
+
+async fn credit(
+    conn: &mut AnyConnection,
+    actor: &Actor,
+    order: &DepositOrder,
+    now: Timestamp,
+) -> Result<DepositOutcome> {
+    if order.amount <= Money::ZERO {
+        return Err(Refusal::InvalidAmount.into());
+    }
+    if order.bank_id.is_empty() || order.bank_id.chars().count() > BANK_ID_CHARS_MAX {
+        return Err(Refusal::InvalidBankId.into());
+    }
+    if let Some(known) = deposits::by_bank_id(conn, &order.bank_id).await? {
+        return same_again(
+            conn,
+            order,
+            known.assigned_to,
+            &known.reference,
+            known.amount,
+        )
+        .await;
+    }
+    let application = match Reference::parse(&order.reference) {
+        Ok(reference) => applications::by_reference(conn, reference).await?,
+        Err(_) => None,
+    };
+    let id = application.map(|row| row.id);
+    deposits::insert(
+        conn,
+        &order.bank_id,
+        &order.reference,
+        order.amount,
+        id,
+        now,
+    )
+    .await?;
+    let balance = match id {
+        Some(id) => Some(transfer(conn, BANK, id, &order.bank_id, order.amount, now).await?),
+        None => {
+            let waiting = DepositTransfer {
+                debit: BANK,
+                credit: UNMATCHED,
+                amount: order.amount,
+                kind: "unmatched",
+                application_id: None,
+                bank_id: &order.bank_id,
+                balance_after: None,
+            };
+            transfers::insert(conn, &waiting, now).await?;
+            None
+        }
+    };
+    let status = if id.is_some() {
+        DepositStatus::Credited
+    } else {
+        DepositStatus::Unmatched
+    };
+    let detail = format!("{} {} {}", order.amount, order.bank_id, status.as_str());
+    audit::insert(
+        conn,
+        now,
+        actor,
+        "deposit.add",
+        &order.reference,
+        Some(&detail),
+    )
+    .await?;
+    Ok(DepositOutcome {
+        status,
+        already: false,
+        balance,
+    })
+}
+
+/// A known bank id: the same data is an answer, other data a refusal.
+async fn same_again(
+    conn: &mut AnyConnection,
+    order: &DepositOrder,
+    assigned_to: Option<Reference>,
+    reference: &str,
+    amount: Money,
+) -> Result<DepositOutcome> {
+    if reference != order.reference || amount != order.amount {
+        return Err(Refusal::BankIdConflict {
+            bank_id: order.bank_id.clone(),
+        }
+        .into());
+    }
+    let Some(assigned) = assigned_to else {
+        return Ok(DepositOutcome {
+            status: DepositStatus::Unmatched,
+            already: true,
+            balance: None,
+        });
+    };
+    let balance = applications::by_reference(conn, assigned)
+        .await?
+        .map(|row| row.record.balance);
+    Ok(DepositOutcome {
+        status: DepositStatus::Credited,
+        already: true,
+        balance,
+    })
+}
+
+/// Moves a deposit to an application; the balance after it.
+async fn transfer(
+    conn: &mut AnyConnection,
+    from: i64,
+    application_id: i64,
+    bank_id: &str,
+    amount: Money,
+    now: Timestamp,
+) -> Result<Money> {
+    let before = applications::balances(conn, application_id).await?;
+    let (before, ..) = before.ok_or(Refusal::NoSuchApplication)?;
+    before
+        .checked_add(amount)
+        .ok_or(Error::Refused(Refusal::BalanceTooLarge))?;
+    let balance = applications::add_balance(conn, application_id, amount).await?;
+    let deposit = DepositTransfer {
+        debit: from,
+        credit: application_id,
+        amount,
+        kind: "deposit",
+        application_id: Some(application_id),
+        bank_id,
+        balance_after: Some(balance),
+    };
+    transfers::insert(conn, &deposit, now).await?;
+    Ok(balance)
+}

@@ -1,0 +1,205 @@
+//! The verbs of Heliograph: register, create an application, send, claim, credit a deposit.
+//!
+//! A verb owns one transaction and is whole: it happens, or it doesn't. SQL stands in `store` alone.
+//! Time and randomness come from [`Clock`] and [`Entropy`], so that tests own both.
+
+mod accounts;
+mod applications;
+mod audit;
+mod check;
+mod clock;
+mod devices;
+mod dispatch;
+mod entropy;
+mod error;
+mod expiry;
+mod id_source;
+mod intake;
+mod keys;
+mod ledger;
+mod password;
+mod receipts;
+mod reports;
+mod sender_names;
+mod settlement;
+mod store;
+mod throttle;
+mod upkeep;
+mod writer;
+
+use std::sync::Arc;
+
+use domain::Prices;
+use domain::records::PriceList;
+use tokio::sync::Notify;
+
+pub use applications::NewApplication;
+pub use audit::Actor;
+pub use clock::Clock;
+pub use devices::{ClientInfo, SessionRow};
+pub use dispatch::{Claimed, Lease, Outstanding, QueueState, SubmitOutcome, Submitted};
+pub use entropy::Entropy;
+pub use error::{Broken, Error, OpenError, Refusal, Result};
+pub use intake::{KeyAccess, SendError, SendRequest, Sent, Use};
+pub use ledger::{DepositOrder, DepositOutcome, DepositRecord, DepositStatus, ImportOutcome};
+pub use receipts::Receipt;
+pub use reports::MessageFilter;
+
+use id_source::IdSource;
+use password::Hasher;
+use store::Store;
+use writer::Writer;
+
+/// How long a message may take, from acceptance to its final status.
+pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
+/// The carrier that every message goes to until carriers can be set up.
+pub const SANDBOX_CARRIER: &str = "sandbox";
+
+/// What a [`Service`] is opened with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `sqlite:PATH`; the file and its folder are made when missing.
+    pub database_url: String,
+    /// In force from this start on, when they differ from the stored ones.
+    pub prices: Prices,
+    /// ISO 4217 code; must be the same at every start.
+    pub currency: String,
+    pub limits: Limits,
+    pub clock: Clock,
+    pub entropy: Entropy,
+}
+
+/// Bounds that an operator may move.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Pages of the longest message.
+    pub message_pages_max: usize,
+    /// Failed sign-ins per e-mail and address in 15 minutes.
+    pub sign_in_failures_max: i64,
+    /// Registrations per address in an hour.
+    pub registrations_max: i64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_pages_max: domain::message::PAGES_MAX_DEFAULT,
+            sign_in_failures_max: 10,
+            registrations_max: 20,
+        }
+    }
+}
+
+/// The service. Clones share everything.
+#[derive(Clone)]
+pub struct Service {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    clock: Clock,
+    entropy: Entropy,
+    ids: IdSource,
+    hasher: Hasher,
+    limits: Limits,
+    writer: Writer,
+    queued: Notify,
+}
+
+impl Service {
+    /// Connects, migrates, records currency and prices, and starts the writer.
+    ///
+    /// # Errors
+    /// When the database can't be used, is of a newer release, or has another currency.
+    pub async fn open(config: Config) -> std::result::Result<Self, OpenError> {
+        let store = Store::open(&config.database_url).await?;
+        store.migrate().await?;
+        let now = config.clock.now();
+        upkeep::install(&store, &config, now).await?;
+        let last_id = upkeep::greatest_message_id(&store).await?;
+        let (writer, jobs) = Writer::new();
+        let service = Self {
+            inner: Arc::new(Inner {
+                store,
+                clock: config.clock,
+                ids: IdSource::after(last_id),
+                hasher: Hasher::new(&config.entropy)?,
+                entropy: config.entropy,
+                limits: config.limits,
+                writer,
+                queued: Notify::new(),
+            }),
+        };
+        writer::spawn(&service, jobs);
+        Ok(service)
+    }
+
+    /// Only migrates.
+    ///
+    /// # Errors
+    /// When the database can't be used or is of a newer release.
+    pub async fn migrate(database_url: &str) -> std::result::Result<(), OpenError> {
+        let store = Store::open(database_url).await?;
+        store.migrate().await?;
+        store.close().await;
+        Ok(())
+    }
+
+    /// Answers what the writer holds, then closes the database.
+    pub async fn close(&self) {
+        self.inner.writer.close().await;
+        self.inner.store.close().await;
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
+    pub fn entropy(&self) -> &Entropy {
+        &self.inner.entropy
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// Wakes whoever waits for it after each commit that put messages into the queue.
+    pub fn queued(&self) -> &Notify {
+        &self.inner.queued
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// When it doesn't.
+    pub async fn ping(&self) -> Result<()> {
+        self.price_list().await.map(drop)
+    }
+
+    /// Currency, and the prices that a send would be charged now.
+    pub async fn price_list(&self) -> Result<PriceList> {
+        let mut conn = self.store().read().await?;
+        let currency = store::installation::currency(&mut conn).await?;
+        let prices = store::installation::prices(&mut conn).await?;
+        Ok(PriceList { currency, prices })
+    }
+
+    fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    fn now(&self) -> domain::Timestamp {
+        self.inner.clock.now()
+    }
+}
+
+/// Runs a verb's work in a task of its own: the request's future may be dropped at any await, and work
+/// that has begun must finish or roll back whole.
+async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    tokio::spawn(work)
+        .await
+        .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
+}

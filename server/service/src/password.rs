@@ -1,0 +1,99 @@
+//! Password hashes: argon2id, off the async threads, a few at a time.
+
+use std::sync::Arc;
+
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use argon2::{Algorithm, Argon2, Params, PasswordHash, Version};
+use tokio::sync::Semaphore;
+
+use crate::entropy::Entropy;
+use crate::error::{Broken, Error, Result};
+
+/// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
+const MEMORY_KIB: u32 = 19_456;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+/// Hashes at once: each takes a core and 19 MiB, and the sends need the other core.
+const PARALLEL_MAX: usize = 2;
+const SALT_BYTES: usize = 16;
+
+/// Hashes and verifies.
+pub(crate) struct Hasher {
+    permits: Arc<Semaphore>,
+    /// The hash of a password that nobody knows, so that an unknown e-mail takes as long as a known one.
+    dummy: Arc<str>,
+}
+
+impl Hasher {
+    pub(crate) fn new(entropy: &Entropy) -> Result<Self> {
+        let nobody_knows: [u8; 32] = entropy.bytes();
+        let dummy = hash(&nobody_knows, &entropy.bytes())?.into();
+        Ok(Self {
+            permits: Arc::new(Semaphore::new(PARALLEL_MAX)),
+            dummy,
+        })
+    }
+
+    /// The hash in PHC string format.
+    pub(crate) async fn hash(&self, password: &str, entropy: &Entropy) -> Result<String> {
+        let password = password.to_owned();
+        let salt = entropy.bytes();
+        self.blocking(move || hash(password.as_bytes(), &salt))
+            .await
+    }
+
+    /// Whether the password belongs to the hash; `None` takes as long and is false.
+    pub(crate) async fn verify(&self, password: &str, stored: Option<String>) -> Result<bool> {
+        let password = password.to_owned();
+        let dummy = Arc::clone(&self.dummy);
+        self.blocking(move || {
+            let known = stored.is_some();
+            let matches = verify(password.as_bytes(), stored.as_deref().unwrap_or(&dummy))?;
+            Ok(known && matches)
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let failed = |error: &dyn std::fmt::Display| Error::Broken(Broken::Task(error.to_string()));
+        let permit = Arc::clone(&self.permits)
+            .acquire_owned()
+            .await
+            .map_err(|error| failed(&error))?;
+        tokio::task::spawn_blocking(move || {
+            let result = work();
+            drop(permit);
+            result
+        })
+        .await
+        .map_err(|error| failed(&error))?
+    }
+}
+
+fn argon2() -> Result<Argon2<'static>> {
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|e| broken(&e))?;
+    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+}
+
+fn hash(password: &[u8], salt: &[u8; SALT_BYTES]) -> Result<String> {
+    Ok(argon2()?
+        .hash_password_with_salt(password, salt)
+        .map_err(|e| broken(&e))?
+        .to_string())
+}
+
+fn verify(password: &[u8], stored: &str) -> Result<bool> {
+    let stored = PasswordHash::new(stored).map_err(|e| broken(&e))?;
+    match argon2()?.verify_password(password, &stored) {
+        Ok(()) => Ok(true),
+        Err(argon2::password_hash::Error::PasswordInvalid) => Ok(false),
+        Err(error) => Err(broken(&error)),
+    }
+}
+
+fn broken(error: &dyn std::fmt::Display) -> Error {
+    Error::Broken(Broken::PasswordHash(error.to_string()))
+}

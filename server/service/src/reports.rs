@@ -1,0 +1,248 @@
+//! Reports: what became of messages.
+
+use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
+use domain::{BatchId, KeyKind, MessageStatus, Money, Number, Reference, Timestamp, Transid, ids};
+use sqlx::AnyConnection;
+
+use crate::Service;
+use crate::error::{Error, Refusal, Result};
+use crate::intake::KeyAccess;
+use crate::store::applications;
+use crate::store::reports::{self, Condition, MessageRow, Selection};
+
+/// Most messages of one answer.
+const LIMIT_MAX: i64 = 1000;
+
+/// Which messages; every condition that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageFilter {
+    pub transid: Option<Transid>,
+    pub requestid: Option<String>,
+    pub batchid: Option<BatchId>,
+    /// Digits, as stored.
+    pub number: Option<String>,
+    pub status: Option<MessageStatus>,
+    /// Inclusive.
+    pub from: Option<Timestamp>,
+    /// Exclusive.
+    pub to: Option<Timestamp>,
+    /// 1 to 1000.
+    pub limit: i64,
+    /// From an earlier answer's `next`.
+    pub cursor: Option<String>,
+}
+
+impl Service {
+    /// Messages that a key may see, newest first.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn messages(
+        &self,
+        access: &KeyAccess,
+        filter: &MessageFilter,
+    ) -> Result<Paged<MessageRecord>> {
+        let mut conn = self.store().read().await?;
+        let test = access.kind == KeyKind::Test;
+        let rows = list(&mut conn, access.application_id, test, filter).await?;
+        Ok(paged(rows, filter))
+    }
+
+    /// One message that a key may see.
+    pub async fn message(
+        &self,
+        access: &KeyAccess,
+        transid: Transid,
+    ) -> Result<Option<MessageDetail>> {
+        let mut conn = self.store().read().await?;
+        let test = access.kind == KeyKind::Test;
+        detail(&mut conn, access.application_id, test, transid).await
+    }
+
+    /// Messages of one of an account's applications, or of all, test messages among them.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `InvalidCursor`.
+    pub async fn account_messages(
+        &self,
+        account_id: i64,
+        reference: Option<Reference>,
+        filter: &MessageFilter,
+    ) -> Result<Paged<MessageRecord>> {
+        let mut conn = self.store().read().await?;
+        let mut owned = applications::ids_by_account(&mut conn, account_id).await?;
+        if let Some(wanted) = reference {
+            owned.retain(|(_, reference)| *reference == wanted);
+            if owned.is_empty() {
+                return Err(Refusal::NoSuchApplication.into());
+            }
+        }
+        // An account has few applications: each is read by its index, and the newest of all are kept.
+        let mut rows = Vec::new();
+        for (id, _) in owned {
+            for test in [false, true] {
+                rows.extend(list(&mut conn, id, test, filter).await?);
+            }
+        }
+        rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.record.transid));
+        Ok(paged(rows, filter))
+    }
+
+    /// One message of an account.
+    pub async fn account_message(
+        &self,
+        account_id: i64,
+        transid: Transid,
+    ) -> Result<Option<MessageDetail>> {
+        let mut conn = self.store().read().await?;
+        for (id, _) in applications::ids_by_account(&mut conn, account_id).await? {
+            for test in [false, true] {
+                if let Some(found) = detail(&mut conn, id, test, transid).await? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// One row more than asked for, which says that there are more.
+async fn list(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    test: bool,
+    filter: &MessageFilter,
+) -> Result<Vec<MessageRow>> {
+    let (mut from, mut below) = (0, i64::MAX);
+    if let Some(moment) = filter.from {
+        from = from.max(first_id(moment));
+    }
+    if let Some(moment) = filter.to {
+        below = below.min(first_id(moment));
+    }
+    if let Some(cursor) = &filter.cursor {
+        below = below.min(Transid::parse(cursor).ok_or(Refusal::InvalidCursor)?.0);
+    }
+    if let Some(Transid(id)) = filter.transid {
+        from = from.max(id);
+        below = below.min(id.saturating_add(1));
+    }
+    let conditions = [
+        filter.requestid.clone().map(Condition::Requestid),
+        filter.batchid.map(Condition::Batch),
+        filter.number.clone().map(Condition::Number),
+        filter.status.map(Condition::Status),
+    ];
+    let selection = Selection {
+        application_id,
+        test,
+        from,
+        below,
+        conditions: conditions.into_iter().flatten().collect(),
+        limit: limit(filter) + 1,
+    };
+    reports::list(conn, selection).await
+}
+
+/// The least id that a message of this moment can have: an id carries its milliseconds.
+fn first_id(moment: Timestamp) -> i64 {
+    // Moments before ids began have the first of all, moments that no id reaches none.
+    let bounds = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
+    if moment.unix_ms() > bounds.1 {
+        return i64::MAX;
+    }
+    ids::compose_id(moment.unix_ms().max(bounds.0), 0)
+}
+
+fn limit(filter: &MessageFilter) -> i64 {
+    filter.limit.clamp(1, LIMIT_MAX)
+}
+
+fn paged(mut rows: Vec<MessageRow>, filter: &MessageFilter) -> Paged<MessageRecord> {
+    let limit = usize::try_from(limit(filter)).unwrap_or(usize::MAX);
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows
+        .last()
+        .filter(|_| more)
+        .map(|row| row.record.transid.to_string());
+    Paged {
+        items: rows.into_iter().map(|row| row.record).collect(),
+        next,
+    }
+}
+
+async fn detail(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    test: bool,
+    transid: Transid,
+) -> Result<Option<MessageDetail>> {
+    let filter = MessageFilter {
+        transid: Some(transid),
+        limit: 1,
+        ..MessageFilter::default()
+    };
+    let Some(row) = list(conn, application_id, test, &filter).await?.pop() else {
+        return Ok(None);
+    };
+    let events = reports::events(conn, transid, row.application_id).await?;
+    let charge = charge(&row).ok_or(Error::Broken(crate::error::Broken::MoneyOverflow))?;
+    Ok(Some(MessageDetail {
+        timeline: timeline(&row, events),
+        charge,
+        record: row.record,
+    }))
+}
+
+/// The steps that the message's own row tells, and the events beside it, in order of time.
+fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
+    let record = &row.record;
+    let step = |status, at: Option<Timestamp>, detail: Option<String>| {
+        at.map(|at| TimelineEntry { status, at, detail })
+    };
+    let by = row
+        .carrier
+        .as_ref()
+        .map(|carrier| format!("taken by {carrier}"));
+    let last = record
+        .final_at
+        .and_then(|at| step(record.status, Some(at), record.error.clone()));
+    let own = [
+        step(MessageStatus::Queued, Some(record.created_at), None),
+        step(MessageStatus::Sending, row.sending_at, None),
+        step(MessageStatus::Submitted, record.submitted_at, by),
+        last,
+    ];
+    let mut steps: Vec<_> = own.into_iter().flatten().chain(events).collect();
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+/// How the price came about; `None` when the stored price can't be right.
+fn charge(row: &MessageRow) -> Option<ChargeRecord> {
+    let record = &row.record;
+    let number = Number::from_stored(record.number.clone(), record.kind);
+    let (pages, unit_price, charged) = (record.pages, row.unit_price, record.cost);
+    let computed = unit_price.checked_times(usize::try_from(pages).ok()?)?;
+    if computed != charged {
+        return None;
+    }
+    let kind = record.kind.as_str();
+    let fate = match (row.released > Money::ZERO, record.status.is_final()) {
+        (true, _) => "It was given back because no carrier took the message.",
+        (false, true) => "It stays because a carrier took the message.",
+        (false, false) => "It is given back only if no carrier takes the message.",
+    };
+    let pages_word = if pages == 1 { "page" } else { "pages" };
+    let why = format!("{pages} {pages_word} to a {kind} number at {unit_price} each. {fate}");
+    let (rule, released) = (number.rule().to_owned(), row.released);
+    Some(ChargeRecord {
+        rule,
+        pages,
+        unit_price,
+        charged,
+        released,
+        why,
+    })
+}

@@ -1,0 +1,174 @@
+//! Sender names: asked for by customers, decided by staff.
+
+use domain::records::SenderRequestRecord;
+use domain::{Reference, SenderName, SenderStatus};
+use sqlx::AnyConnection;
+
+use crate::applications::{owned, refuse_taken};
+use crate::audit::Actor;
+use crate::error::{Broken, Error, Refusal, Result};
+use crate::store::applications::{self, ApplicationRow, SenderState};
+use crate::store::audit;
+use crate::store::senders;
+use crate::{Service, whole};
+
+impl Service {
+    /// Asks for a sender name. An accepted one stays in use until staff decide; a request that still waits
+    /// is replaced.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `SenderNameTaken`, `SenderNameUnchanged`.
+    pub async fn request_sender_name(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        name: &SenderName,
+    ) -> Result<()> {
+        let (service, name) = (self.clone(), name.clone());
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let row = owned(&mut tx, account_id, reference).await?;
+            if row.record.sender_name.as_deref() == Some(name.as_str()) {
+                return Err(Refusal::SenderNameUnchanged.into());
+            }
+            refuse_taken(&mut tx, &name, account_id).await?;
+            senders::insert(&mut tx, row.id, name.as_str(), now).await?;
+            if row.sender_state != SenderState::Accepted {
+                applications::set_sender(&mut tx, row.id, SenderState::Pending, None).await?;
+            }
+            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+            let detail = Some(name.as_str());
+            audit::insert(&mut tx, now, &actor, "sender.request", &subject, detail).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Requests for sender names, oldest first.
+    pub async fn sender_requests(&self, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
+        let mut conn = self.store().read().await?;
+        senders::list(&mut conn, only_pending).await
+    }
+
+    /// Accepts a request: the name is in use from this commit on, and belongs to the account.
+    ///
+    /// # Errors
+    /// `NoSuchSenderRequest`, `SenderDecided`, `SenderNameTaken`.
+    pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
+        let (service, actor) = (self.clone(), *actor);
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let (request, application) = pending(&mut tx, id).await?;
+            let name = &request.name;
+            let owner =
+                senders::own(&mut tx, &name.to_ascii_lowercase(), application.account_id).await?;
+            if owner != application.account_id {
+                return Err(Refusal::SenderNameTaken.into());
+            }
+            senders::replace_accepted(&mut tx, application.id).await?;
+            decide(&mut tx, &request, SenderStatus::Accepted, None, now).await?;
+            applications::set_sender(&mut tx, application.id, SenderState::Accepted, Some(name))
+                .await?;
+            let subject = request.reference.to_string();
+            audit::insert(&mut tx, now, &actor, "sender.accept", &subject, Some(name)).await?;
+            let decided = reload(&mut tx, id).await?;
+            tx.commit().await?;
+            Ok(decided)
+        })
+        .await
+    }
+
+    /// Rejects a request; the customer sees why. A name accepted before stays in use.
+    ///
+    /// # Errors
+    /// `NoSuchSenderRequest`, `SenderDecided`, `ReasonMissing`.
+    pub async fn reject_sender(
+        &self,
+        actor: &Actor,
+        id: i64,
+        reason: &str,
+    ) -> Result<SenderRequestRecord> {
+        let (service, actor, reason) = (self.clone(), *actor, reason.trim().to_owned());
+        if reason.is_empty() {
+            return Err(Refusal::ReasonMissing.into());
+        }
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let (request, application) = pending(&mut tx, id).await?;
+            decide(
+                &mut tx,
+                &request,
+                SenderStatus::Rejected,
+                Some(&reason),
+                now,
+            )
+            .await?;
+            if application.sender_state != SenderState::Accepted {
+                applications::set_sender(&mut tx, application.id, SenderState::Rejected, None)
+                    .await?;
+            }
+            let subject = request.reference.to_string();
+            let detail = format!("{}: {reason}", request.name);
+            audit::insert(
+                &mut tx,
+                now,
+                &actor,
+                "sender.reject",
+                &subject,
+                Some(&detail),
+            )
+            .await?;
+            let decided = reload(&mut tx, id).await?;
+            tx.commit().await?;
+            Ok(decided)
+        })
+        .await
+    }
+}
+
+/// A request that waits, and its application.
+async fn pending(
+    conn: &mut AnyConnection,
+    id: i64,
+) -> Result<(SenderRequestRecord, ApplicationRow)> {
+    let request = senders::by_id(conn, id)
+        .await?
+        .ok_or(Refusal::NoSuchSenderRequest)?;
+    if request.status != SenderStatus::Pending {
+        return Err(Refusal::SenderDecided {
+            status: request.status,
+        }
+        .into());
+    }
+    let application = applications::by_reference(conn, request.reference)
+        .await?
+        .ok_or(Refusal::NoSuchApplication)?;
+    Ok((request, application))
+}
+
+async fn decide(
+    conn: &mut AnyConnection,
+    request: &SenderRequestRecord,
+    status: SenderStatus,
+    reason: Option<&str>,
+    now: domain::Timestamp,
+) -> Result<()> {
+    if senders::decide(conn, request.id, status, reason, now).await? {
+        return Ok(());
+    }
+    let (expected, actual) = (1, 0);
+    Err(Error::Broken(Broken::RowCount {
+        table: "sender_requests",
+        expected,
+        actual,
+    }))
+}
+
+async fn reload(conn: &mut AnyConnection, id: i64) -> Result<SenderRequestRecord> {
+    senders::by_id(conn, id)
+        .await?
+        .ok_or(Error::Refused(Refusal::NoSuchSenderRequest))
+}

@@ -1,0 +1,81 @@
+//! Giving back the price of messages that no carrier took.
+
+use std::collections::BTreeMap;
+
+use domain::{Money, Timestamp};
+use sqlx::AnyConnection;
+
+use crate::error::{Broken, Error, Result};
+use crate::store::dialect::Batch;
+use crate::store::messages::{self, Ended, MessageTransfer};
+use crate::store::settlement;
+use crate::store::transfers::REVENUE;
+
+/// Moves what the ended messages release back to their applications, a transfer each; play money goes
+/// back without one.
+pub(crate) async fn settle(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    ended: &[Ended],
+    now: Timestamp,
+) -> Result<()> {
+    let released: Vec<_> = ended
+        .iter()
+        .filter(|ended| ended.released > Money::ZERO)
+        .collect();
+    if released.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<i64> = released.iter().map(|ended| ended.application_id).collect();
+    let mut purses: BTreeMap<i64, Purse> = settlement::balances(conn, batch, &ids)
+        .await?
+        .into_iter()
+        .map(|(id, balance)| {
+            (
+                id,
+                Purse {
+                    before: balance,
+                    balance,
+                    play: Money::ZERO,
+                },
+            )
+        })
+        .collect();
+    let mut transfers = Vec::with_capacity(released.len());
+    for ended in released {
+        let purse = purses
+            .get_mut(&ended.application_id)
+            .ok_or(Error::Broken(Broken::Database(sqlx::Error::RowNotFound)))?;
+        let money = if ended.test {
+            &mut purse.play
+        } else {
+            &mut purse.balance
+        };
+        *money = money
+            .checked_add(ended.released)
+            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+        if !ended.test {
+            transfers.push(MessageTransfer {
+                debit: REVENUE,
+                credit: ended.application_id,
+                amount: ended.released,
+                kind: "release",
+                application_id: ended.application_id,
+                message: ended.id,
+                balance_after: purse.balance,
+            });
+        }
+    }
+    let rows: Vec<_> = purses
+        .into_iter()
+        .map(|(id, p)| (id, p.before.micros(), p.balance.micros(), p.play.micros()))
+        .collect();
+    settlement::write_balances(conn, batch, &rows).await?;
+    messages::insert_transfers(conn, batch, transfers.into_iter(), now).await
+}
+
+struct Purse {
+    before: Money,
+    balance: Money,
+    play: Money,
+}

@@ -1,0 +1,170 @@
+//! Accounts, reset links and the outbox.
+
+use domain::Timestamp;
+use domain::records::AccountRecord;
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+statements! {
+    INSERT = "INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at) \
+              VALUES ($1, $2, $3, $4, $4) ON CONFLICT (email) DO NOTHING RETURNING id";
+    BY_ID = "SELECT id, email, role, password_hash FROM accounts WHERE id = $1";
+    BY_EMAIL = "SELECT id, email, role, password_hash FROM accounts WHERE email = $1";
+    SET_PASSWORD = "UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1";
+    COUNT = "SELECT COUNT(*) AS n FROM accounts";
+    INSERT_RESET = "INSERT INTO password_resets (token_hash, account_id, created_at, expires_at) \
+                    VALUES ($1, $2, $3, $4)";
+    /// Uses a link up; a link that is used or too old gives no row.
+    USE_RESET = "UPDATE password_resets SET used_at = $2 \
+                 WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2 RETURNING account_id";
+    SPEND_RESETS = "UPDATE password_resets SET used_at = $2 WHERE account_id = $1 AND used_at IS NULL";
+    INSERT_MAIL = "INSERT INTO outbox (recipient, subject, body, created_at) VALUES ($1, $2, $3, $4)";
+}
+
+/// An account with what only the server may know.
+pub(crate) struct AccountRow {
+    pub(crate) record: AccountRecord,
+    pub(crate) password_hash: String,
+}
+
+fn account(row: &AnyRow) -> Result<AccountRow> {
+    Ok(AccountRow {
+        record: record(row)?,
+        password_hash: row::text(row, "password_hash")?,
+    })
+}
+
+/// Reads `id`, `email` and `role`.
+pub(super) fn record(row: &AnyRow) -> Result<AccountRecord> {
+    let staff = row::word(row, "accounts", "role", |role| match role {
+        "staff" => Some(true),
+        "customer" => Some(false),
+        _ => None,
+    })?;
+    Ok(AccountRecord {
+        id: row::int(row, "id")?,
+        email: row::text(row, "email")?,
+        staff,
+    })
+}
+
+/// `None` when the e-mail is taken.
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    email: &str,
+    password_hash: &str,
+    staff: bool,
+    now: Timestamp,
+) -> Result<Option<i64>> {
+    let row = sqlx::query(INSERT)
+        .bind(email)
+        .bind(password_hash)
+        .bind(if staff { "staff" } else { "customer" })
+        .bind(now.unix_ms())
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| row::int(&row, "id")).transpose()
+}
+
+pub(crate) async fn by_id(conn: &mut AnyConnection, id: i64) -> Result<Option<AccountRow>> {
+    sqlx::query(BY_ID)
+        .bind(id)
+        .fetch_optional(conn)
+        .await?
+        .map(|row| account(&row))
+        .transpose()
+}
+
+pub(crate) async fn by_email(conn: &mut AnyConnection, email: &str) -> Result<Option<AccountRow>> {
+    sqlx::query(BY_EMAIL)
+        .bind(email)
+        .fetch_optional(conn)
+        .await?
+        .map(|row| account(&row))
+        .transpose()
+}
+
+pub(crate) async fn set_password(
+    conn: &mut AnyConnection,
+    id: i64,
+    password_hash: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let done = sqlx::query(SET_PASSWORD)
+        .bind(id)
+        .bind(password_hash)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    row::touched("accounts", 1, done.rows_affected())
+}
+
+pub(crate) async fn count(conn: &mut AnyConnection) -> Result<i64> {
+    row::int(&sqlx::query(COUNT).fetch_one(conn).await?, "n")
+}
+
+pub(crate) async fn insert_reset(
+    conn: &mut AnyConnection,
+    token_hash: &str,
+    account_id: i64,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<()> {
+    sqlx::query(INSERT_RESET)
+        .bind(token_hash)
+        .bind(account_id)
+        .bind(now.unix_ms())
+        .bind(expires_at.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// The account of a link that still works; it doesn't any more after this.
+pub(crate) async fn use_reset(
+    conn: &mut AnyConnection,
+    token_hash: &str,
+    now: Timestamp,
+) -> Result<Option<i64>> {
+    let row = sqlx::query(USE_RESET)
+        .bind(token_hash)
+        .bind(now.unix_ms())
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| row::int(&row, "account_id")).transpose()
+}
+
+/// Makes every open link of an account useless.
+pub(crate) async fn spend_resets(
+    conn: &mut AnyConnection,
+    account_id: i64,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(SPEND_RESETS)
+        .bind(account_id)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn insert_mail(
+    conn: &mut AnyConnection,
+    recipient: &str,
+    subject: &str,
+    body: &str,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(INSERT_MAIL)
+        .bind(recipient)
+        .bind(subject)
+        .bind(body)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,396 @@
+//! Applications.
+
+use domain::records::{ApplicationRecord, SenderRequestRecord};
+use domain::{ApplicationStatus, Category, Money, Reference, SenderStatus, Timestamp};
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+/// Columns of a listed application. The newest request for a sender name is joined; one that is accepted
+/// is the application's sender name itself.
+macro_rules! listed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before, \
+             a.suspend_reason, a.activation_requested_at, a.sender_name, a.sender_state, a.balance, \
+             a.test_balance, a.test_day, a.created_at, accounts.email, \
+             s.id AS request_id, s.name AS request_name, s.status AS request_status, \
+             s.reason AS request_reason, s.requested_at, s.decided_at \
+             FROM applications a JOIN accounts ON accounts.id = a.account_id \
+             LEFT JOIN sender_requests s ON s.id = (SELECT MAX(r.id) FROM sender_requests r \
+                 WHERE r.application_id = a.id AND r.status <> 'replaced') ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    BY_ACCOUNT = listed!("WHERE a.account_id = $1 ORDER BY a.id");
+    BY_REFERENCE = listed!("WHERE a.reference = $1");
+    ALL = listed!("ORDER BY a.id");
+    INSERT = "INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status, \
+                  sender_state, balance, test_balance, test_day, created_at) \
+              VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7) \
+              ON CONFLICT DO NOTHING RETURNING id";
+    HAS_CATEGORY = "SELECT id FROM applications WHERE account_id = $1 AND category = $2";
+    HAS_SENDERLESS = "SELECT id FROM applications WHERE account_id = $1 AND sender_state = 'none'";
+    SET_STATUS = "UPDATE applications SET status = $3, status_before = $4, suspend_reason = $5 \
+                  WHERE id = $1 AND status = $2";
+    SET_ACTIVATION = "UPDATE applications SET activation_requested_at = $2 \
+                      WHERE id = $1 AND status = 'Pending'";
+    SET_SENDER = "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1";
+    SET_LIVE_HASH = "UPDATE applications SET live_hash = $2 WHERE id = $1";
+    SET_TEST_HASH = "UPDATE applications SET test_hash = $2 WHERE id = $1";
+    KEYS_BY_REFERENCE = "SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, \
+                             balance, test_balance, test_day \
+                         FROM applications WHERE reference = $1";
+    ADD_BALANCE = "UPDATE applications SET balance = balance + $2 WHERE id = $1 RETURNING balance";
+    BALANCES = "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1";
+    IDS_BY_ACCOUNT = "SELECT id, reference FROM applications WHERE account_id = $1";
+}
+
+/// An application with what only the server may know.
+pub(crate) struct ApplicationRow {
+    pub(crate) id: i64,
+    pub(crate) account_id: i64,
+    pub(crate) status_before: Option<ApplicationStatus>,
+    pub(crate) sender_state: SenderState,
+    pub(crate) test_day: i64,
+    pub(crate) record: ApplicationRecord,
+}
+
+/// What sends meet: whether there is a sender name that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SenderState {
+    /// Never asked for one; carriers are given the installation's.
+    None,
+    Pending,
+    Rejected,
+    /// `sender_name` is in use.
+    Accepted,
+}
+
+impl SenderState {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pending => "pending",
+            Self::Rejected => "rejected",
+            Self::Accepted => "accepted",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        [Self::None, Self::Pending, Self::Rejected, Self::Accepted]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// What decides whether a key may send.
+pub(crate) struct KeyRow {
+    pub(crate) id: i64,
+    pub(crate) category: Category,
+    pub(crate) status: ApplicationStatus,
+    pub(crate) live_hash: String,
+    pub(crate) test_hash: String,
+    pub(crate) sender_state: SenderState,
+    pub(crate) sender_name: Option<String>,
+    pub(crate) balance: Money,
+    pub(crate) test_balance: Money,
+    pub(crate) test_day: i64,
+}
+
+fn status(row: &AnyRow, column: &'static str) -> Result<ApplicationStatus> {
+    row::word(row, "applications", column, ApplicationStatus::parse)
+}
+
+fn reference(row: &AnyRow) -> Result<Reference> {
+    row::word(row, "applications", "reference", |text| {
+        Reference::parse(text).ok()
+    })
+}
+
+fn sender_state(row: &AnyRow) -> Result<SenderState> {
+    row::word(row, "applications", "sender_state", SenderState::parse)
+}
+
+fn category(row: &AnyRow) -> Result<Category> {
+    row::word(row, "applications", "category", Category::parse)
+}
+
+/// Reads the columns of [`KEYS_BY_REFERENCE`].
+pub(crate) fn key_row(row: &AnyRow) -> Result<KeyRow> {
+    Ok(KeyRow {
+        id: row::int(row, "id")?,
+        category: category(row)?,
+        status: status(row, "status")?,
+        live_hash: row::text(row, "live_hash")?,
+        test_hash: row::text(row, "test_hash")?,
+        sender_state: sender_state(row)?,
+        sender_name: row::opt_text(row, "sender_name")?,
+        balance: Money::from_micros(row::int(row, "balance")?),
+        test_balance: Money::from_micros(row::int(row, "test_balance")?),
+        test_day: row::int(row, "test_day")?,
+    })
+}
+
+fn listed(row: &AnyRow) -> Result<ApplicationRow> {
+    let before = row::opt_text(row, "status_before")?;
+    let record = ApplicationRecord {
+        reference: reference(row)?,
+        category: category(row)?,
+        status: status(row, "status")?,
+        sender_name: row::opt_text(row, "sender_name")?,
+        requested_sender: requested_sender(row)?,
+        balance: Money::from_micros(row::int(row, "balance")?),
+        test_balance: Money::from_micros(row::int(row, "test_balance")?),
+        created_at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
+        activation_requested_at: row::opt_int(row, "activation_requested_at")?
+            .map(Timestamp::from_unix_ms),
+        suspend_reason: row::opt_text(row, "suspend_reason")?,
+        email: row::text(row, "email")?,
+    };
+    Ok(ApplicationRow {
+        id: row::int(row, "id")?,
+        account_id: row::int(row, "account_id")?,
+        status_before: before.as_deref().and_then(ApplicationStatus::parse),
+        sender_state: sender_state(row)?,
+        test_day: row::int(row, "test_day")?,
+        record,
+    })
+}
+
+/// The newest request, unless it is the accepted name that the application shows anyway.
+fn requested_sender(row: &AnyRow) -> Result<Option<SenderRequestRecord>> {
+    let Some(id) = row::opt_int(row, "request_id")? else {
+        return Ok(None);
+    };
+    let status = row::word(
+        row,
+        "sender_requests",
+        "request_status",
+        SenderStatus::parse,
+    )?;
+    if status == SenderStatus::Accepted {
+        return Ok(None);
+    }
+    Ok(Some(SenderRequestRecord {
+        id,
+        reference: reference(row)?,
+        name: row::text(row, "request_name")?,
+        status,
+        reason: row::opt_text(row, "request_reason")?,
+        requested_at: Timestamp::from_unix_ms(row::int(row, "requested_at")?),
+        decided_at: row::opt_int(row, "decided_at")?.map(Timestamp::from_unix_ms),
+    }))
+}
+
+pub(crate) async fn by_account(
+    conn: &mut AnyConnection,
+    account_id: i64,
+) -> Result<Vec<ApplicationRow>> {
+    sqlx::query(BY_ACCOUNT)
+        .bind(account_id)
+        .fetch_all(conn)
+        .await?
+        .iter()
+        .map(listed)
+        .collect()
+}
+
+pub(crate) async fn by_reference(
+    conn: &mut AnyConnection,
+    reference: Reference,
+) -> Result<Option<ApplicationRow>> {
+    let row = sqlx::query(BY_REFERENCE)
+        .bind(reference.as_str())
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| listed(&row)).transpose()
+}
+
+pub(crate) async fn all(conn: &mut AnyConnection) -> Result<Vec<ApplicationRow>> {
+    sqlx::query(ALL)
+        .fetch_all(conn)
+        .await?
+        .iter()
+        .map(listed)
+        .collect()
+}
+
+/// A new application.
+pub(crate) struct NewRow<'a> {
+    pub(crate) account_id: i64,
+    pub(crate) category: Category,
+    pub(crate) reference: Reference,
+    pub(crate) live_hash: &'a str,
+    pub(crate) test_hash: &'a str,
+    pub(crate) sender_state: SenderState,
+}
+
+/// `None` when category, missing sender name or reference are taken.
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    new: &NewRow<'_>,
+    now: Timestamp,
+) -> Result<Option<i64>> {
+    let row = sqlx::query(INSERT)
+        .bind(new.account_id)
+        .bind(new.category.as_str())
+        .bind(new.reference.as_str())
+        .bind(new.live_hash)
+        .bind(new.test_hash)
+        .bind(new.sender_state.as_str())
+        .bind(now.unix_ms())
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| row::int(&row, "id")).transpose()
+}
+
+pub(crate) async fn has_category(
+    conn: &mut AnyConnection,
+    account_id: i64,
+    category: Category,
+) -> Result<bool> {
+    let row = sqlx::query(HAS_CATEGORY)
+        .bind(account_id)
+        .bind(category.as_str())
+        .fetch_optional(conn)
+        .await?;
+    Ok(row.is_some())
+}
+
+pub(crate) async fn has_senderless(conn: &mut AnyConnection, account_id: i64) -> Result<bool> {
+    Ok(sqlx::query(HAS_SENDERLESS)
+        .bind(account_id)
+        .fetch_optional(conn)
+        .await?
+        .is_some())
+}
+
+/// What a change of status writes.
+pub(crate) struct StatusChange<'a> {
+    pub(crate) from: ApplicationStatus,
+    pub(crate) to: ApplicationStatus,
+    pub(crate) before: Option<ApplicationStatus>,
+    pub(crate) suspend_reason: Option<&'a str>,
+}
+
+/// False when the status isn't what it was when it was read.
+pub(crate) async fn set_status(
+    conn: &mut AnyConnection,
+    id: i64,
+    change: &StatusChange<'_>,
+) -> Result<bool> {
+    let done = sqlx::query(SET_STATUS)
+        .bind(id)
+        .bind(change.from.as_str())
+        .bind(change.to.as_str())
+        .bind(change.before.map(ApplicationStatus::as_str))
+        .bind(change.suspend_reason)
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// False unless the application is Pending.
+pub(crate) async fn set_activation(
+    conn: &mut AnyConnection,
+    id: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let done = sqlx::query(SET_ACTIVATION)
+        .bind(id)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub(crate) async fn set_sender(
+    conn: &mut AnyConnection,
+    id: i64,
+    state: SenderState,
+    name: Option<&str>,
+) -> Result<()> {
+    let done = sqlx::query(SET_SENDER)
+        .bind(id)
+        .bind(state.as_str())
+        .bind(name)
+        .execute(conn)
+        .await?;
+    row::touched("applications", 1, done.rows_affected())
+}
+
+pub(crate) async fn set_live_hash(conn: &mut AnyConnection, id: i64, hash: &str) -> Result<()> {
+    let done = sqlx::query(SET_LIVE_HASH)
+        .bind(id)
+        .bind(hash)
+        .execute(conn)
+        .await?;
+    row::touched("applications", 1, done.rows_affected())
+}
+
+pub(crate) async fn set_test_hash(conn: &mut AnyConnection, id: i64, hash: &str) -> Result<()> {
+    let done = sqlx::query(SET_TEST_HASH)
+        .bind(id)
+        .bind(hash)
+        .execute(conn)
+        .await?;
+    row::touched("applications", 1, done.rows_affected())
+}
+
+/// What decides whether this application's keys may send.
+pub(crate) async fn keys_by_reference(
+    conn: &mut AnyConnection,
+    reference: Reference,
+) -> Result<Option<KeyRow>> {
+    let row = sqlx::query(KEYS_BY_REFERENCE)
+        .bind(reference.as_str())
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| key_row(&row)).transpose()
+}
+
+/// The balance after adding to it.
+pub(crate) async fn add_balance(conn: &mut AnyConnection, id: i64, amount: Money) -> Result<Money> {
+    let row = sqlx::query(ADD_BALANCE)
+        .bind(id)
+        .bind(amount.micros())
+        .fetch_one(conn)
+        .await?;
+    Ok(Money::from_micros(row::int(&row, "balance")?))
+}
+
+/// Balance, play money, and the day of the play money.
+pub(crate) async fn balances(
+    conn: &mut AnyConnection,
+    id: i64,
+) -> Result<Option<(Money, Money, i64)>> {
+    let Some(row) = sqlx::query(BALANCES).bind(id).fetch_optional(conn).await? else {
+        return Ok(None);
+    };
+    Ok(Some((
+        Money::from_micros(row::int(&row, "balance")?),
+        Money::from_micros(row::int(&row, "test_balance")?),
+        row::int(&row, "test_day")?,
+    )))
+}
+
+/// Ids and references of an account's applications.
+pub(crate) async fn ids_by_account(
+    conn: &mut AnyConnection,
+    account_id: i64,
+) -> Result<Vec<(i64, Reference)>> {
+    let rows = sqlx::query(IDS_BY_ACCOUNT)
+        .bind(account_id)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row::int(row, "id")?, reference(row)?)))
+        .collect()
+}

@@ -1,0 +1,32 @@
+//! The audit log.
+
+use domain::Timestamp;
+use sqlx::AnyConnection;
+
+use super::statements;
+use crate::audit::Actor;
+use crate::error::Result;
+
+statements! {
+    INSERT = "INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)";
+}
+
+/// Writes down what was done, in the transaction that does it.
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    subject: &str,
+    detail: Option<&str>,
+) -> Result<()> {
+    sqlx::query(INSERT)
+        .bind(now.unix_ms())
+        .bind(actor.to_string())
+        .bind(action)
+        .bind(subject)
+        .bind(detail)
+        .execute(conn)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Recounts of the invariants from the rows.
+//!
+//! Each statement gives a row per violation, with a column `what` that names it.
+
+use domain::Timestamp;
+use sqlx::AnyConnection;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+/// Violations of one kind that are listed; one is enough to act.
+const LISTED_MAX: &str = " LIMIT 20";
+
+statements! {
+    BALANCE_IS_ITS_TRANSFERS = "\
+        SELECT 'application ' || a.reference || ': balance ' || a.balance || ', transfers ' || COALESCE(t.total, 0) AS what \
+        FROM applications a LEFT JOIN ( \
+            SELECT application_id, CAST(SUM(CASE WHEN credit_account = application_id THEN amount \
+                                                 WHEN debit_account = application_id THEN -amount \
+                                                 ELSE 0 END) AS BIGINT) AS total \
+            FROM transfers WHERE application_id IS NOT NULL GROUP BY application_id) t \
+          ON t.application_id = a.id \
+        WHERE a.balance <> COALESCE(t.total, 0) OR a.balance < 0";
+    STATEMENT_IS_UNBROKEN = "\
+        SELECT 'transfer ' || id || ': balance after it ' || balance_after || ', counted ' || counted AS what \
+        FROM (SELECT id, balance_after, \
+                     CAST(SUM(CASE WHEN credit_account = application_id THEN amount ELSE -amount END) \
+                          OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted \
+              FROM transfers WHERE application_id IS NOT NULL) s \
+        WHERE balance_after IS NULL OR balance_after <> counted";
+    TRANSFER_IS_THE_APPLICATIONS_OWN = "\
+        SELECT 'transfer ' || id || ' of ' || kind || ' between wrong accounts' AS what FROM transfers \
+        WHERE (kind = 'charge' AND NOT (debit_account = application_id AND credit_account = -3)) \
+           OR (kind = 'release' AND NOT (debit_account = -3 AND credit_account = application_id)) \
+           OR (kind = 'deposit' AND NOT (debit_account IN (-1, -2) AND credit_account = application_id)) \
+           OR (kind = 'unmatched' AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL)) \
+           OR (kind <> 'unmatched' AND application_id IS NULL)";
+    MESSAGE_IS_PRICED = "\
+        SELECT 'message ' || id || ': cost ' || cost || ' for ' || pages || ' pages at ' || unit_price AS what \
+        FROM messages WHERE cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost)";
+    MESSAGE_IS_CHARGED = "\
+        SELECT 'message ' || m.id || ': cost ' || m.cost || ', charged ' || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what \
+        FROM messages m LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n, \
+                                          MIN(application_id) AS application_id \
+                                   FROM transfers WHERE kind = 'charge' GROUP BY message_id) t ON t.message_id = m.id \
+        WHERE m.test = 0 AND m.batch_id IS NULL \
+          AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost OR t.application_id <> m.application_id)";
+    CHARGE_HAS_A_MESSAGE = "\
+        SELECT 'transfer ' || t.id || ' of ' || t.kind || ' without a message' AS what \
+        FROM transfers t LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0 \
+        WHERE t.kind IN ('charge', 'release') AND m.id IS NULL";
+    RELEASE_IS_THE_MESSAGES = "\
+        SELECT 'message ' || m.id || ': released ' || m.released || ', transfers ' || COALESCE(t.amount, 0) AS what \
+        FROM messages m LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers \
+                                   WHERE kind = 'release' GROUP BY message_id) t ON t.message_id = m.id \
+        WHERE m.test = 0 AND m.released <> COALESCE(t.amount, 0)";
+    RELEASE_IS_ALLOWED = "\
+        SELECT 'message ' || id || ': released though ' || status || COALESCE(' and taken by ' || carrier, '') AS what \
+        FROM messages WHERE released > 0 AND (status NOT IN ('rejected', 'expired') OR submitted_at IS NOT NULL)";
+    FAILED_IS_RELEASED = "\
+        SELECT 'message ' || id || ': ' || status || ' without a carrier and not released' AS what \
+        FROM messages WHERE released = 0 AND submitted_at IS NULL AND status IN ('rejected', 'expired') \
+          AND COALESCE(error, '') <> 'no_answer'";
+    FINAL_HAS_ITS_MOMENT = "\
+        SELECT 'message ' || id || ': ' || status || ' with final_at ' || COALESCE(CAST(final_at AS TEXT), 'null') AS what \
+        FROM messages \
+        WHERE (status IN ('delivered', 'failed', 'expired', 'rejected')) <> (final_at IS NOT NULL) \
+           OR (status IN ('submitted', 'delivered', 'failed') AND submitted_at IS NULL)";
+    WAITING_IS_QUEUED = "\
+        SELECT 'message ' || m.id || ': ' || m.status || ' and not in the queue' AS what \
+        FROM messages m LEFT JOIN queue q ON q.message_id = m.id \
+        WHERE m.status IN ('queued', 'sending') AND q.message_id IS NULL";
+    QUEUED_IS_WAITING = "\
+        SELECT 'queue row ' || q.message_id || ': message is ' || COALESCE(m.status, 'missing') AS what \
+        FROM queue q LEFT JOIN messages m ON m.id = q.message_id \
+        WHERE m.id IS NULL OR m.status NOT IN ('queued', 'sending') OR m.application_id <> q.application_id";
+    HELD_IS_SUSPENDED = "\
+        SELECT 'queue row ' || q.message_id || ': held ' || q.held || ', application ' || a.status AS what \
+        FROM queue q JOIN applications a ON a.id = q.application_id \
+        WHERE (q.held = 1) <> (a.status = 'Suspended')";
+    DEPOSIT_IS_CREDITED = "\
+        SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what \
+        FROM deposits d LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n, CAST(SUM(amount) AS BIGINT) AS amount \
+                                   FROM transfers WHERE kind = 'deposit' GROUP BY bank_id, application_id) t \
+          ON t.bank_id = d.bank_id \
+        WHERE (d.application_id IS NULL AND t.n IS NOT NULL) \
+           OR (d.application_id IS NOT NULL AND (t.n IS NULL OR t.n <> 1 OR t.amount <> d.amount \
+                                                 OR t.application_id <> d.application_id))";
+    UNMATCHED_IS_WHAT_WAITS = "\
+        SELECT 'unmatched money ' || ledger || ', unmatched deposits ' || waiting AS what FROM ( \
+            SELECT (SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = -2 THEN amount ELSE -amount END), 0) AS BIGINT) \
+                    FROM transfers WHERE credit_account = -2 OR debit_account = -2) AS ledger, \
+                   (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM deposits WHERE application_id IS NULL) AS waiting) s \
+        WHERE ledger <> waiting";
+    SENDER_NAME_HAS_ITS_OWNER = "\
+        SELECT 'application ' || a.reference || ': sender name of another account' AS what \
+        FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name) \
+        WHERE a.sender_name IS NOT NULL AND (o.account_id IS NULL OR o.account_id <> a.account_id)";
+    /// Needs the id below which every message must be final.
+    OVERDUE_IS_FINAL = "\
+        SELECT 'message ' || id || ': ' || status || ' after its time' AS what FROM messages \
+        WHERE id < $1 AND status IN ('queued', 'sending', 'unknown', 'submitted')";
+}
+
+const WITHOUT_PARAMETER: &[&str] = &[
+    BALANCE_IS_ITS_TRANSFERS,
+    STATEMENT_IS_UNBROKEN,
+    TRANSFER_IS_THE_APPLICATIONS_OWN,
+    MESSAGE_IS_PRICED,
+    MESSAGE_IS_CHARGED,
+    CHARGE_HAS_A_MESSAGE,
+    RELEASE_IS_THE_MESSAGES,
+    RELEASE_IS_ALLOWED,
+    FAILED_IS_RELEASED,
+    FINAL_HAS_ITS_MOMENT,
+    WAITING_IS_QUEUED,
+    QUEUED_IS_WAITING,
+    HELD_IS_SUSPENDED,
+    DEPOSIT_IS_CREDITED,
+    UNMATCHED_IS_WHAT_WAITS,
+    SENDER_NAME_HAS_ITS_OWNER,
+];
+
+/// Everything that is broken, in words.
+pub(crate) async fn violations(
+    conn: &mut AnyConnection,
+    final_before: Timestamp,
+) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for statement in WITHOUT_PARAMETER {
+        let limited = format!("{statement}{LISTED_MAX}");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(limited))
+            .fetch_all(&mut *conn)
+            .await?;
+        for row in &rows {
+            found.push(row::text(row, "what")?);
+        }
+    }
+    let limited = format!("{OVERDUE_IS_FINAL}{LISTED_MAX}");
+    let below = domain::ids::compose_id(final_before.unix_ms(), 0);
+    let rows = sqlx::query(sqlx::AssertSqlSafe(limited))
+        .bind(below)
+        .fetch_all(conn)
+        .await?;
+    for row in &rows {
+        found.push(row::text(row, "what")?);
+    }
+    Ok(found)
+}

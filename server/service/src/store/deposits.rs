@@ -1,0 +1,97 @@
+//! Deposits by bank.
+
+use domain::{Money, Reference, Timestamp};
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+use crate::ledger::DepositRecord;
+
+macro_rules! listed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT d.bank_id, d.reference, d.amount, d.received_at, a.reference AS assigned_to \
+             FROM deposits d LEFT JOIN applications a ON a.id = d.application_id ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    INSERT = "INSERT INTO deposits (bank_id, reference, amount, application_id, received_at, credited_at) \
+              VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (bank_id) DO NOTHING";
+    BY_BANK_ID = listed!("WHERE d.bank_id = $1");
+    UNMATCHED = listed!("WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id");
+    ASSIGN = "UPDATE deposits SET application_id = $2, credited_at = $3 \
+              WHERE bank_id = $1 AND application_id IS NULL";
+}
+
+fn deposit(row: &AnyRow) -> Result<DepositRecord> {
+    let assigned = row::opt_text(row, "assigned_to")?;
+    Ok(DepositRecord {
+        bank_id: row::text(row, "bank_id")?,
+        reference: row::text(row, "reference")?,
+        amount: Money::from_micros(row::int(row, "amount")?),
+        received_at: Timestamp::from_unix_ms(row::int(row, "received_at")?),
+        assigned_to: assigned.and_then(|text| Reference::parse(&text).ok()),
+    })
+}
+
+/// False when the bank id is known.
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    bank_id: &str,
+    reference: &str,
+    amount: Money,
+    application_id: Option<i64>,
+    now: Timestamp,
+) -> Result<bool> {
+    let done = sqlx::query(INSERT)
+        .bind(bank_id)
+        .bind(reference)
+        .bind(amount.micros())
+        .bind(application_id)
+        .bind(now.unix_ms())
+        .bind(application_id.map(|_| now.unix_ms()))
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub(crate) async fn by_bank_id(
+    conn: &mut AnyConnection,
+    bank_id: &str,
+) -> Result<Option<DepositRecord>> {
+    let row = sqlx::query(BY_BANK_ID)
+        .bind(bank_id)
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| deposit(&row)).transpose()
+}
+
+pub(crate) async fn unmatched(conn: &mut AnyConnection) -> Result<Vec<DepositRecord>> {
+    sqlx::query(UNMATCHED)
+        .fetch_all(conn)
+        .await?
+        .iter()
+        .map(deposit)
+        .collect()
+}
+
+/// False when the deposit isn't unmatched any more.
+pub(crate) async fn assign(
+    conn: &mut AnyConnection,
+    bank_id: &str,
+    application_id: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let done = sqlx::query(ASSIGN)
+        .bind(bank_id)
+        .bind(application_id)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}

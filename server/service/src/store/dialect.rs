@@ -1,0 +1,166 @@
+//! What must differ between databases. Everything else is one SQL body for all.
+
+use sqlx::AnyConnection;
+use sqlx::Executor as _;
+
+use super::sqlite;
+use crate::error::OpenError;
+
+/// Which database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+}
+
+impl Dialect {
+    /// Which database a URL names.
+    pub(crate) fn of_url(url: &str) -> Result<Self, OpenError> {
+        let refuse = |why| {
+            Err(OpenError::Url {
+                url: without_password(url),
+                why,
+            })
+        };
+        match url.split_once(':') {
+            Some(("sqlite", rest)) if rest.contains(":memory:") => {
+                refuse("a database in memory loses what it accepted; name a file")
+            }
+            Some(("sqlite", rest)) if !rest.trim_start_matches('/').is_empty() => Ok(Self::Sqlite),
+            Some(("postgres" | "postgresql", _)) => {
+                refuse("this version serves SQLite alone; use sqlite:PATH")
+            }
+            _ => refuse("use sqlite:PATH"),
+        }
+    }
+
+    /// The database's file, where it has one.
+    pub(crate) fn file(self, url: &str) -> Option<&str> {
+        match self {
+            Self::Sqlite => {
+                let path = url.strip_prefix("sqlite:")?;
+                let path = path.strip_prefix("//").unwrap_or(path);
+                Some(path.split_once('?').map_or(path, |(path, _)| path))
+            }
+        }
+    }
+
+    /// The URL that connects.
+    pub(crate) fn connection_url(self, url: &str) -> String {
+        match self {
+            // Makes the file when it is missing.
+            Self::Sqlite if url.contains('?') => format!("{url}&mode=rwc"),
+            Self::Sqlite => format!("{url}?mode=rwc"),
+        }
+    }
+
+    /// Sets up a connection that writes.
+    pub(crate) async fn prepare_writer(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => conn.execute(sqlite::WRITER).await.map(drop),
+        }
+    }
+
+    /// Sets up a connection that only reads.
+    pub(crate) async fn prepare_reader(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
+        }
+    }
+
+    /// Begins a transaction that writes.
+    pub(crate) const fn begin(self) -> &'static str {
+        match self {
+            // A deferred transaction that reads first fails with a lock error when it comes to write.
+            Self::Sqlite => "BEGIN IMMEDIATE",
+        }
+    }
+
+    /// Version, name and SQL of each migration.
+    pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
+        match self {
+            Self::Sqlite => &[(
+                1,
+                "first",
+                include_str!("../../../../migrations/sqlite/0001_first.sql"),
+            )],
+        }
+    }
+
+    /// The statements that write many rows at once.
+    pub(crate) const fn batch(self) -> &'static Batch {
+        match self {
+            Self::Sqlite => &sqlite::BATCH,
+        }
+    }
+}
+
+/// Statements that take all rows of a batch in one parameter: a JSON array with an array per row. The
+/// text differs by database because each unpacks JSON in its own way.
+pub(crate) struct Batch {
+    /// `[reference]` → applications.
+    pub(crate) applications_by_reference: &'static str,
+    /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash]]`.
+    pub(crate) charge_applications: &'static str,
+    /// `[[id, application, test, number, kind, sender, body, requestid, pages, segments, unit price,
+    /// cost, created at]]`.
+    pub(crate) insert_messages: &'static str,
+    /// `[[debit, credit, amount, kind, application, message, balance after]]`, then the moment.
+    pub(crate) insert_transfers: &'static str,
+    /// `[[message, application]]`, then carrier, the moment.
+    pub(crate) insert_queue: &'static str,
+    /// `[[id, status, error, release 0|1]]`, then the moment: makes messages final where they aren't.
+    pub(crate) finish_messages: &'static str,
+    /// `[[id, carrier's id]]`, then carrier, the moment.
+    pub(crate) submit_messages: &'static str,
+    /// `[id]`, then the moment: claimed rows are being sent.
+    pub(crate) start_messages: &'static str,
+    /// Carrier, now, end of the lease, token, limit: claims due rows.
+    pub(crate) claim: &'static str,
+    /// `[id]` → what a carrier needs to know of them.
+    pub(crate) claimed_messages: &'static str,
+    /// `[id]`, token: takes rows out of the queue whose lease still holds.
+    pub(crate) dequeue: &'static str,
+    /// `[id]`: takes rows out of the queue.
+    pub(crate) drop_queued: &'static str,
+    /// `[[id, due at]]`, token: puts claimed rows back.
+    pub(crate) requeue: &'static str,
+    /// `[[message, application, status, detail]]`, then the moment.
+    pub(crate) insert_events: &'static str,
+    /// `[[application, balance before, balance, play money to give back]]`.
+    pub(crate) settle_applications: &'static str,
+    /// `[id]` → id, balance.
+    pub(crate) balances: &'static str,
+}
+
+/// A URL that may be shown.
+fn without_password(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &url[..scheme], &url[at..]),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+impl Batch {
+    /// Every statement with its name.
+    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 16] {
+        [
+            ("applications_by_reference", self.applications_by_reference),
+            ("charge_applications", self.charge_applications),
+            ("insert_messages", self.insert_messages),
+            ("insert_transfers", self.insert_transfers),
+            ("insert_queue", self.insert_queue),
+            ("finish_messages", self.finish_messages),
+            ("submit_messages", self.submit_messages),
+            ("start_messages", self.start_messages),
+            ("claim", self.claim),
+            ("claimed_messages", self.claimed_messages),
+            ("dequeue", self.dequeue),
+            ("drop_queued", self.drop_queued),
+            ("requeue", self.requeue),
+            ("insert_events", self.insert_events),
+            ("settle_applications", self.settle_applications),
+            ("balances", self.balances),
+        ]
+    }
+}

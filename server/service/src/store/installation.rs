@@ -1,0 +1,77 @@
+//! The installation's own row, and the prices.
+
+use domain::{Money, Prices, Timestamp};
+use sqlx::AnyConnection;
+
+use super::row;
+use super::statements;
+use crate::error::{Broken, Error, Result};
+
+statements! {
+    INSERT = "INSERT INTO installation (id, currency, created_at, sweep_low_id) VALUES (1, $1, $2, 0) \
+              ON CONFLICT (id) DO NOTHING";
+    CURRENCY = "SELECT currency FROM installation WHERE id = 1";
+    PRICES = "SELECT local, international FROM prices ORDER BY id DESC LIMIT 1";
+    INSERT_PRICES = "INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)";
+    SWEEP_LOW = "SELECT sweep_low_id FROM installation WHERE id = 1";
+    SET_SWEEP_LOW = "UPDATE installation SET sweep_low_id = $1 WHERE id = 1 AND sweep_low_id < $1";
+}
+
+pub(crate) async fn insert(conn: &mut AnyConnection, currency: &str, now: Timestamp) -> Result<()> {
+    sqlx::query(INSERT)
+        .bind(currency)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn currency(conn: &mut AnyConnection) -> Result<String> {
+    row::text(&sqlx::query(CURRENCY).fetch_one(conn).await?, "currency")
+}
+
+pub(crate) async fn prices_or_none(conn: &mut AnyConnection) -> Result<Option<Prices>> {
+    let Some(row) = sqlx::query(PRICES).fetch_optional(conn).await? else {
+        return Ok(None);
+    };
+    let local = Money::from_micros(row::int(&row, "local")?);
+    let international = Money::from_micros(row::int(&row, "international")?);
+    Ok(Some(Prices {
+        local,
+        international,
+    }))
+}
+
+/// The prices in force: there are some from the first start on.
+pub(crate) async fn prices(conn: &mut AnyConnection) -> Result<Prices> {
+    prices_or_none(conn)
+        .await?
+        .ok_or(Error::Broken(Broken::Database(sqlx::Error::RowNotFound)))
+}
+
+pub(crate) async fn insert_prices(
+    conn: &mut AnyConnection,
+    prices: Prices,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(INSERT_PRICES)
+        .bind(prices.local.micros())
+        .bind(prices.international.micros())
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Every message below this id is final.
+pub(crate) async fn sweep_low(conn: &mut AnyConnection) -> Result<i64> {
+    row::int(
+        &sqlx::query(SWEEP_LOW).fetch_one(conn).await?,
+        "sweep_low_id",
+    )
+}
+
+pub(crate) async fn set_sweep_low(conn: &mut AnyConnection, id: i64) -> Result<()> {
+    sqlx::query(SET_SWEEP_LOW).bind(id).execute(conn).await?;
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Messages: written in batches, read by reports.
+
+use domain::{ApplicationStatus, Kind, Money, Reference, Timestamp, Transid};
+use sqlx::AnyConnection;
+
+use super::applications::{KeyRow, key_row};
+use super::dialect::Batch;
+use super::row::{self, json, touched};
+use super::statements;
+use crate::error::{Broken, Error, Result};
+
+statements! {
+    EXISTS = "SELECT id FROM messages WHERE id = $1";
+    GREATEST = "SELECT MAX(id) AS id FROM messages";
+}
+
+/// A message as it is accepted.
+pub(crate) struct NewMessage {
+    pub(crate) id: Transid,
+    pub(crate) application_id: i64,
+    pub(crate) test: bool,
+    pub(crate) number: String,
+    pub(crate) kind: Kind,
+    pub(crate) sender: Option<String>,
+    pub(crate) body: String,
+    pub(crate) requestid: Option<String>,
+    pub(crate) pages: usize,
+    pub(crate) segments: usize,
+    pub(crate) unit_price: Money,
+    pub(crate) cost: Money,
+}
+
+/// An application whose money a batch of sends changed.
+pub(crate) struct ChargedApplication {
+    /// As it was read in this transaction.
+    pub(crate) before: KeyRow,
+    pub(crate) balance: Money,
+    pub(crate) test_balance: Money,
+    pub(crate) test_day: i64,
+}
+
+/// A charge or a release.
+pub(crate) struct MessageTransfer {
+    pub(crate) debit: i64,
+    pub(crate) credit: i64,
+    pub(crate) amount: Money,
+    pub(crate) kind: &'static str,
+    pub(crate) application_id: i64,
+    pub(crate) message: Transid,
+    pub(crate) balance_after: Money,
+}
+
+/// The applications with these references; duplicates are fine.
+pub(crate) async fn applications(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    references: &[Reference],
+) -> Result<Vec<(Reference, KeyRow)>> {
+    let rows = sqlx::query(batch.applications_by_reference)
+        .bind(json(&references)?)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let text = row::text(row, "reference")?;
+            let reference = Reference::parse(&text).map_err(|_| {
+                Error::Broken(Broken::Corrupt {
+                    table: "applications",
+                    column: "reference",
+                    value: text,
+                })
+            })?;
+            Ok((reference, key_row(row)?))
+        })
+        .collect()
+}
+
+/// Writes the balances, where key, status and balance still are what they were.
+pub(crate) async fn charge_applications(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    changed: &[ChargedApplication],
+) -> Result<()> {
+    let rows: Vec<_> = changed
+        .iter()
+        .map(|c| {
+            let status: ApplicationStatus = c.before.status;
+            (
+                c.before.id,
+                c.before.balance.micros(),
+                c.balance.micros(),
+                c.test_balance.micros(),
+                c.test_day,
+                status.as_str(),
+                &c.before.live_hash,
+                &c.before.test_hash,
+            )
+        })
+        .collect();
+    let done = sqlx::query(batch.charge_applications)
+        .bind(json(&rows)?)
+        .execute(conn)
+        .await?;
+    touched("applications", rows.len(), done.rows_affected())
+}
+
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    messages: impl Iterator<Item = &NewMessage>,
+) -> Result<()> {
+    let rows: Vec<_> = messages
+        .map(|m| {
+            (
+                m.id.0,
+                m.application_id,
+                i64::from(m.test),
+                &m.number,
+                m.kind.as_str(),
+                &m.sender,
+                &m.body,
+                &m.requestid,
+                m.pages,
+                m.segments,
+                m.unit_price.micros(),
+                m.cost.micros(),
+                domain::ids::id_unix_ms(m.id.0),
+            )
+        })
+        .collect();
+    let done = sqlx::query(batch.insert_messages)
+        .bind(json(&rows)?)
+        .execute(conn)
+        .await?;
+    touched("messages", rows.len(), done.rows_affected())
+}
+
+pub(crate) async fn insert_transfers(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    transfers: impl Iterator<Item = MessageTransfer>,
+    now: Timestamp,
+) -> Result<()> {
+    let rows: Vec<_> = transfers
+        .map(|t| {
+            (
+                t.debit,
+                t.credit,
+                t.amount.micros(),
+                t.kind,
+                t.application_id,
+                t.message.0,
+                t.balance_after.micros(),
+            )
+        })
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let done = sqlx::query(batch.insert_transfers)
+        .bind(json(&rows)?)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    touched("transfers", rows.len(), done.rows_affected())
+}
+
+pub(crate) async fn exists(conn: &mut AnyConnection, id: Transid) -> Result<bool> {
+    Ok(sqlx::query(EXISTS)
+        .bind(id.0)
+        .fetch_optional(conn)
+        .await?
+        .is_some())
+}
+
+/// The greatest id given so far; 0 without messages.
+pub(crate) async fn greatest(conn: &mut AnyConnection) -> Result<i64> {
+    Ok(row::opt_int(&sqlx::query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
+}
+
+/// How a message ends.
+pub(crate) struct Ending {
+    pub(crate) id: Transid,
+    pub(crate) status: domain::MessageStatus,
+    pub(crate) error: Option<String>,
+    /// Give its price back: no carrier took it.
+    pub(crate) release: bool,
+}
+
+/// A message that became final just now.
+pub(crate) struct Ended {
+    pub(crate) id: Transid,
+    pub(crate) application_id: i64,
+    pub(crate) test: bool,
+    pub(crate) released: Money,
+}
+
+/// Makes messages final; those that were final before are left alone and not returned.
+pub(crate) async fn finish(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    endings: &[Ending],
+    now: Timestamp,
+) -> Result<Vec<Ended>> {
+    let rows: Vec<_> = endings
+        .iter()
+        .map(|e| (e.id.0, e.status.as_str(), &e.error, i64::from(e.release)))
+        .collect();
+    let rows = sqlx::query(batch.finish_messages)
+        .bind(json(&rows)?)
+        .bind(now.unix_ms())
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Ended {
+                id: Transid(row::int(row, "id")?),
+                application_id: row::int(row, "application_id")?,
+                test: row::int(row, "test")? == 1,
+                released: Money::from_micros(row::int(row, "released")?),
+            })
+        })
+        .collect()
+}

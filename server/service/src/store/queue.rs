@@ -1,0 +1,289 @@
+//! The queue: messages that no carrier has taken yet.
+
+use domain::{Kind, MessageStatus, Number, Timestamp, Transid};
+use sqlx::AnyConnection;
+
+use super::dialect::Batch;
+use super::row::{self, json, touched};
+use super::statements;
+use crate::MESSAGE_LIFETIME_MS;
+use crate::dispatch::{Claimed, Outstanding, QueueState};
+use crate::error::Result;
+
+statements! {
+    HOLD = "UPDATE queue SET held = $2 WHERE application_id = $1";
+    RECOVER = "UPDATE queue SET due_at = $1, lease_token = 0 WHERE lease_token <> 0";
+    STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
+    NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM queue WHERE carrier = $1 AND held = 0";
+    OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
+                   WHERE id > $1 AND status = 'submitted' AND carrier = $2 ORDER BY id LIMIT $3";
+    OVERDUE = "SELECT id, application_id, status FROM messages \
+               WHERE id >= $1 AND id < $2 \
+                 AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id LIMIT $3";
+    LEASED = "SELECT message_id FROM queue WHERE message_id = $1 AND lease_token <> 0 AND due_at > $2";
+}
+
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    messages: impl Iterator<Item = (Transid, i64)>,
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let rows: Vec<_> = messages
+        .map(|(id, application)| (id.0, application))
+        .collect();
+    let done = sqlx::query(batch.insert_queue)
+        .bind(json(&rows)?)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    touched("queue", rows.len(), done.rows_affected())
+}
+
+/// Stops or resumes an application's queued messages.
+pub(crate) async fn hold(conn: &mut AnyConnection, application_id: i64, held: bool) -> Result<()> {
+    sqlx::query(HOLD)
+        .bind(application_id)
+        .bind(i64::from(held))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Ends every lease: for a start when nobody else can hold one.
+pub(crate) async fn recover(conn: &mut AnyConnection, now: Timestamp) -> Result<u64> {
+    Ok(sqlx::query(RECOVER)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?
+        .rows_affected())
+}
+
+pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
+    let row = sqlx::query(STATE).fetch_one(conn).await?;
+    let oldest = row::opt_int(&row, "oldest")?;
+    Ok(QueueState {
+        waiting: row::int(&row, "n")?,
+        oldest: oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))),
+    })
+}
+
+/// When the next row of a carrier can be claimed.
+pub(crate) async fn next_due(conn: &mut AnyConnection, carrier: &str) -> Result<Option<Timestamp>> {
+    let row = sqlx::query(NEXT_DUE).bind(carrier).fetch_one(conn).await?;
+    Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
+}
+
+/// Claims due rows under a lease; ids and how often they were tried.
+pub(crate) async fn claim(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    carrier: &str,
+    now: Timestamp,
+    lease: crate::dispatch::Lease,
+    limit: i64,
+) -> Result<Vec<(Transid, i64)>> {
+    let rows = sqlx::query(batch.claim)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .bind(lease.until.unix_ms())
+        .bind(lease.token)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                Transid(row::int(row, "message_id")?),
+                row::int(row, "attempts")?,
+            ))
+        })
+        .collect()
+}
+
+/// Marks claimed messages as being sent and reads what a carrier needs.
+pub(crate) async fn start(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    claimed: &[(Transid, i64)],
+    now: Timestamp,
+) -> Result<Vec<Claimed>> {
+    let ids = json(&claimed.iter().map(|(id, _)| id.0).collect::<Vec<_>>())?;
+    sqlx::query(batch.start_messages)
+        .bind(&ids)
+        .bind(now.unix_ms())
+        .execute(&mut *conn)
+        .await?;
+    let rows = sqlx::query(batch.claimed_messages)
+        .bind(&ids)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let id = Transid(row::int(row, "id")?);
+            let created_at = Timestamp::from_unix_ms(row::int(row, "created_at")?);
+            let attempts = claimed.iter().find(|(claimed, _)| *claimed == id);
+            Ok(Claimed {
+                id,
+                application_id: row::int(row, "application_id")?,
+                number: number(row)?,
+                sender: row::opt_text(row, "sender")?,
+                message: row::text(row, "body")?,
+                test: row::int(row, "test")? == 1,
+                attempts: attempts.map_or(0, |(_, attempts)| *attempts),
+                created_at,
+                expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+            })
+        })
+        .collect()
+}
+
+fn number(row: &sqlx::any::AnyRow) -> Result<Number> {
+    let kind = row::word(row, "messages", "kind", Kind::parse)?;
+    Ok(Number::from_stored(row::text(row, "number")?, kind))
+}
+
+/// Records that a carrier took messages.
+pub(crate) async fn submitted(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    taken: &[(i64, String)],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(batch.submit_messages)
+        .bind(json(&taken)?)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Takes rows out whose lease still holds; which ones they were.
+pub(crate) async fn dequeue(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    ids: &[i64],
+    token: i64,
+) -> Result<Vec<i64>> {
+    let rows = sqlx::query(batch.dequeue)
+        .bind(json(&ids)?)
+        .bind(token)
+        .fetch_all(conn)
+        .await?;
+    rows.iter().map(|row| row::int(row, "message_id")).collect()
+}
+
+/// Takes rows out, whoever holds them.
+pub(crate) async fn drop_all(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+    sqlx::query(batch.drop_queued)
+        .bind(json(&ids)?)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Puts claimed rows back, to be claimed again at the moment given for each.
+pub(crate) async fn requeue(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[(i64, i64)],
+    token: i64,
+    attempted: bool,
+) -> Result<()> {
+    sqlx::query(batch.requeue)
+        .bind(json(&rows)?)
+        .bind(token)
+        .bind(i64::from(attempted))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Something in a message's life that its row can't say.
+pub(crate) struct Event {
+    pub(crate) id: Transid,
+    pub(crate) application_id: i64,
+    pub(crate) status: MessageStatus,
+    pub(crate) detail: Option<String>,
+}
+
+pub(crate) async fn insert_events(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    events: &[Event],
+    now: Timestamp,
+) -> Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> = events
+        .iter()
+        .map(|e| (e.id.0, e.application_id, e.status.as_str(), &e.detail))
+        .collect();
+    sqlx::query(batch.insert_events)
+        .bind(json(&rows)?)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Messages that a carrier took and that aren't final, after this id.
+pub(crate) async fn outstanding(
+    conn: &mut AnyConnection,
+    after: i64,
+    carrier: &str,
+    limit: i64,
+) -> Result<Vec<Outstanding>> {
+    let rows = sqlx::query(OUTSTANDING)
+        .bind(after)
+        .bind(carrier)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Outstanding {
+                id: Transid(row::int(row, "id")?),
+                application_id: row::int(row, "application_id")?,
+                number: number(row)?,
+                submitted_at: Timestamp::from_unix_ms(row::int(row, "submitted_at")?),
+            })
+        })
+        .collect()
+}
+
+/// Messages of this range of ids that aren't final.
+pub(crate) async fn overdue(
+    conn: &mut AnyConnection,
+    from: i64,
+    below: i64,
+    limit: i64,
+) -> Result<Vec<(Transid, MessageStatus)>> {
+    let rows = sqlx::query(OVERDUE)
+        .bind(from)
+        .bind(below)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let status = row::word(row, "messages", "status", MessageStatus::parse)?;
+            Ok((Transid(row::int(row, "id")?), status))
+        })
+        .collect()
+}
+
+/// Whether a dispatcher holds the message now.
+pub(crate) async fn leased(conn: &mut AnyConnection, id: Transid, now: Timestamp) -> Result<bool> {
+    let row = sqlx::query(LEASED)
+        .bind(id.0)
+        .bind(now.unix_ms())
+        .fetch_optional(conn)
+        .await?;
+    Ok(row.is_some())
+}

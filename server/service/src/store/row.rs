@@ -1,0 +1,55 @@
+//! Reading values out of rows, with a name for what can't be read.
+
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use crate::error::{Broken, Error, Result};
+
+pub(crate) fn int(row: &AnyRow, column: &'static str) -> Result<i64> {
+    Ok(row.try_get(column)?)
+}
+
+pub(crate) fn opt_int(row: &AnyRow, column: &'static str) -> Result<Option<i64>> {
+    Ok(row.try_get(column)?)
+}
+
+pub(crate) fn text(row: &AnyRow, column: &'static str) -> Result<String> {
+    Ok(row.try_get(column)?)
+}
+
+pub(crate) fn opt_text(row: &AnyRow, column: &'static str) -> Result<Option<String>> {
+    Ok(row.try_get(column)?)
+}
+
+/// A text that must be one of a type's words.
+pub(crate) fn word<T>(
+    row: &AnyRow,
+    table: &'static str,
+    column: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T> {
+    let value = text(row, column)?;
+    parse(&value).ok_or(Error::Broken(Broken::Corrupt {
+        table,
+        column,
+        value,
+    }))
+}
+
+/// A JSON parameter.
+pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(rows).map_err(|error| Error::Broken(error.into()))
+}
+
+/// A write must have touched exactly so many rows: anything else is a fault that must not commit.
+pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> {
+    if usize::try_from(actual).is_ok_and(|actual| actual == expected) {
+        Ok(())
+    } else {
+        Err(Error::Broken(Broken::RowCount {
+            table,
+            expected,
+            actual,
+        }))
+    }
+}

@@ -1,0 +1,139 @@
+//! Requests for sender names, and whose a name is.
+
+use domain::records::SenderRequestRecord;
+use domain::{Reference, SenderStatus, Timestamp};
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+macro_rules! listed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT s.id, s.name, s.status, s.reason, s.requested_at, s.decided_at, \
+             a.reference FROM sender_requests s JOIN applications a ON a.id = s.application_id ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    INSERT = "INSERT INTO sender_requests (application_id, name, status, requested_at) \
+              VALUES ($1, $2, 'pending', $3)";
+    REPLACE_PENDING = "UPDATE sender_requests SET status = 'replaced', decided_at = $2 \
+                       WHERE application_id = $1 AND status = 'pending'";
+    REPLACE_ACCEPTED = "UPDATE sender_requests SET status = 'replaced' \
+                        WHERE application_id = $1 AND status = 'accepted'";
+    DECIDE = "UPDATE sender_requests SET status = $2, reason = $3, decided_at = $4 \
+              WHERE id = $1 AND status = 'pending'";
+    BY_ID = listed!("WHERE s.id = $1");
+    ALL = listed!("ORDER BY s.id");
+    PENDING = listed!("WHERE s.status = 'pending' ORDER BY s.id");
+    OWN = "INSERT INTO sender_name_owners (folded, account_id) VALUES ($1, $2) \
+           ON CONFLICT (folded) DO NOTHING";
+    OWNER = "SELECT account_id FROM sender_name_owners WHERE folded = $1";
+}
+
+fn request(row: &AnyRow) -> Result<SenderRequestRecord> {
+    Ok(SenderRequestRecord {
+        id: row::int(row, "id")?,
+        reference: row::word(row, "applications", "reference", |text| {
+            Reference::parse(text).ok()
+        })?,
+        name: row::text(row, "name")?,
+        status: row::word(row, "sender_requests", "status", SenderStatus::parse)?,
+        reason: row::opt_text(row, "reason")?,
+        requested_at: Timestamp::from_unix_ms(row::int(row, "requested_at")?),
+        decided_at: row::opt_int(row, "decided_at")?.map(Timestamp::from_unix_ms),
+    })
+}
+
+/// Stores a request; one that still waits is replaced by it.
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    name: &str,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(REPLACE_PENDING)
+        .bind(application_id)
+        .bind(now.unix_ms())
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query(INSERT)
+        .bind(application_id)
+        .bind(name)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// What was accepted before makes room.
+pub(crate) async fn replace_accepted(conn: &mut AnyConnection, application_id: i64) -> Result<()> {
+    sqlx::query(REPLACE_ACCEPTED)
+        .bind(application_id)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// False when the request isn't pending any more.
+pub(crate) async fn decide(
+    conn: &mut AnyConnection,
+    id: i64,
+    status: SenderStatus,
+    reason: Option<&str>,
+    now: Timestamp,
+) -> Result<bool> {
+    let done = sqlx::query(DECIDE)
+        .bind(id)
+        .bind(status.as_str())
+        .bind(reason)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub(crate) async fn by_id(
+    conn: &mut AnyConnection,
+    id: i64,
+) -> Result<Option<SenderRequestRecord>> {
+    sqlx::query(BY_ID)
+        .bind(id)
+        .fetch_optional(conn)
+        .await?
+        .map(|row| request(&row))
+        .transpose()
+}
+
+pub(crate) async fn list(
+    conn: &mut AnyConnection,
+    only_pending: bool,
+) -> Result<Vec<SenderRequestRecord>> {
+    let statement = if only_pending { PENDING } else { ALL };
+    let rows = sqlx::query(statement).fetch_all(conn).await?;
+    rows.iter().map(request).collect()
+}
+
+/// Whose the name is after asking for it: the account's, unless another had it before.
+pub(crate) async fn own(conn: &mut AnyConnection, folded: &str, account_id: i64) -> Result<i64> {
+    sqlx::query(OWN)
+        .bind(folded)
+        .bind(account_id)
+        .execute(&mut *conn)
+        .await?;
+    row::int(
+        &sqlx::query(OWNER).bind(folded).fetch_one(conn).await?,
+        "account_id",
+    )
+}
+
+/// Whose the name is.
+pub(crate) async fn owner(conn: &mut AnyConnection, folded: &str) -> Result<Option<i64>> {
+    let row = sqlx::query(OWNER).bind(folded).fetch_optional(conn).await?;
+    row.map(|row| row::int(&row, "account_id")).transpose()
+}

@@ -1,0 +1,41 @@
+//! Balances of applications that get money back.
+
+use domain::Money;
+use sqlx::AnyConnection;
+
+use super::dialect::Batch;
+use super::row::{self, json, touched};
+use crate::error::Result;
+
+/// Balances of these applications; duplicates are fine.
+pub(crate) async fn balances(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    ids: &[i64],
+) -> Result<Vec<(i64, Money)>> {
+    let rows = sqlx::query(batch.balances)
+        .bind(json(&ids)?)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                row::int(row, "id")?,
+                Money::from_micros(row::int(row, "balance")?),
+            ))
+        })
+        .collect()
+}
+
+/// Application, balance before, balance, play money to add.
+pub(crate) async fn write_balances(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[(i64, i64, i64, i64)],
+) -> Result<()> {
+    let done = sqlx::query(batch.settle_applications)
+        .bind(json(&rows)?)
+        .execute(conn)
+        .await?;
+    touched("applications", rows.len(), done.rows_affected())
+}

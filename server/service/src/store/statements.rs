@@ -1,0 +1,52 @@
+//! Prepares every statement once: a misspelt column fails here and not at three in the morning.
+
+use sqlx::{AssertSqlSafe, Executor as _};
+
+use super::Store;
+
+#[tokio::test]
+async fn every_statement_can_be_prepared() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("statements.db").display());
+    let store = Store::open(&url).await.unwrap();
+    store.migrate().await.unwrap();
+    let modules = [
+        super::accounts::STATEMENTS,
+        super::applications::STATEMENTS,
+        super::audit::STATEMENTS,
+        super::backup::STATEMENTS,
+        super::check::STATEMENTS,
+        super::deposits::STATEMENTS,
+        super::installation::STATEMENTS,
+        super::messages::STATEMENTS,
+        super::queue::STATEMENTS,
+        super::reports::STATEMENTS,
+        super::senders::STATEMENTS,
+        super::sessions::STATEMENTS,
+        super::throttles::STATEMENTS,
+        super::transfers::STATEMENTS,
+    ];
+    let mut statements: Vec<(&str, String)> = modules
+        .iter()
+        .flat_map(|module| module.iter().map(|(name, sql)| (*name, (*sql).to_owned())))
+        .collect();
+    statements.extend(
+        store
+            .dialect()
+            .batch()
+            .all()
+            .map(|(name, sql)| (name, sql.to_owned())),
+    );
+    statements.extend(
+        super::reports::every_list_sql()
+            .into_iter()
+            .map(|sql| ("list", sql)),
+    );
+    let mut conn = store.exclusive().await.unwrap();
+    for (name, sql) in statements {
+        let prepared = conn.prepare(AssertSqlSafe(sql).into_sql_str()).await;
+        assert!(prepared.is_ok(), "{name}: {:?}", prepared.err());
+    }
+}
+
+use sqlx::SqlSafeStr as _;

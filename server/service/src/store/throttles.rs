@@ -1,0 +1,51 @@
+//! Counted attempts.
+
+use domain::Timestamp;
+use sqlx::AnyConnection;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+statements! {
+    /// Counts one more; a window that is over begins anew.
+    HIT = "INSERT INTO throttles (bucket, window_started_at, hits) VALUES ($1, $2, 1) \
+           ON CONFLICT (bucket) DO UPDATE SET \
+             hits = CASE WHEN throttles.window_started_at <= $3 THEN 1 ELSE throttles.hits + 1 END, \
+             window_started_at = CASE WHEN throttles.window_started_at <= $3 THEN $2 \
+                                      ELSE throttles.window_started_at END \
+           RETURNING hits, window_started_at";
+    CLEAR = "DELETE FROM throttles WHERE bucket = $1";
+    SWEEP = "DELETE FROM throttles WHERE window_started_at <= $1";
+}
+
+/// Attempts in this window, this one among them, and when the window began.
+pub(crate) async fn hit(
+    conn: &mut AnyConnection,
+    bucket: &str,
+    now: Timestamp,
+    window_ms: i64,
+) -> Result<(i64, Timestamp)> {
+    let row = sqlx::query(HIT)
+        .bind(bucket)
+        .bind(now.unix_ms())
+        .bind(now.unix_ms() - window_ms)
+        .fetch_one(conn)
+        .await?;
+    let started = Timestamp::from_unix_ms(row::int(&row, "window_started_at")?);
+    Ok((row::int(&row, "hits")?, started))
+}
+
+pub(crate) async fn clear(conn: &mut AnyConnection, bucket: &str) -> Result<()> {
+    sqlx::query(CLEAR).bind(bucket).execute(conn).await?;
+    Ok(())
+}
+
+/// Forgets windows that began before this.
+pub(crate) async fn sweep(conn: &mut AnyConnection, before: Timestamp) -> Result<()> {
+    sqlx::query(SWEEP)
+        .bind(before.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The ledger: transfers, never changed and never deleted.
+
+use domain::records::{StatementLine, TransferKind};
+use domain::{Money, Timestamp, Transid};
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+/// Where money comes from.
+pub(crate) const BANK: i64 = -1;
+/// Deposits whose reference nobody knows.
+pub(crate) const UNMATCHED: i64 = -2;
+/// What messages earned.
+pub(crate) const REVENUE: i64 = -3;
+
+statements! {
+    INSERT = "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
+                                     bank_id, balance_after, created_at) \
+              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    STATEMENT = "SELECT id, created_at, kind, amount, balance_after, message_id, bank_id \
+                 FROM transfers WHERE application_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+}
+
+/// A movement that a deposit makes.
+pub(crate) struct DepositTransfer<'a> {
+    pub(crate) debit: i64,
+    pub(crate) credit: i64,
+    pub(crate) amount: Money,
+    pub(crate) kind: &'static str,
+    pub(crate) application_id: Option<i64>,
+    pub(crate) bank_id: &'a str,
+    pub(crate) balance_after: Option<Money>,
+}
+
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    transfer: &DepositTransfer<'_>,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(INSERT)
+        .bind(transfer.debit)
+        .bind(transfer.credit)
+        .bind(transfer.amount.micros())
+        .bind(transfer.kind)
+        .bind(transfer.application_id)
+        .bind(transfer.bank_id)
+        .bind(transfer.balance_after.map(Money::micros))
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+fn line(row: &AnyRow) -> Result<StatementLine> {
+    let subject = match row::opt_int(row, "message_id")? {
+        Some(id) => Transid(id).to_string(),
+        None => row::opt_text(row, "bank_id")?.unwrap_or_default(),
+    };
+    Ok(StatementLine {
+        id: row::int(row, "id")?,
+        at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
+        kind: row::word(row, "transfers", "kind", TransferKind::parse)?,
+        amount: Money::from_micros(row::int(row, "amount")?),
+        balance_after: Money::from_micros(row::int(row, "balance_after")?),
+        subject,
+    })
+}
+
+/// An application's transfers before this one, newest first.
+pub(crate) async fn statement(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<StatementLine>> {
+    let rows = sqlx::query(STATEMENT)
+        .bind(application_id)
+        .bind(before)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter().map(line).collect()
+}
