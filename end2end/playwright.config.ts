@@ -1,0 +1,69 @@
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { defineConfig } from '@playwright/test';
+
+/** The machine's own browser: `CHROMIUM`, or the first of its usual names on the PATH. */
+function chromium(): string {
+  const named = process.env['CHROMIUM'];
+  const names = named ? [named] : ['chromium', 'chromium-browser', 'google-chrome'];
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  const candidates = names.flatMap((name) => [
+    ...(name.includes('/') ? [name] : []),
+    ...folders.map((folder) => join(folder, name)),
+  ]);
+  for (const candidate of candidates) {
+    try {
+      accessSync(candidate, constants.X_OK);
+      return candidate;
+    } catch {
+      // Not this one.
+    }
+  }
+  throw new Error('No Chromium on the PATH: install it, or name it in CHROMIUM.');
+}
+
+export default defineConfig({
+  testDir: 'tests',
+  outputDir: 'test-results',
+  fullyParallel: true,
+  forbidOnly: true,
+  // A test that passes at the second try has found something.
+  retries: 0,
+  workers: 2,
+  timeout: 30_000,
+  // The whole of it, both ways, in six minutes; a hanging run is a failing run.
+  globalTimeout: 360_000,
+  expect: { timeout: 5_000 },
+  reporter: [['list']],
+  use: {
+    browserName: 'chromium',
+    headless: true,
+    launchOptions: {
+      executablePath: chromium(),
+      args: [
+        // Chromium's sandbox doesn't run as root.
+        ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+        // Nothing of the browser's own goes out, and nothing else could.
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-default-apps',
+        '--disable-domain-reliability',
+        '--disable-sync',
+        '--no-first-run',
+        '--no-pings',
+        '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+      ],
+    },
+    // Neither where the server is nor how it writes: what depends on them shows as a mismatch.
+    locale: 'fr-FR',
+    timezoneId: 'Asia/Kathmandu',
+    actionTimeout: 5_000,
+    navigationTimeout: 10_000,
+    screenshot: 'only-on-failure',
+    trace: 'retain-on-failure',
+  },
+  projects: [
+    { name: 'with-javascript', use: { javaScriptEnabled: true } },
+    { name: 'without-javascript', use: { javaScriptEnabled: false } },
+  ],
+});

@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import { type Locator, type Page, expect } from '@playwright/test';
+import type { Server } from './server.js';
+
+const KEY = /[0-9]{6}h[kt]_[0-9A-Za-z]{36}/g;
+
+export interface Account {
+  email: string;
+  password: string;
+}
+
+export interface Application {
+  reference: string;
+  /** The live key. */
+  key: string;
+  testKey: string;
+}
+
+/** A text that stands nowhere else. */
+export function unique(prefix: string): string {
+  return `${prefix}${randomBytes(4).toString('hex')}`;
+}
+
+export function newAccount(): Account {
+  return { email: `${unique('customer-')}@example.org`, password: unique('correct horse ') };
+}
+
+/** What a customer does in the portal, by the words on the page. */
+export class Portal {
+  constructor(
+    readonly page: Page,
+    readonly server: Server,
+    private readonly scripts: boolean,
+  ) {}
+
+  /** Opens a page; where scripts run, until they have taken it over. */
+  async open(path: string): Promise<void> {
+    await this.page.goto(path);
+    await this.takenOver();
+  }
+
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.takenOver();
+  }
+
+  async takenOver(): Promise<void> {
+    if (this.scripts) await expect(this.page.locator('html[data-live]')).toBeAttached();
+  }
+
+  get main(): Locator {
+    return this.page.getByRole('main');
+  }
+
+  button(name: string): Locator {
+    return this.page.getByRole('button', { name, exact: true });
+  }
+
+  link(name: string): Locator {
+    return this.page.getByRole('link', { name, exact: true });
+  }
+
+  heading(name: string | RegExp): Locator {
+    return this.page.getByRole('heading', { name });
+  }
+
+  /** The form that a button submits. */
+  form(button: string): Locator {
+    return this.page
+      .locator('form')
+      .filter({ has: this.page.getByRole('button', { name: button, exact: true }) });
+  }
+
+  /** What a form says when it refuses. */
+  alert(text: string | RegExp): Locator {
+    return this.page.getByRole('alert').filter({ hasText: text });
+  }
+
+  /** The value of a term in the page's list of facts. */
+  fact(term: string): Locator {
+    const name = this.page.locator('dt', { hasText: new RegExp(`^${escape(term)}$`) });
+    return this.page.locator('dl > div').filter({ has: name }).locator('dd');
+  }
+
+  /** The rows of tables that show a text. */
+  row(text: string): Locator {
+    return this.main.getByRole('row').filter({ hasText: text });
+  }
+
+  /** Presses Tab until something has the focus, and looks whether that can be seen. */
+  async tabTo(target: Locator): Promise<void> {
+    for (let presses = 0; presses < 40; presses += 1) {
+      await this.page.keyboard.press('Tab');
+      if (await target.evaluate((element) => element === document.activeElement)) {
+        const outline = await target.evaluate((element) => getComputedStyle(element).outlineStyle);
+        expect(outline, 'the outline of what has the focus').not.toBe('none');
+        return;
+      }
+    }
+    throw new Error(`Tab never reached ${target}.`);
+  }
+
+  async at(path: string | RegExp): Promise<void> {
+    const pattern = typeof path === 'string' ? new RegExp(`^${escape(path)}$`) : path;
+    await this.page.waitForURL((url) => pattern.test(url.pathname + url.search));
+  }
+
+  async register(account: Account = newAccount()): Promise<Account> {
+    this.server.keepsSecret(account.password);
+    await this.open('/register');
+    const form = this.form('Create account');
+    await form.getByLabel('Email').fill(account.email);
+    await form.getByLabel('Password').fill(account.password);
+    await this.button('Create account').click();
+    await this.at('/applications');
+    return account;
+  }
+
+  async signIn(account: Account): Promise<void> {
+    await this.open('/login');
+    await this.fillSignIn(account);
+    await this.at('/applications');
+  }
+
+  /** Fills the sign-in form, wherever it leads. */
+  async fillSignIn(account: Account): Promise<void> {
+    const form = this.form('Sign in');
+    await form.getByLabel('Email').fill(account.email);
+    await form.getByLabel('Password').fill(account.password);
+    await this.button('Sign in').click();
+  }
+
+  async createApplication(sender = '', category = 'SMS'): Promise<Application> {
+    await this.open('/applications/new');
+    await this.fillApplication(sender, category);
+    await this.button('Create application').click();
+    return this.readKeys();
+  }
+
+  async fillApplication(sender: string, category: string): Promise<void> {
+    await this.page.getByLabel('Category').selectOption(category);
+    await this.page.getByLabel('Sender name').fill(sender);
+  }
+
+  /** Both keys of a new application, from the page that shows them once. */
+  async readKeys(): Promise<Application> {
+    const keys = await this.newKeys(2);
+    const key = keys.find((text) => text.includes('hk_'))!;
+    const testKey = keys.find((text) => text.includes('ht_'))!;
+    expect(testKey.slice(0, 6)).toBe(key.slice(0, 6));
+    return { reference: key.slice(0, 6), key, testKey };
+  }
+
+  /** The keys that were just made, once their fields are there. */
+  async newKeys(count: number): Promise<string[]> {
+    await expect(this.main.locator('input[readonly]'), 'fields with keys').toHaveCount(count);
+    return this.shownKeys();
+  }
+
+  /** Every key that stands on the page, in a field or in a text. */
+  async shownKeys(): Promise<string[]> {
+    const texts = await this.page.locator('input, textarea, main').evaluateAll((elements) =>
+      elements.map((element) =>
+        element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement
+          ? element.value
+          : (element.textContent ?? ''),
+      ),
+    );
+    const keys = new Set(texts.flatMap((text) => text.match(KEY) ?? []));
+    this.server.keepsSecret(...keys);
+    return [...keys];
+  }
+
+  /** An account with an Active application that holds money. */
+  async customer(sender = ''): Promise<Account & Application> {
+    const account = await this.register();
+    const application = await this.createApplication(sender);
+    await this.server.staff('application', 'approve', application.reference);
+    await this.deposit(application, '10');
+    return { ...account, ...application };
+  }
+
+  async deposit(application: Application, amount: string): Promise<void> {
+    await this.server.staff(
+      'deposit', 'add', application.reference, amount, '--bank-id', unique('bank-'),
+    );
+  }
+
+  /** The id of the request for a sender name that waits for a decision. */
+  async senderRequest(name: string): Promise<string> {
+    const requests: { id: number; name: string }[] = await this.server.staff('sender', 'list');
+    const request = requests.find((waiting) => waiting.name === name);
+    if (!request) throw new Error(`No request for ${name} waits.`);
+    return String(request.id);
+  }
+
+  /** Waits until a message has met its end; the report. */
+  async settled(key: string, transid: string): Promise<Record<string, any>> {
+    const report = async () => (await this.server.api(`reports/${key}/${transid}`)).body['report'];
+    await expect
+      .poll(async () => (await report()).final_at, 'when the message became final')
+      .not.toBeNull();
+    return report();
+  }
+}
+
+function escape(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}

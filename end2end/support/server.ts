@@ -1,0 +1,169 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const workspace = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
+const binary = resolve(process.env['HELIOGRAPH_BIN'] ?? join(workspace, 'target/release/heliograph'));
+const site = resolve(process.env['HELIOGRAPH_SITE_ROOT'] ?? join(workspace, 'target/site'));
+
+const READY_WITHIN_MS = 10_000;
+const STOP_WITHIN_MS = 10_000;
+/** How long the sandbox carrier takes. Short, and long enough for a message to be seen on its way. */
+const SANDBOX_DELAY_MS = 100;
+
+export interface Answer {
+  status: number;
+  /** The JSON of the answer. */
+  body: Record<string, any>;
+}
+
+/** The real program on a database and on ports of its own. */
+export class Server {
+  readonly url: string;
+  private readonly ops: string;
+  private readonly environment: Record<string, string>;
+  private readonly secrets = new Set<string>();
+  private process: ChildProcess | undefined;
+  private log = '';
+
+  private constructor(
+    private readonly folder: string,
+    port: number,
+    opsPort: number,
+  ) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.ops = `http://127.0.0.1:${opsPort}`;
+    this.environment = {
+      PATH: process.env['PATH'] ?? '',
+      RUST_BACKTRACE: '1',
+      HELIOGRAPH_ADDR: `127.0.0.1:${port}`,
+      HELIOGRAPH_OPS_ADDR: `127.0.0.1:${opsPort}`,
+      HELIOGRAPH_DATABASE_URL: `sqlite:${join(folder, 'heliograph.db')}`,
+      HELIOGRAPH_DATA_DIR: folder,
+      HELIOGRAPH_SITE_ROOT: site,
+      HELIOGRAPH_ALLOW_SANDBOX: 'true',
+      HELIOGRAPH_SANDBOX_DELAY_MS: String(SANDBOX_DELAY_MS),
+      // Everybody here comes from one address.
+      HELIOGRAPH_REGISTRATIONS_MAX: '100000',
+      HELIOGRAPH_SIGN_IN_FAILURES_MAX: '100000',
+      HELIOGRAPH_LOG: 'debug',
+    };
+  }
+
+  static async start(): Promise<Server> {
+    try {
+      accessSync(binary, constants.X_OK);
+    } catch {
+      throw new Error(`There is no program at ${binary}: build it first (make build).`);
+    }
+    const [port, opsPort] = await freePorts();
+    const server = new Server(mkdtempSync(join(tmpdir(), 'heliograph-')), port, opsPort);
+    const child = spawn(binary, ['serve'], {
+      // No settings file of whoever runs the tests.
+      cwd: server.folder,
+      env: server.environment,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    server.process = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => (server.log += text));
+    }
+    await server.ready();
+    return server;
+  }
+
+  private async ready(): Promise<void> {
+    const until = Date.now() + READY_WITHIN_MS;
+    while (Date.now() < until && this.process?.exitCode === null) {
+      const answer = await fetch(`${this.ops}/readyz`).catch(() => undefined);
+      if (answer?.ok) return;
+      await new Promise((next) => setTimeout(next, 20));
+    }
+    this.process?.kill('SIGKILL');
+    throw new Error(`The server didn't become ready:\n${this.log}`);
+  }
+
+  /** Stops it as an operator would, and looks at what it leaves behind. */
+  async stop(): Promise<void> {
+    const child = this.process;
+    if (!child) return;
+    if (child.exitCode === null) {
+      const ended = new Promise((done) => child.once('exit', done));
+      child.kill('SIGTERM');
+      const deadline = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
+      await ended;
+      clearTimeout(deadline);
+    }
+    const faults: string[] = [];
+    if (child.exitCode !== 0) {
+      faults.push(`it ended with ${child.exitCode ?? child.signalCode} instead of 0`);
+    }
+    const check = await this.run(['check']);
+    if (check.code !== 0) faults.push(`its check found: ${check.stdout}${check.stderr}`);
+    if (/panicked/i.test(this.log)) faults.push('it panicked');
+    if (/\bERROR\b|"level":"ERROR"/.test(this.log)) faults.push('it logged an error');
+    for (const secret of this.secrets) {
+      if (this.log.includes(secret)) faults.push(`its log shows ${secret}`);
+    }
+    if (faults.length > 0) {
+      throw new Error(`The server: ${faults.join('; ')}.\n${this.log.slice(-4_000)}`);
+    }
+    rmSync(this.folder, { recursive: true });
+  }
+
+  /** Keys, passwords, numbers and texts that must never stand in the log. */
+  keepsSecret(...secrets: string[]): void {
+    for (const secret of secrets) this.secrets.add(secret);
+  }
+
+  /** Runs a command of the staff beside the server, whatever it answers. */
+  run(args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+    return new Promise((done) => {
+      const options = { cwd: this.folder, env: this.environment };
+      execFile(binary, args, options, (error, stdout, stderr) => {
+        const code = error === null ? 0 : Number(error.code ?? -1);
+        done({ code, stdout, stderr });
+      });
+    });
+  }
+
+  /** Runs a command of the staff that has to succeed; its JSON. */
+  async staff(...args: string[]): Promise<any> {
+    const { code, stdout, stderr } = await this.run([...args, '--json']);
+    if (code !== 0) throw new Error(`heliograph ${args.join(' ')} ended with ${code}: ${stderr}`);
+    return JSON.parse(stdout);
+  }
+
+  /** Asks the SMS API. */
+  async api(path: string, parameters: Record<string, string> = {}): Promise<Answer> {
+    const query = new URLSearchParams(parameters).toString();
+    const answer = await fetch(`${this.url}/sms/${path}${query ? `?${query}` : ''}`);
+    return { status: answer.status, body: (await answer.json()) as Record<string, any> };
+  }
+
+  /** Sends a message by the API. */
+  send(key: string, number: string, message: string): Promise<Answer> {
+    if (!/^0{5}/.test(number)) this.keepsSecret(number);
+    this.keepsSecret(message);
+    return this.api(`send/${key}`, { number, message });
+  }
+}
+
+/** Two ports that nobody listens on, held at the same time so that they differ. */
+async function freePorts(): Promise<[number, number]> {
+  const holders = await Promise.all([holdPort(), holdPort()]);
+  const ports = holders.map((holder) => (holder.address() as { port: number }).port);
+  await Promise.all(holders.map((holder) => new Promise((done) => holder.close(done))));
+  return [ports[0]!, ports[1]!];
+}
+
+function holdPort(): Promise<ReturnType<typeof createServer>> {
+  return new Promise((held, failed) => {
+    const holder = createServer();
+    holder.once('error', failed);
+    holder.listen(0, '127.0.0.1', () => held(holder));
+  });
+}

@@ -1,0 +1,84 @@
+import { type BrowserContext, type Page, test as base, expect } from '@playwright/test';
+import { Portal } from './portal.js';
+import { Server } from './server.js';
+
+/** Notes what a page must never do: complain, fail, or ask somebody else. */
+class Watch {
+  readonly complaints: string[] = [];
+  private readonly expected: RegExp[] = [];
+
+  constructor(private readonly origin: string) {}
+
+  follow(context: BrowserContext): void {
+    context.on('console', (message) => {
+      const text = `${message.type()} on the console: ${message.text()} (${message.location().url})`;
+      const complains = ['error', 'warning', 'assert'].includes(message.type());
+      if (complains && !this.expected.some((pattern) => pattern.test(text))) {
+        this.complaints.push(text);
+      }
+    });
+    context.on('weberror', (error) => this.complaints.push(`error: ${error.error().message}`));
+    context.on('request', (request) => {
+      const { protocol, origin } = new URL(request.url());
+      if (!['data:', 'blob:'].includes(protocol) && origin !== this.origin) {
+        this.complaints.push(`asked another origin: ${request.url()}`);
+      }
+    });
+  }
+
+  /** The browser itself reports a page that is answered with 404. */
+  expects(pattern: RegExp): void {
+    this.expected.push(pattern);
+  }
+}
+
+interface Tools {
+  watch: Watch;
+  portal: Portal;
+  /** Another browser, with a profile of its own. */
+  anotherBrowser: () => Promise<Portal>;
+  scripts: boolean;
+}
+
+export const test = base.extend<Tools, { server: Server }>({
+  server: [
+    async ({}, use) => {
+      const server = await Server.start();
+      await use(server);
+      await server.stop();
+    },
+    { scope: 'worker', timeout: 30_000 },
+  ],
+
+  baseURL: async ({ server }, use) => use(server.url),
+
+  scripts: async ({ javaScriptEnabled }, use) => use(javaScriptEnabled !== false),
+
+  watch: [
+    async ({ context, server }, use) => {
+      const watch = new Watch(server.url);
+      watch.follow(context);
+      await use(watch);
+      expect(watch.complaints, 'what the pages complained about').toEqual([]);
+    },
+    { auto: true },
+  ],
+
+  portal: async ({ page, server, scripts }, use) => use(new Portal(page, server, scripts)),
+
+  anotherBrowser: async ({ browser, server, scripts, watch }, use) => {
+    const contexts: BrowserContext[] = [];
+    await use(async () => {
+      const context = await browser.newContext({
+        baseURL: server.url,
+        javaScriptEnabled: scripts,
+      });
+      contexts.push(context);
+      watch.follow(context);
+      return new Portal(await context.newPage(), server, scripts);
+    });
+    await Promise.all(contexts.map((context) => context.close()));
+  },
+});
+
+export { expect, type Page };

@@ -1,0 +1,136 @@
+import { expect, test } from '../support/test.js';
+import { newAccount, unique } from '../support/portal.js';
+
+test('who is signed out is led to the sign-in page and back', async ({ portal }) => {
+  const account = await portal.register();
+  await portal.button('Sign out').click();
+  await portal.at('/');
+  await expect(portal.link('Create account').first()).toBeVisible();
+
+  await portal.page.goto('/applications');
+  await portal.at('/login');
+  await portal.takenOver();
+  await portal.fillSignIn(account);
+  await portal.at('/applications');
+  await expect(portal.heading('My Applications')).toBeVisible();
+});
+
+for (const path of ['/reports?status=failed', '/applications/new', '/devices', '/account']) {
+  test(`who signs in comes back to ${path}`, async ({ portal, anotherBrowser }) => {
+    const account = await portal.register();
+    const other = await anotherBrowser();
+    await other.page.goto(path);
+    await other.at(/^\/login\?/);
+    await other.takenOver();
+    await other.fillSignIn(account);
+    await other.at(path);
+  });
+}
+
+test('a wrong password and an unknown e-mail are refused in the same words', async ({ portal }) => {
+  const account = await portal.register();
+  await portal.button('Sign out').click();
+  await portal.at('/');
+
+  for (const email of [account.email, newAccount().email]) {
+    await portal.open('/login');
+    await portal.fillSignIn({ email, password: 'not the password' });
+    await expect(portal.alert('E-mail or password is wrong.')).toBeVisible();
+    const form = portal.form('Sign in');
+    await expect(form.getByLabel('Email')).toHaveValue(email);
+  }
+
+  // After a refusal the right one works from the same form.
+  await portal.fillSignIn(account);
+  await portal.at('/applications');
+});
+
+test('an e-mail that has an account is told so', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  const other = await anotherBrowser();
+  await other.open('/register');
+  const form = other.form('Create account');
+  await form.getByLabel('Email').fill(account.email.toUpperCase());
+  await form.getByLabel('Password').fill('another password');
+  await other.button('Create account').click();
+  await expect(other.alert('An account with this e-mail exists already')).toBeVisible();
+  await expect(form.getByLabel('Email')).toHaveValue(account.email.toUpperCase());
+});
+
+test('a password that is too short is refused, and the e-mail stays', async ({ portal }) => {
+  const { email } = newAccount();
+  await portal.open('/register');
+  const form = portal.form('Create account');
+  await form.getByLabel('Email').fill(email);
+  await form.getByLabel('Password').fill('too short');
+  await portal.button('Create account').click();
+  await expect(portal.alert('A password has 10 to 128 characters.')).toBeVisible();
+  await expect(form.getByLabel('Email')).toHaveValue(email);
+  // A password never comes back to the page, nor into its address.
+  expect(decodeURIComponent(portal.page.url())).not.toContain('too short');
+  expect(await portal.page.content()).not.toContain('too short');
+});
+
+test('a changed password signs all other browsers out', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  const other = await anotherBrowser();
+  await other.signIn(account);
+  const password = unique('another horse ');
+
+  await portal.open('/account');
+  const form = portal.form('Change password');
+  await form.getByLabel('Current password').fill('not the password');
+  await form.getByLabel('New password').fill(password);
+  await portal.button('Change password').click();
+  await expect(portal.alert('The password is wrong.')).toBeVisible();
+  await other.open('/devices');
+  await expect(other.heading('Devices')).toBeVisible();
+
+  await form.getByLabel('Current password').fill(account.password);
+  await form.getByLabel('New password').fill(password);
+  await portal.button('Change password').click();
+  await expect(portal.page.getByText('The password is changed')).toBeVisible();
+
+  await other.page.goto('/devices');
+  await other.at(/^\/login/);
+  await other.takenOver();
+  await other.fillSignIn(account);
+  await expect(other.alert('E-mail or password is wrong.')).toBeVisible();
+  await other.fillSignIn({ ...account, password });
+  await other.at('/devices');
+});
+
+test('a reset link sets a new password, once', async ({ portal, server, anotherBrowser }) => {
+  const account = await portal.register();
+  const { link } = await server.staff('account', 'reset', account.email);
+  server.keepsSecret(new URL(link).pathname.split('/').at(-1)!);
+  const password = unique('a new horse ');
+
+  const other = await anotherBrowser();
+  await other.open(new URL(link).pathname);
+  const form = other.form('Set new password');
+  await form.getByLabel('New password').fill(password);
+  await other.button('Set new password').click();
+  await other.at('/login');
+  await other.takenOver();
+  await other.fillSignIn({ ...account, password });
+  await other.at('/applications');
+
+  // Every browser was signed out, and the link is used up.
+  await portal.page.goto('/applications');
+  await portal.at('/login');
+  await portal.open(new URL(link).pathname);
+  await portal.form('Set new password').getByLabel('New password').fill(unique('once more '));
+  await portal.button('Set new password').click();
+  await expect(portal.alert('This link is used or too old')).toBeVisible();
+});
+
+test('asking for a reset link tells nobody whether an account exists', async ({ portal }) => {
+  const account = await portal.register();
+  for (const email of [account.email, newAccount().email]) {
+    await portal.open('/forgot');
+    await portal.form('Send reset link').getByLabel('Email').fill(email);
+    await portal.button('Send reset link').click();
+    await expect(portal.page.getByText('If there is an account with this e-mail')).toBeVisible();
+  }
+});

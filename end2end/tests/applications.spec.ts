@@ -1,0 +1,171 @@
+import { expect, test } from '../support/test.js';
+import { unique } from '../support/portal.js';
+
+test('a second application of one category is refused in a sentence', async ({ portal }) => {
+  await portal.register();
+  await portal.createApplication();
+  const name = unique('S').slice(0, 9);
+
+  await portal.open('/applications/new');
+  await portal.fillApplication(name, 'SMS');
+  await portal.button('Create application').click();
+  await expect(portal.alert('You already have an application of this category')).toBeVisible();
+  // What was chosen and typed needn't be chosen and typed again.
+  await expect(portal.page.getByLabel('Category')).toHaveValue('SMS');
+  await expect(portal.page.getByLabel('Sender name')).toHaveValue(name);
+
+  // From here the other category goes through.
+  await portal.page.getByLabel('Category').selectOption('Electricity');
+  await portal.button('Create application').click();
+  await portal.readKeys();
+  await portal.open('/applications');
+  await expect(portal.row('SMS')).toHaveCount(1);
+  await expect(portal.row('Electricity')).toHaveCount(1);
+  await expect(portal.row('Electricity')).toContainText(name);
+});
+
+test('a second application without a sender name is refused in a sentence', async ({ portal }) => {
+  await portal.register();
+  await portal.createApplication();
+
+  await portal.open('/applications/new');
+  await portal.fillApplication('', 'Electricity');
+  await portal.button('Create application').click();
+  await expect(portal.alert('already have an application without a sender name')).toBeVisible();
+  await expect(portal.page.getByLabel('Category')).toHaveValue('Electricity');
+
+  await portal.open('/applications');
+  await expect(portal.page.getByRole('row')).toHaveCount(2);
+});
+
+test('a sender name that cannot be one is refused, and stays in the form', async ({ portal }) => {
+  await portal.register();
+  for (const name of ['My Shop', 'TwelveLetter', 'Café']) {
+    await portal.open('/applications/new');
+    await portal.fillApplication(name, 'Electricity');
+    await portal.button('Create application').click();
+    await expect(portal.alert('A sender name has 1 to 11 letters and digits')).toBeVisible();
+    await expect(portal.page.getByLabel('Sender name')).toHaveValue(name);
+    await expect(portal.page.getByLabel('Sender name')).toHaveAttribute('aria-invalid', 'true');
+    await expect(portal.page.getByLabel('Category')).toHaveValue('Electricity');
+  }
+  await portal.open('/applications');
+  await expect(portal.page.getByRole('table')).toHaveCount(0);
+});
+
+test('a double click creates one application, and its keys are not lost', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/applications/new');
+  await portal.fillApplication('', 'SMS');
+  await portal.button('Create application').dblclick();
+  // Without scripts the second submission may be the one that is answered on the page.
+  await expect(
+    portal.page.getByText('Keep this now').or(portal.alert('of this category')),
+  ).toBeVisible();
+
+  let keys = await portal.shownKeys();
+  await portal.open('/applications');
+  await expect(portal.page.getByRole('row')).toHaveCount(2);
+  if (keys.length === 0) {
+    await portal.link('SMS').click();
+    keys = [(await portal.readKeys()).key];
+  }
+  expect(keys.some((key) => key.includes('hk_'))).toBe(true);
+});
+
+test('an application is created with the keyboard alone', async ({ portal }) => {
+  const { page } = portal;
+  await portal.register();
+
+  await page.keyboard.press('Tab');
+  await expect(page.getByRole('link', { name: /^Skip to/ })).toBeFocused();
+  await portal.tabTo(portal.link('New application'));
+  await page.keyboard.press('Enter');
+  await portal.at('/applications/new');
+  await portal.takenOver();
+
+  await portal.tabTo(page.getByLabel('Category'));
+  await page.keyboard.press('e');
+  await expect(page.getByLabel('Category')).toHaveValue('Electricity');
+  await portal.tabTo(page.getByLabel('Sender name'));
+  await page.keyboard.type('Umeme');
+  await portal.tabTo(portal.button('Create application'));
+  await page.keyboard.press('Enter');
+
+  const { reference } = await portal.readKeys();
+  await portal.at(`/applications/${reference}`);
+  await portal.tabTo(portal.button('Request activation'));
+  await page.keyboard.press('Enter');
+  await expect(portal.main).toContainText('You requested activation');
+});
+
+test('the key can be copied, or selected where scripts do not run', async ({
+  portal,
+  context,
+  scripts,
+}) => {
+  await portal.register();
+  await portal.open('/applications/new');
+  await portal.fillApplication('', 'SMS');
+  await portal.button('Create application').click();
+  const { key } = await portal.readKeys();
+  const field = portal.page.getByLabel('API key', { exact: true });
+  await expect(field).toHaveValue(key);
+  await expect(field).toHaveAttribute('readonly');
+
+  if (scripts) {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await portal.button('Copy key').click();
+    await expect(portal.main).toContainText('Copied');
+    expect(await portal.page.evaluate(() => navigator.clipboard.readText())).toBe(key);
+  } else {
+    await expect(portal.button('Copy key')).toHaveCount(0);
+  }
+});
+
+test('an application of another category does not send', async ({ portal, server }) => {
+  await portal.register();
+  const { key, reference } = await portal.createApplication('', 'Electricity');
+  await server.staff('application', 'approve', reference);
+  const answer = await server.send(key, '58000001', 'Not for SMS');
+  expect(answer).toMatchObject({ status: 403, body: { code: 505, reason: 'api_not_applicable' } });
+});
+
+test('a suspension shows its reason and stops sending, a reinstatement ends it', async ({
+  portal,
+  server,
+}) => {
+  const { key, reference } = await portal.customer();
+  const reason = 'The bank asks questions about <payment> & co.';
+  await server.staff('application', 'suspend', reference, '--reason', reason);
+
+  await portal.open(`/applications/${reference}`);
+  await expect(portal.fact('Status')).toHaveText('Suspended');
+  await expect(portal.main).toContainText(reason);
+  const refused = await server.send(key, '58000001', 'While suspended');
+  expect(refused).toMatchObject({ status: 403, body: { code: 503, reason: 'api_suspended' } });
+
+  await server.staff('application', 'reinstate', reference);
+  await portal.reload();
+  await expect(portal.fact('Status')).toHaveText('Active');
+  await expect(portal.main).not.toContainText(reason);
+  const sent = await server.send(key, '58000001', 'After reinstatement');
+  expect(sent).toMatchObject({ status: 200, body: { code: 200 } });
+});
+
+test('another account sees nothing of it', async ({ portal, server, anotherBrowser, watch }) => {
+  watch.expects(/404/);
+  const { reference, key } = await portal.customer();
+  const sent = await server.send(key, '58333444', 'Nobody else reads this');
+  await portal.settled(key, sent.body['transid']);
+
+  const other = await anotherBrowser();
+  await other.register();
+  for (const path of [`/applications/${reference}`, `/reports/${sent.body['transid']}`]) {
+    const answer = await other.page.goto(path);
+    expect(answer?.status(), path).toBe(404);
+    await expect(other.heading('Nothing here')).toBeVisible();
+  }
+  await other.open('/reports');
+  await expect(other.main).not.toContainText('58333444');
+});

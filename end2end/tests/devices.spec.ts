@@ -1,0 +1,68 @@
+import { expect, test } from '../support/test.js';
+
+test('one device is signed out, and only it', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  const [second, third] = [await anotherBrowser(), await anotherBrowser()];
+  await second.signIn(account);
+
+  await portal.open('/devices');
+  const rows = portal.main.getByRole('row').filter({ has: portal.button('Sign out this device') });
+  await expect(rows).toHaveCount(2);
+  await expect(rows.filter({ hasText: 'This device' })).toHaveCount(1);
+
+  await third.signIn(account);
+  await portal.reload();
+  await expect(rows).toHaveCount(3);
+
+  // Newest or oldest first: the row that isn't this browser and signed in first of the others.
+  const others = rows.filter({ hasNotText: 'This device' });
+  await others.first().getByRole('button', { name: 'Sign out this device' }).click();
+  await expect(rows).toHaveCount(2);
+
+  const stillIn = [];
+  for (const browser of [portal, second, third]) {
+    await browser.page.goto('/devices');
+    await browser.at(/^\/(devices|login)/);
+    stillIn.push(new URL(browser.page.url()).pathname === '/devices');
+  }
+  expect(stillIn[0]).toBe(true);
+  expect(stillIn.slice(1).toSorted()).toEqual([false, true]);
+});
+
+test('all other devices are signed out', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  const other = await anotherBrowser();
+  await other.signIn(account);
+
+  await portal.open('/devices');
+  await portal.button('Sign out all other devices').click();
+  await expect(portal.button('Sign out this device')).toHaveCount(1);
+
+  await other.page.goto('/applications');
+  await other.at('/login');
+  await portal.open('/applications');
+  await expect(portal.heading('My Applications')).toBeVisible();
+});
+
+test('signing out this device leads to the sign-in page', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/devices');
+  await portal.button('Sign out this device').click();
+  await portal.at(/^\/login/);
+});
+
+test('an open page notices that its session has ended', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  const other = await anotherBrowser();
+  await other.signIn(account);
+  await portal.open('/devices');
+  await portal.button('Sign out all other devices').click();
+  await expect(portal.button('Sign out this device')).toHaveCount(1);
+
+  // A link within the page that is still open.
+  await other.link('Reports').click();
+  await other.at('/login?next=%2Freports');
+  await other.takenOver();
+  await other.fillSignIn(account);
+  await other.at('/reports');
+});

@@ -1,0 +1,63 @@
+import { expect, test } from '../support/test.js';
+
+test('an address that leads nowhere is a page with a way on', async ({ portal, watch }) => {
+  watch.expects(/404/);
+  const answer = await portal.page.goto('/no/such/page');
+  expect(answer?.status()).toBe(404);
+  await expect(portal.heading('Nothing here')).toBeVisible();
+  await expect(portal.main.getByRole('link').first()).toBeVisible();
+});
+
+test('the front page says what it costs and leads in', async ({ portal }) => {
+  await portal.open('/');
+  await expect(portal.main).toContainText('0.05');
+  await expect(portal.main).toContainText('0.25');
+  await portal.link('Create account').first().click();
+  await portal.at('/register');
+  await portal.open('/');
+  await portal.link('Sign in').first().click();
+  await portal.at('/login');
+});
+
+test('pages forbid what they do not need', async ({ portal }) => {
+  const answer = await portal.page.goto('/login');
+  const headers = answer!.headers();
+  expect(headers['content-security-policy']).toMatch(/default-src 'self'|default-src 'none'/);
+  expect(headers['content-security-policy']).not.toMatch(/'unsafe-inline'|'unsafe-eval'|\*/);
+  expect(headers['x-content-type-options']).toBe('nosniff');
+  expect(headers['referrer-policy']).toBe('same-origin');
+});
+
+test('the session cookie is for this site and for the server alone', async ({ portal, context }) => {
+  await portal.register();
+  const cookies = await context.cookies();
+  expect(cookies).toHaveLength(1);
+  expect(cookies[0]).toMatchObject({ httpOnly: true, path: '/' });
+  expect(['Lax', 'Strict']).toContain(cookies[0]!.sameSite);
+});
+
+test('a form of another site does nothing', async ({ portal, server, context }) => {
+  await portal.register();
+  const { reference } = await portal.createApplication();
+  const answer = await context.request.post(`${server.url}/fn/request-activation`, {
+    form: { reference },
+    headers: { origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' },
+    maxRedirects: 0,
+  });
+  expect(answer.status()).toBe(403);
+  expect((await server.staff('application', 'show', reference)).activation_requested_at).toBeNull();
+});
+
+test('where scripts run, forms and links do not load the page anew', async ({ portal, scripts }) => {
+  await portal.register();
+  await portal.open('/applications');
+  let loads = 0;
+  portal.page.on('load', () => (loads += 1));
+  await portal.link('New application').click();
+  await portal.at('/applications/new');
+  await portal.fillApplication('', 'SMS');
+  await portal.button('Create application').click();
+  await portal.readKeys();
+  if (scripts) expect(loads).toBe(0);
+  else expect(loads).toBeGreaterThan(0);
+});

@@ -1,0 +1,152 @@
+import { mkdirSync } from 'node:fs';
+import { AxeBuilder } from '@axe-core/playwright';
+import { type Page, expect, test } from '../support/test.js';
+import { unique } from '../support/portal.js';
+
+const WIDE = { width: 1280, height: 800 };
+const NARROW = { width: 375, height: 812 };
+/** The narrowest that everything has to be usable at. */
+const NARROWEST = { width: 320, height: 640 };
+
+type Look = (name: string) => Promise<void>;
+
+/** Looks at the open page in every way, and keeps pictures of it in `artefacts/`. */
+const lookedAt = test.extend<{ look: Look }>({
+  look: async ({ portal, browser, server, scripts }, use) => {
+    const { page } = portal;
+    const folder = `artefacts/${scripts ? 'with' : 'without'}-javascript`;
+    mkdirSync(folder, { recursive: true });
+    // axe needs scripts to run: it looks at a copy of what is shown where they don't.
+    const context = scripts
+      ? undefined
+      : await browser.newContext({ baseURL: server.url, javaScriptEnabled: true });
+    const copy = await context?.newPage();
+
+    await use((name) =>
+      test.step(name, async () => {
+        await expect(page.getByRole('heading', { level: 1 })).toHaveCount(1);
+        await expect(page).toHaveTitle(/Heliograph/);
+        await expect(page.locator('html')).toHaveAttribute('lang', 'en');
+        if (copy) await show(copy, page.url(), await page.content());
+
+        for (const colorScheme of ['light', 'dark'] as const) {
+          const media = { colorScheme, reducedMotion: 'reduce' } as const;
+          await page.emulateMedia(media);
+          for (const size of [NARROW, WIDE]) {
+            await page.setViewportSize(size);
+            const path = `${folder}/${name}-${size.width}-${colorScheme}.png`;
+            await page.screenshot({ path, fullPage: true });
+          }
+          await copy?.emulateMedia(media);
+          expect(await seriousFaults(copy ?? page), `${name}, ${colorScheme}`).toEqual([]);
+        }
+
+        await page.setViewportSize(NARROWEST);
+        const tooWide = await page.evaluate(
+          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        );
+        expect(tooWide, `pixels more than ${NARROWEST.width}`).toBe(0);
+        await page.setViewportSize(WIDE);
+        await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
+      }),
+    );
+    await context?.close();
+  },
+});
+
+/** Shows a page's content without its scripts, with the server's style. */
+async function show(page: Page, url: string, content: string): Promise<void> {
+  const body = content.replace(/<script\b[\s\S]*?<\/script>|<link[^>]*preload[^>]*>/g, '');
+  await page.route(url, (route) => route.fulfill({ contentType: 'text/html; charset=utf-8', body }));
+  await page.goto(url);
+  await page.unroute(url);
+}
+
+/** What axe calls serious or critical. */
+async function seriousFaults(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+}
+
+lookedAt('pages for everybody', async ({ portal, look, watch }) => {
+  test.setTimeout(90_000);
+  watch.expects(/404/);
+  const visit = async (path: string, name: string) => {
+    await portal.open(path);
+    await look(name);
+  };
+  await visit('/', 'home');
+  await visit('/register', 'register');
+  await visit('/login', 'login');
+  await portal.fillSignIn({ email: 'nobody@example.org', password: 'not the password' });
+  await expect(portal.alert(/wrong/)).toBeVisible();
+  await look('login-refused');
+  await visit('/forgot', 'forgot');
+  await visit('/reset/0123456789abcdef', 'reset');
+  await visit('/docs', 'docs');
+  await visit('/no/such/page', 'not-found');
+  await portal.register();
+  await visit('/', 'home-signed-in');
+});
+
+lookedAt('pages of a new customer', async ({ portal, look }) => {
+  test.setTimeout(90_000);
+  await portal.register();
+  await look('applications-empty');
+  await portal.open('/reports');
+  await look('reports-empty');
+  await portal.open('/account');
+  await look('account');
+  await portal.open('/applications/new');
+  await look('application-new');
+  await portal.fillApplication('My Shop', 'SMS');
+  await portal.button('Create application').click();
+  await expect(portal.alert(/sender name/)).toBeVisible();
+  await look('application-new-refused');
+  await portal.fillApplication(unique('P').slice(0, 9), 'SMS');
+  await portal.button('Create application').click();
+  await portal.readKeys();
+  await look('application-created');
+});
+
+lookedAt('pages of a customer who sends', async ({ portal, look, server, anotherBrowser }) => {
+  test.setTimeout(90_000);
+  const sender = unique('P').slice(0, 9);
+  const { key, testKey, reference, ...account } = await portal.customer(sender);
+  await server.staff('sender', 'accept', await portal.senderRequest(sender));
+  const sent = [];
+  for (const [number, text] of [
+    ['58000001', 'Your code is 4711'],
+    ['00000002', 'To a handset that is off'],
+    ['00000004', 'Refused by the carrier'],
+    ['27820000001', `${'A long message to another country. '.repeat(9)}`],
+  ] as const) {
+    sent.push((await server.send(key, number, text)).body['transid'] as string);
+  }
+  for (const transid of sent) await portal.settled(key, transid);
+  const tried = await server.send(testKey, '00000001', 'With the test key');
+  await portal.settled(testKey, tried.body['transid']);
+  await (await anotherBrowser()).signIn(account);
+  await portal.createApplication('', 'Electricity');
+
+  const visit = async (path: string, name: string) => {
+    await portal.open(path);
+    await look(name);
+  };
+  await visit('/applications', 'applications');
+  await visit(`/applications/${reference}`, 'application');
+  await visit('/reports', 'reports');
+  await visit('/reports?status=delivered&number=58000001', 'reports-filtered');
+  await visit(`/reports/${sent[3]}`, 'report');
+  await visit('/devices', 'devices');
+  await visit('/docs', 'docs-signed-in');
+  const reason = 'Complaints about unwanted messages.';
+  await server.staff('application', 'suspend', reference, '--reason', reason);
+  await portal.open(`/applications/${reference}`);
+  await portal.form('Request sender name').getByLabel('Sender name').fill(unique('Q').slice(0, 9));
+  await portal.button('Request sender name').click();
+  await expect(portal.main).toContainText('pending');
+  await look('application-suspended');
+});

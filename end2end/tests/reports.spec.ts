@@ -1,0 +1,72 @@
+import { expect, test } from '../support/test.js';
+
+test('filters stand in the address and find what they say', async ({ portal, server }) => {
+  const { key } = await portal.customer();
+  const transids = [];
+  for (const number of ['00000001', '00000002', '58777001']) {
+    const sent = await server.send(key, number, `To ${number}`);
+    transids.push(sent.body['transid']);
+  }
+  for (const transid of transids) await portal.settled(key, transid);
+
+  await portal.open('/reports');
+  for (const number of ['00000001', '00000002', '58777001']) {
+    await expect(portal.row(number)).toHaveCount(1);
+  }
+
+  await portal.form('Apply filters').getByLabel('Number').fill('58777001');
+  await portal.button('Apply filters').click();
+  await expect(portal.row('00000001')).toHaveCount(0);
+  await expect(portal.row('58777001')).toHaveCount(1);
+  expect(new URL(portal.page.url()).searchParams.get('number')).toBe('58777001');
+
+  // The address is all there is to it.
+  await portal.reload();
+  await expect(portal.form('Apply filters').getByLabel('Number')).toHaveValue('58777001');
+  await expect(portal.row('58777001')).toHaveCount(1);
+
+  await portal.open('/reports?status=failed');
+  await expect(portal.row('00000002')).toHaveCount(1);
+  await expect(portal.row('58777001')).toHaveCount(0);
+  await expect(portal.form('Apply filters').getByLabel('Status')).toHaveValue('failed');
+});
+
+test('a message is text and nothing else', async ({ portal, server }) => {
+  const { key } = await portal.customer();
+  const text = '<img src=x onerror="document.title=1"> & <script>alert(1)</script> 😀';
+  const sent = await server.send(key, '58777002', text);
+  await portal.settled(key, sent.body['transid']);
+  for (const path of ['/reports', `/reports/${sent.body['transid']}`]) {
+    await portal.open(path);
+    await expect(portal.main).toContainText(text);
+    await expect(portal.main.locator('img, script')).toHaveCount(0);
+  }
+});
+
+test('a message has a page with its story and its price', async ({ portal, server }) => {
+  const { key } = await portal.customer();
+  const sent = await server.send(key, '27820000001', 'x'.repeat(161));
+  expect(sent.body).toMatchObject({ pages: 2, cost: 0.5 });
+  await portal.settled(key, sent.body['transid']);
+  await portal.open(`/reports/${sent.body['transid']}`);
+  for (const word of ['27820000001', 'international', 'queued', 'submitted', 'delivered', '0.5']) {
+    await expect(portal.main).toContainText(word);
+  }
+});
+
+test('what no carrier took is given back', async ({ portal, server }) => {
+  const { key, reference } = await portal.customer();
+  const sent = await server.send(key, '00000004', 'Refused by the carrier');
+  expect(sent.body).toMatchObject({ code: 200, balance: 9.95 });
+  expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ status: 'rejected' });
+  await portal.open(`/applications/${reference}`);
+  await expect(portal.fact('Balance')).toContainText('10 USD');
+  await expect(portal.row('Release')).toContainText('+0.05');
+});
+
+test('a filter that cannot be one is answered in a sentence', async ({ portal, watch }) => {
+  watch.expects(/400/);
+  await portal.register();
+  await portal.open('/reports?number=12');
+  await expect(portal.alert('A number has 4 to 15 digits')).toBeVisible();
+});
