@@ -113,10 +113,23 @@ impl Service {
     /// # Errors
     /// When the database can't be used, is of a newer release, or has another currency.
     pub async fn open(config: Config) -> std::result::Result<Self, OpenError> {
+        Self::open_as(config, false).await
+    }
+
+    /// Like [`Service::open`], for a command beside the server: prices and currency stay as they are
+    /// recorded, and those given count for a new database alone.
+    ///
+    /// # Errors
+    /// When the database can't be used or is of a newer release.
+    pub async fn open_beside(config: Config) -> std::result::Result<Self, OpenError> {
+        Self::open_as(config, true).await
+    }
+
+    async fn open_as(config: Config, keep: bool) -> std::result::Result<Self, OpenError> {
         let store = Store::open(&config.database_url).await?;
         store.migrate().await?;
         let now = config.clock.now();
-        upkeep::install(&store, &config, now).await?;
+        upkeep::install(&store, &config, keep, now).await?;
         let last_id = upkeep::greatest_message_id(&store).await?;
         let (writer, jobs) = Writer::new();
         let service = Self {

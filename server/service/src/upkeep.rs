@@ -8,15 +8,21 @@ use crate::error::{OpenError, Result};
 use crate::store::{Store, backup, installation, messages};
 use crate::{Config, Service};
 
-/// Records the currency at first start and the prices whenever a start brings other ones.
+/// Records the currency at first start and the prices whenever a start brings other ones. A command
+/// beside the server (`keep`) leaves what is recorded as it is: it may run without the server's
+/// environment, and must not change what sends cost.
 pub(crate) async fn install(
     store: &Store,
     config: &Config,
+    keep: bool,
     now: Timestamp,
 ) -> std::result::Result<(), OpenError> {
     {
         let mut conn = store.read().await?;
         let known = installation::prices_or_none(&mut conn).await?;
+        if keep && known.is_some() {
+            return Ok(());
+        }
         if known == Some(config.prices) {
             return same_currency(&installation::currency(&mut conn).await?, &config.currency);
         }
