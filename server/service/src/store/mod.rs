@@ -12,6 +12,8 @@ pub(crate) mod deposits;
 pub(crate) mod dialect;
 pub(crate) mod installation;
 pub(crate) mod messages;
+#[cfg(test)]
+mod prepared;
 pub(crate) mod queue;
 pub(crate) mod reports;
 pub(crate) mod row;
@@ -19,8 +21,6 @@ pub(crate) mod senders;
 pub(crate) mod sessions;
 pub(crate) mod settlement;
 mod sqlite;
-#[cfg(test)]
-mod statements;
 pub(crate) mod throttles;
 pub(crate) mod transfers;
 

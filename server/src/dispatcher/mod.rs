@@ -1,0 +1,137 @@
+//! Hands queued messages to a carrier, records receipts, and sweeps what is over.
+//!
+//! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue row
+//! goes, a receipt before the next one is taken. A process that dies leaves rows under a lease, which are
+//! claimed again.
+
+mod sending;
+mod sweeping;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use service::{Receipt, Service};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::carrier::Carrier;
+use crate::carrier::sandbox::Sandbox;
+
+/// How long to wait before something that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// Messages that are read at once when a start looks for receipts that are still to come.
+const OUTSTANDING_CHUNK: i64 = 1000;
+
+/// What the dispatcher needs of the settings.
+#[derive(Clone, Copy, Debug)]
+pub struct DispatcherSettings {
+    /// How long the sandbox carrier takes to deliver.
+    pub sandbox_delay_ms: u64,
+}
+
+/// Dispatches until the token is cancelled.
+pub fn spawn(
+    service: Service,
+    settings: DispatcherSettings,
+    shutdown: CancellationToken,
+) -> JoinHandle<()> {
+    let carrier = Arc::new(Sandbox::new(
+        service.clock().clone(),
+        settings.sandbox_delay_ms,
+    ));
+    tokio::spawn(async move {
+        recover(&service, carrier.as_ref(), &shutdown).await;
+        tokio::join!(
+            supervise("sending", &shutdown, || sending::run(
+                service.clone(),
+                Arc::clone(&carrier),
+                shutdown.clone()
+            )),
+            supervise("receipts", &shutdown, || receive(
+                service.clone(),
+                Arc::clone(&carrier),
+                shutdown.clone()
+            )),
+            supervise("sweeping", &shutdown, || sweeping::run(
+                service.clone(),
+                shutdown.clone()
+            )),
+        );
+    })
+}
+
+/// Runs a loop in a task of its own and starts it again if it breaks down: messages must go on.
+async fn supervise<F: Future<Output = ()> + Send + 'static>(
+    name: &'static str,
+    shutdown: &CancellationToken,
+    start: impl Fn() -> F,
+) {
+    while let Err(error) = tokio::spawn(start()).await {
+        tracing::error!(name, %error, "a part of the dispatcher broke down and starts again");
+        if pause(RETRY, shutdown).await {
+            return;
+        }
+    }
+}
+
+/// Takes up what an earlier process left: nobody else dispatches from this database now.
+async fn recover(service: &Service, carrier: &impl Carrier, shutdown: &CancellationToken) {
+    while let Err(error) = try_recover(service, carrier).await {
+        tracing::error!(detail = ?error, "what an earlier process left can't be read; trying again");
+        if pause(RETRY, shutdown).await {
+            return;
+        }
+    }
+}
+
+async fn try_recover(service: &Service, carrier: &impl Carrier) -> service::Result<()> {
+    let recovered = service.recover_leases().await?;
+    if recovered > 0 {
+        tracing::info!(
+            recovered,
+            "messages that an earlier process had claimed are sent again"
+        );
+    }
+    let mut after = None;
+    loop {
+        let found = service
+            .outstanding(carrier.name(), after, OUTSTANDING_CHUNK)
+            .await?;
+        let Some(last) = found.last() else {
+            return Ok(());
+        };
+        after = Some(last.id);
+        carrier.expect_receipts(found);
+    }
+}
+
+/// Records receipts; the next ones are taken when these are durable.
+async fn receive<C: Carrier>(service: Service, carrier: Arc<C>, shutdown: CancellationToken) {
+    loop {
+        let receipts = tokio::select! {
+            receipts = carrier.receipts() => receipts,
+            () = shutdown.cancelled() => return,
+        };
+        if !record(&service, receipts, &shutdown).await {
+            return;
+        }
+    }
+}
+
+/// False when the process stops before the receipts could be recorded; a restart finds them again.
+async fn record(service: &Service, receipts: Vec<Receipt>, shutdown: &CancellationToken) -> bool {
+    while let Err(error) = service.record_receipts(receipts.clone()).await {
+        tracing::error!(detail = ?error, "receipts can't be recorded; trying again");
+        if pause(RETRY, shutdown).await {
+            return false;
+        }
+    }
+    true
+}
+
+/// Waits; true when the process is to stop.
+async fn pause(time: Duration, shutdown: &CancellationToken) -> bool {
+    tokio::time::timeout(time, shutdown.cancelled())
+        .await
+        .is_ok()
+}
