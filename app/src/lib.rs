@@ -1,9 +1,31 @@
 //! The portal, built twice: rendered by the server (`ssr`), taken over in the browser (`hydrate`).
+//!
+//! A page and its server functions share a file. A server function parses, calls one verb of the service
+//! and answers; who is asking it learns from `visit`, in the server's build alone.
+
+pub mod account;
+pub mod applications;
+pub mod client;
+pub mod docs;
+pub mod home;
+pub mod problem;
+pub mod reports;
+pub mod ui;
+#[cfg(feature = "ssr")]
+pub mod visit;
 
 use leptos::prelude::*;
-use leptos_meta::{MetaTags, Stylesheet, Title, provide_meta_context};
-use leptos_router::components::{Route, Router, Routes};
+use leptos_meta::{HashedStylesheet, MetaTags, provide_meta_context};
+use leptos_router::SsrMode;
+use leptos_router::components::{ParentRoute, Route, Router, Routes};
 use leptos_router::path;
+
+use account::{AccountPage, DevicesPage, ForgotPage, RegisterPage, ResetPage, SignInPage};
+use applications::{ApplicationPage, ApplicationsPage, NewApplicationPage};
+use docs::DocsPage;
+use home::HomePage;
+use reports::{ReportPage, ReportsPage};
+use ui::{Frame, LostPage};
 
 /// The document around the pages.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
@@ -13,6 +35,13 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
             <head>
                 <meta charset="utf-8"/>
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
+                <meta name="color-scheme" content="light dark"/>
+                <meta
+                    name="description"
+                    content="Heliograph sends text messages for your systems, over one HTTP API."
+                />
+                <link rel="icon" type="image/svg+xml" href="/favicon.svg"/>
+                <HashedStylesheet options=options.clone() id="leptos"/>
                 <AutoReload options=options.clone()/>
                 <HydrationScripts options/>
                 <MetaTags/>
@@ -24,30 +53,39 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// The pages.
+/// The pages. They are rendered whole before they are sent: a page is small, and then it is the same with
+/// and without JavaScript.
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();
 
     view! {
-        <Stylesheet href="/pkg/heliograph.css"/>
-        <Title text="Heliograph"/>
         <Router>
-            <main>
-                <Routes fallback=|| "Not found">
-                    <Route path=path!("/") view=Home/>
-                </Routes>
-            </main>
+            <Routes fallback=LostPage>
+                <ParentRoute path=path!("") view=Frame ssr=SsrMode::Async>
+                    <Route path=path!("/") view=HomePage ssr=SsrMode::Async/>
+                    <Route path=path!("/register") view=RegisterPage ssr=SsrMode::Async/>
+                    <Route path=path!("/login") view=SignInPage ssr=SsrMode::Async/>
+                    <Route path=path!("/forgot") view=ForgotPage ssr=SsrMode::Async/>
+                    <Route path=path!("/reset/:token") view=ResetPage ssr=SsrMode::Async/>
+                    <Route path=path!("/applications") view=ApplicationsPage ssr=SsrMode::Async/>
+                    <Route
+                        path=path!("/applications/new")
+                        view=NewApplicationPage
+                        ssr=SsrMode::Async
+                    />
+                    <Route
+                        path=path!("/applications/:reference")
+                        view=ApplicationPage
+                        ssr=SsrMode::Async
+                    />
+                    <Route path=path!("/reports") view=ReportsPage ssr=SsrMode::Async/>
+                    <Route path=path!("/reports/:transid") view=ReportPage ssr=SsrMode::Async/>
+                    <Route path=path!("/devices") view=DevicesPage ssr=SsrMode::Async/>
+                    <Route path=path!("/account") view=AccountPage ssr=SsrMode::Async/>
+                    <Route path=path!("/docs") view=DocsPage ssr=SsrMode::Async/>
+                </ParentRoute>
+            </Routes>
         </Router>
-    }
-}
-
-#[component]
-fn Home() -> impl IntoView {
-    let (pressed, set_pressed) = signal(0_u32);
-
-    view! {
-        <h1>"Heliograph"</h1>
-        <button on:click=move |_| set_pressed.update(|n| *n += 1)>"Pressed " {pressed} " times"</button>
     }
 }

@@ -1,0 +1,163 @@
+//! `/devices`.
+
+use domain::records::DeviceRecord;
+use leptos::either::Either;
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+
+use crate::client::PortalClient;
+use crate::problem::Problem;
+use crate::ui::{FormAlert, Loaded, Moment, Page, problem_of};
+#[cfg(feature = "ssr")]
+use crate::visit::signed_in;
+
+/// The browsers in which the account is signed in.
+#[server(prefix = "/fn", endpoint = "devices", input = GetUrl, client = PortalClient)]
+pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
+    let (visit, account) = signed_in().await?;
+    let token = visit.token().unwrap_or_default();
+    Ok(visit.service().devices(account.id, &token).await?)
+}
+
+/// Signs one browser out; it may be this one.
+#[server(prefix = "/fn", endpoint = "sign-out-device", client = PortalClient)]
+pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
+    let (visit, account) = signed_in().await?;
+    visit.service().sign_out_device(account.id, device).await?;
+    // When it was this browser, that page leads on to the sign-in page.
+    leptos_axum::redirect("/devices");
+    Ok(())
+}
+
+/// Signs every browser but this one out.
+#[server(prefix = "/fn", endpoint = "sign-out-others", client = PortalClient)]
+pub async fn sign_out_others() -> Result<(), Problem> {
+    let (visit, account) = signed_in().await?;
+    let token = visit.token().unwrap_or_default();
+    visit.service().sign_out_others(account.id, &token).await?;
+    leptos_axum::redirect("/devices");
+    Ok(())
+}
+
+#[component]
+pub fn DevicesPage() -> impl IntoView {
+    let one = ServerAction::<SignOutDevice>::new();
+    let others = ServerAction::<SignOutOthers>::new();
+    let data = Resource::new(
+        move || (one.version().get(), others.version().get()),
+        |_| load_devices(),
+    );
+    let render = move |devices: Vec<DeviceRecord>| view! { <Devices devices one others/> };
+    view! { <Loaded data render/> }
+}
+
+#[component]
+fn Devices(
+    devices: Vec<DeviceRecord>,
+    one: ServerAction<SignOutDevice>,
+    others: ServerAction<SignOutOthers>,
+) -> impl IntoView {
+    let alone = devices.len() < 2;
+    view! {
+        <Page title="Devices">
+            <p class="lead">
+                "Browsers that are signed in to your account. A session ends after 30 minutes without use, and after 12 hours in any case."
+            </p>
+            <FormAlert id="device-alert" problem=problem_of(one)/>
+            <div class="table-scroll" tabindex="0" role="region" aria-label="Signed-in devices">
+                <table class="stacks">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Device"</th>
+                            <th scope="col">"Address"</th>
+                            <th scope="col">"Signed in (UTC)"</th>
+                            <th scope="col">"Last seen (UTC)"</th>
+                            <th scope="col">
+                                <span class="visually-hidden">"Action"</span>
+                            </th>
+                        </tr>
+                    </thead>
+                    <tbody>
+                        {devices
+                            .into_iter()
+                            .map(|device| view! { <DeviceRow device one/> })
+                            .collect_view()}
+                    </tbody>
+                </table>
+            </div>
+            {if alone {
+                Either::Left(view! { <p>"No other device is signed in."</p> })
+            } else {
+                Either::Right(
+                    view! {
+                        <ActionForm action=others>
+                            <button type="submit" class="button button-primary">
+                                "Sign out all other devices"
+                            </button>
+                        </ActionForm>
+                    },
+                )
+            }}
+        </Page>
+    }
+}
+
+#[component]
+fn DeviceRow(device: DeviceRecord, one: ServerAction<SignOutDevice>) -> impl IntoView {
+    view! {
+        <tr>
+            <td data-label="Device">
+                {browser_name(&device.user_agent)}
+                {device.current.then(|| view! { " " <span class="tag">"This device"</span> })}
+                <div class="fine">{device.user_agent.clone()}</div>
+            </td>
+            <td data-label="Address" class="figures">{device.address}</td>
+            <td data-label="Signed in (UTC)" class="figures">
+                <Moment at=device.signed_in_at/>
+            </td>
+            <td data-label="Last seen (UTC)" class="figures">
+                <Moment at=device.last_seen_at/>
+            </td>
+            <td class="row-action">
+                <ActionForm action=one>
+                    <input type="hidden" name="device" value=device.id.to_string()/>
+                    <button type="submit" class="button">
+                        "Sign out this device"
+                    </button>
+                </ActionForm>
+            </td>
+        </tr>
+    }
+}
+
+/// A browser and its system in two words, as far as the user agent tells; it stands in full below.
+fn browser_name(user_agent: &str) -> String {
+    const BROWSERS: [(&str, &str); 5] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        // These two are named by the ones above as well.
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ];
+    const SYSTEMS: [(&str, &str); 6] = [
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ];
+    let named = |table: &[(&str, &'static str)]| {
+        table
+            .iter()
+            .find(|(sign, _)| user_agent.contains(sign))
+            .map(|(_, name)| *name)
+    };
+    match (named(&BROWSERS), named(&SYSTEMS)) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(browser), None) => browser.to_owned(),
+        _ => "Another program".to_owned(),
+    }
+}

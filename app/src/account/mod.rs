@@ -1,0 +1,45 @@
+//! Who is signed in: registration, sign-in, password, devices.
+
+mod devices;
+mod forgot;
+mod register;
+mod reset;
+mod settings;
+mod sign_in;
+
+use domain::records::AccountRecord;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+
+use crate::client::PortalClient;
+use crate::problem::Problem;
+#[cfg(feature = "ssr")]
+use crate::visit::visit;
+
+pub use devices::DevicesPage;
+pub use forgot::ForgotPage;
+pub use register::RegisterPage;
+pub use reset::ResetPage;
+pub use settings::AccountPage;
+pub use sign_in::SignInPage;
+
+/// Who is signed in, if anybody.
+#[server(prefix = "/fn", endpoint = "viewer", input = GetUrl, client = PortalClient)]
+pub async fn viewer() -> Result<Option<AccountRecord>, Problem> {
+    visit()?.account().await
+}
+
+/// Ends this browser's session.
+#[server(prefix = "/fn", endpoint = "sign-out", client = PortalClient)]
+pub async fn sign_out() -> Result<(), Problem> {
+    visit()?.sign_out().await?;
+    leptos_axum::redirect("/");
+    Ok(())
+}
+
+/// The page to go to after signing in, from the address of this one.
+fn next_page() -> String {
+    leptos_router::hooks::use_query_map()
+        .with_untracked(|query| query.get("next"))
+        .unwrap_or_default()
+}

@@ -1,0 +1,84 @@
+//! `/register`.
+
+use domain::Password;
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+
+use super::next_page;
+use crate::client::PortalClient;
+use crate::problem::{Cause, Problem};
+use crate::ui::{Field, FormAlert, Page, SubmitButton, problem_of};
+#[cfg(feature = "ssr")]
+use crate::visit::{local_path, visit};
+
+/// Creates an account and signs in at once.
+#[server(prefix = "/fn", endpoint = "register", client = PortalClient)]
+pub async fn register(email: String, new_password: String, next: String) -> Result<(), Problem> {
+    let visit = visit()?;
+    let account = create(&visit, &email, &new_password)
+        .await
+        .map_err(|problem| problem.typed("email", &email))?;
+    visit.sign_in(&account).await?;
+    leptos_axum::redirect(local_path(&next));
+    Ok(())
+}
+
+#[cfg(feature = "ssr")]
+async fn create(
+    visit: &crate::visit::Visit,
+    email: &str,
+    password: &str,
+) -> Result<domain::records::AccountRecord, Problem> {
+    let email = domain::Email::parse(email)?;
+    let password = Password::parse(password)?;
+    Ok(visit
+        .service()
+        .register(&email, &password, &visit.client().address)
+        .await?)
+}
+
+/// The sentence about a password that can't be used, for the field where it is chosen.
+pub(super) fn judge_password(text: &str) -> Option<String> {
+    Password::parse(text)
+        .err()
+        .map(|_| Cause::Password.sentence().into_owned())
+}
+
+#[component]
+pub fn RegisterPage() -> impl IntoView {
+    let action = ServerAction::<Register>::new();
+    let problem = problem_of(action);
+    let alert = "register-alert";
+
+    view! {
+        <Page title="Create an account">
+            <p class="lead">
+                "One account holds your applications, their keys and their balances. You are signed in as soon as it exists."
+            </p>
+            <ActionForm action attr:class="form">
+                <FormAlert id=alert problem/>
+                <input type="hidden" name="next" value=next_page()/>
+                <Field
+                    label="Email"
+                    name="email"
+                    kind="email"
+                    autocomplete="username"
+                    required=true
+                    problem=(problem, alert)
+                />
+                <Field
+                    label="Password"
+                    name="new_password"
+                    kind="password"
+                    autocomplete="new-password"
+                    required=true
+                    hint=Cause::Password.sentence()
+                    judge=judge_password
+                    problem=(problem, alert)
+                />
+                <SubmitButton label="Create account" pending=action.pending() primary=true/>
+            </ActionForm>
+            <p>"You have an account? " <a href="/login">"Sign in"</a></p>
+        </Page>
+    }
+}

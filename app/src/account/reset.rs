@@ -1,0 +1,53 @@
+//! `/reset/{token}`.
+
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+use leptos_router::hooks::use_params_map;
+
+use super::register::judge_password;
+use crate::client::PortalClient;
+use crate::problem::{Cause, Problem};
+use crate::ui::{Field, FormAlert, Page, SubmitButton, problem_of};
+#[cfg(feature = "ssr")]
+use {crate::visit::visit, domain::Password};
+
+/// Sets a new password by a link, which works once, and signs every device out.
+#[server(prefix = "/fn", endpoint = "reset", client = PortalClient)]
+pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
+    let password = Password::parse(&new_password)?;
+    visit()?.service().reset_password(&token, &password).await?;
+    leptos_axum::redirect("/login");
+    Ok(())
+}
+
+#[component]
+pub fn ResetPage() -> impl IntoView {
+    let action = ServerAction::<Reset>::new();
+    let problem = problem_of(action);
+    let alert = "reset-alert";
+    let token = use_params_map()
+        .with_untracked(|params| params.get("token"))
+        .unwrap_or_default();
+
+    view! {
+        <Page title="Set a new password">
+            <p class="lead">"Every device that is signed in to the account will be signed out."</p>
+            <ActionForm action attr:class="form">
+                <FormAlert id=alert problem/>
+                <input type="hidden" name="token" value=token/>
+                <Field
+                    label="New password"
+                    name="new_password"
+                    kind="password"
+                    autocomplete="new-password"
+                    required=true
+                    hint=Cause::Password.sentence()
+                    judge=judge_password
+                    problem=(problem, alert)
+                />
+                <SubmitButton label="Set new password" pending=action.pending() primary=true/>
+            </ActionForm>
+            <p>"The link doesn't work any more? " <a href="/forgot">"Ask for a new one"</a></p>
+        </Page>
+    }
+}

@@ -1,0 +1,104 @@
+//! `/account`.
+
+use domain::records::AccountRecord;
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+
+use super::register::judge_password;
+use crate::client::PortalClient;
+use crate::problem::{Cause, Problem};
+use crate::ui::{Field, FormAlert, Loaded, Page, SubmitButton, problem_of};
+#[cfg(feature = "ssr")]
+use {crate::visit::signed_in, domain::Password};
+
+/// The account that is signed in.
+#[server(prefix = "/fn", endpoint = "account", input = GetUrl, client = PortalClient)]
+pub async fn load_account() -> Result<AccountRecord, Problem> {
+    signed_in().await.map(|(_, account)| account)
+}
+
+/// Changes the password; all other devices are signed out.
+#[server(prefix = "/fn", endpoint = "change-password", client = PortalClient)]
+pub async fn change_password(password: String, new_password: String) -> Result<(), Problem> {
+    let (visit, account) = signed_in().await?;
+    let new = Password::parse(&new_password)?;
+    let keep = visit.token().unwrap_or_default();
+    visit
+        .service()
+        .change_password(account.id, &password, &new, &keep)
+        .await?;
+    leptos_axum::redirect("/account?changed=1");
+    Ok(())
+}
+
+#[component]
+pub fn AccountPage() -> impl IntoView {
+    let data = Resource::new(|| (), |()| load_account());
+    view! { <Loaded data render=|account| view! { <Settings account/> }/> }
+}
+
+#[component]
+fn Settings(account: AccountRecord) -> impl IntoView {
+    let action = ServerAction::<ChangePassword>::new();
+    let problem = problem_of(action);
+    let alert = "account-alert";
+    let query = use_query_map();
+    let changed = move || query.with(|query| query.get("changed").is_some());
+
+    view! {
+        <Page title="Account">
+            <dl class="facts">
+                <div>
+                    <dt>"E-mail"</dt>
+                    <dd>{account.email.clone()}</dd>
+                </div>
+            </dl>
+            <h2>"Password"</h2>
+            <div role="status">
+                {move || {
+                    changed()
+                        .then(|| {
+                            view! {
+                                <p class="notice">
+                                    "The password is changed, and all other devices are signed out."
+                                </p>
+                            }
+                        })
+                }}
+            </div>
+            <p>"Changing it signs out all other devices. The keys of your applications stay as they are."</p>
+            <ActionForm action attr:class="form">
+                <FormAlert id=alert problem/>
+                // Password managers file the new password under this name.
+                <input
+                    type="hidden"
+                    name="username"
+                    autocomplete="username"
+                    value=account.email
+                    disabled=true
+                />
+                <Field
+                    label="Current password"
+                    name="password"
+                    kind="password"
+                    autocomplete="current-password"
+                    required=true
+                    problem=(problem, alert)
+                />
+                <Field
+                    label="New password"
+                    name="new_password"
+                    kind="password"
+                    autocomplete="new-password"
+                    required=true
+                    hint=Cause::Password.sentence()
+                    judge=judge_password
+                    problem=(problem, alert)
+                />
+                <SubmitButton label="Change password" pending=action.pending() primary=true/>
+            </ActionForm>
+        </Page>
+    }
+}

@@ -1,0 +1,154 @@
+//! An application's keys: new ones are shown once, and either can be replaced.
+
+use domain::Reference;
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::client::PortalClient;
+use crate::problem::Problem;
+use crate::ui::{Field, FormAlert, SecretField, SubmitButton, problem_of};
+#[cfg(feature = "ssr")]
+use {
+    crate::problem::Cause,
+    crate::visit::{is_shown, signed_in, visit},
+    domain::KeyKind,
+};
+
+/// Keys that were just made.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewKeys {
+    pub live: Option<String>,
+    pub test: Option<String>,
+}
+
+/// Shows that there are keys, not which.
+impl std::fmt::Debug for NewKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = |key: &Option<String>| key.as_ref().map(|_| "hidden");
+        f.debug_struct("NewKeys")
+            .field("live", &shown(&self.live))
+            .field("test", &shown(&self.test))
+            .finish()
+    }
+}
+
+/// Gives new keys out and forgets them. By POST, for it changes something.
+#[server(prefix = "/fn", endpoint = "take-keys", client = PortalClient)]
+pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
+    if !is_shown() {
+        return Ok(None);
+    }
+    visit()?.take_keys(Reference::parse(&reference)?).await
+}
+
+/// Replaces a key; the old one is dead at once. For the live key all other devices are signed out.
+#[server(prefix = "/fn", endpoint = "replace-key", client = PortalClient)]
+pub async fn replace_key(reference: String, kind: String, password: String) -> Result<(), Problem> {
+    let (visit, account) = signed_in().await?;
+    let reference = Reference::parse(&reference)?;
+    let kind = kind_of(&kind)?;
+    let token = visit.token().unwrap_or_default();
+    let key = visit
+        .service()
+        .replace_key(account.id, reference, kind, &password, &token)
+        .await?;
+    visit
+        .keep_keys(reference, &NewKeys::one(kind, key.expose()))
+        .await
+}
+
+#[cfg(feature = "ssr")]
+fn kind_of(word: &str) -> Result<KeyKind, Cause> {
+    match word {
+        LIVE => Ok(KeyKind::Live),
+        TEST => Ok(KeyKind::Test),
+        _ => Err(Cause::Unreadable),
+    }
+}
+
+#[cfg(feature = "ssr")]
+impl NewKeys {
+    fn one(kind: KeyKind, key: &str) -> Self {
+        let key = Some(key.to_owned());
+        match kind {
+            KeyKind::Live => Self {
+                live: key,
+                test: None,
+            },
+            KeyKind::Test => Self {
+                live: None,
+                test: key,
+            },
+        }
+    }
+}
+
+const LIVE: &str = "live";
+const TEST: &str = "test";
+
+/// Keys that are seen here for the only time.
+#[component]
+pub fn KeysShown(keys: NewKeys) -> impl IntoView {
+    view! {
+        <section class="once" role="status">
+            <p>
+                <strong>"Keep this now: it is shown this once."</strong>
+                " We store only a fingerprint of it. Whoever has it can spend the balance."
+            </p>
+            {keys
+                .live
+                .map(|value| {
+                    view! {
+                        <SecretField label="API key" name="api-key" value copy_label="Copy key"/>
+                    }
+                })}
+            {keys
+                .test
+                .map(|value| {
+                    view! {
+                        <SecretField
+                            label="Test key"
+                            name="test-key"
+                            value
+                            copy_label="Copy test key"
+                        />
+                    }
+                })}
+        </section>
+    }
+}
+
+/// The form that replaces a key: one password, one button for each.
+#[component]
+pub fn ReplaceKeys(reference: Reference, action: ServerAction<ReplaceKey>) -> impl IntoView {
+    let problem = problem_of(action);
+    let alert = "keys-alert";
+    view! {
+        <h2 id="keys">"Keys"</h2>
+        <p>
+            "A replaced key stops working in that moment. Replacing the API key also signs out every other device of your account."
+        </p>
+        <ActionForm action attr:class="form">
+            <FormAlert id=alert problem/>
+            <input type="hidden" name="reference" value=reference.to_string()/>
+            <Field
+                label="Password"
+                name="password"
+                kind="password"
+                autocomplete="current-password"
+                required=true
+                hint="Your account's password."
+                problem=(problem, alert)
+            />
+            <div class="buttons">
+                <SubmitButton label="Replace key" says=("kind", LIVE) pending=action.pending()/>
+                <SubmitButton
+                    label="Replace test key"
+                    says=("kind", TEST)
+                    pending=action.pending()
+                />
+            </div>
+        </ActionForm>
+    }
+}

@@ -1,0 +1,96 @@
+//! An application's sender name and the request for another one.
+
+use domain::SenderStatus;
+use domain::records::{ApplicationRecord, SenderRequestRecord};
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+
+use super::new::judge_sender;
+use crate::client::PortalClient;
+use crate::problem::Problem;
+use crate::ui::{Field, FormAlert, Moment, StateMark, SubmitButton, problem_of};
+#[cfg(feature = "ssr")]
+use {
+    crate::problem::Cause,
+    crate::visit::signed_in,
+    domain::{Reference, SenderName},
+};
+
+/// Asks for a sender name; staff decide.
+#[server(prefix = "/fn", endpoint = "request-sender-name", client = PortalClient)]
+pub async fn request_sender_name(reference: String, sender: String) -> Result<(), Problem> {
+    let (visit, account) = signed_in().await?;
+    let keep = |problem: Problem| problem.typed("sender", &sender);
+    let name = named(&sender).map_err(keep)?;
+    let reference = Reference::parse(&reference)?;
+    let asked = visit
+        .service()
+        .request_sender_name(account.id, reference, &name)
+        .await;
+    asked.map_err(|error| keep(error.into()))
+}
+
+#[cfg(feature = "ssr")]
+fn named(sender: &str) -> Result<SenderName, Problem> {
+    if sender.is_empty() {
+        return Err(Cause::SenderNameMissing.into());
+    }
+    Ok(SenderName::parse(sender)?)
+}
+
+/// Where the sender name stands, and the form to ask for one.
+#[component]
+pub fn SenderSection(
+    application: ApplicationRecord,
+    action: ServerAction<RequestSenderName>,
+) -> impl IntoView {
+    let problem = problem_of(action);
+    let alert = "sender-alert";
+    view! {
+        <h2 id="sender-name">"Sender name"</h2>
+        <p>{in_use(application.sender_name.as_deref())}</p>
+        {application.requested_sender.map(|request| view! { <Request request/> })}
+        <ActionForm action attr:class="form">
+            <FormAlert id=alert problem/>
+            <input type="hidden" name="reference" value=application.reference.to_string()/>
+            <Field
+                label="Sender name"
+                name="sender"
+                autocomplete="off"
+                hint="1 to 11 letters and digits. Acceptance is not guaranteed."
+                judge=judge_sender
+                problem=(problem, alert)
+            />
+            <SubmitButton label="Request sender name" pending=action.pending()/>
+        </ActionForm>
+    }
+}
+
+fn in_use(name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("Messages are sent as {name}."),
+        None => "The application has no accepted sender name.".to_owned(),
+    }
+}
+
+#[component]
+fn Request(request: SenderRequestRecord) -> impl IntoView {
+    let words = match request.status {
+        SenderStatus::Pending => "We look at it; until then it can't be used.",
+        SenderStatus::Rejected => "It was not accepted:",
+        SenderStatus::Accepted | SenderStatus::Replaced => "",
+    };
+    view! {
+        <p class="notice">
+            <strong>{request.name}</strong>
+            " "
+            <StateMark tone=request.status word=request.status.as_str()/>
+            " Requested "
+            <Moment at=request.requested_at/>
+            ". "
+            {words}
+            " "
+            {request.reason}
+        </p>
+    }
+}

@@ -1,0 +1,260 @@
+//! `/applications/{reference}`.
+
+use domain::records::{ApplicationRecord, Paged, StatementLine};
+use domain::{ApplicationStatus, Category, Reference};
+use leptos::either::Either;
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::{use_params_map, use_query_map};
+use serde::{Deserialize, Serialize};
+
+use super::NO_SENDER_NAME;
+use super::keys::{KeysShown, NewKeys, ReplaceKey, ReplaceKeys, take_keys};
+use super::quick_start::QuickStart;
+use super::sender::{RequestSenderName, SenderSection};
+use super::statement::Statement;
+use crate::client::PortalClient;
+use crate::problem::Problem;
+use crate::ui::{FormAlert, Loaded, Moment, Page, StateMark, SubmitButton, problem_of};
+#[cfg(feature = "ssr")]
+use {crate::problem::Cause, crate::visit::signed_in};
+
+/// Lines of a statement on one page.
+#[cfg(feature = "ssr")]
+const STATEMENT_LINES: i64 = 25;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApplicationView {
+    pub application: ApplicationRecord,
+    pub statement: Paged<StatementLine>,
+    pub currency: String,
+    pub base_url: String,
+}
+
+/// An application of the account with a page of its statement.
+#[server(prefix = "/fn", endpoint = "application", input = GetUrl, client = PortalClient)]
+pub async fn load_application(
+    reference: String,
+    #[server(default)] cursor: Option<String>,
+) -> Result<ApplicationView, Problem> {
+    let (visit, account) = signed_in().await?;
+    let reference = Reference::parse(&reference)?;
+    let service = visit.service();
+    let found = service.application(account.id, reference).await?;
+    let application = found.ok_or(Cause::NotFound)?;
+    let statement = service
+        .statement(account.id, reference, cursor.as_deref(), STATEMENT_LINES)
+        .await?;
+    let site = visit.site();
+    Ok(ApplicationView {
+        application,
+        statement,
+        currency: site.currency.clone(),
+        base_url: site.base_url.clone(),
+    })
+}
+
+/// Asks for the application to be activated; staff decide.
+#[server(prefix = "/fn", endpoint = "request-activation", client = PortalClient)]
+pub async fn request_activation(reference: String) -> Result<(), Problem> {
+    let (visit, account) = signed_in().await?;
+    Ok(visit
+        .service()
+        .request_activation(account.id, Reference::parse(&reference)?)
+        .await?)
+}
+
+/// The page's forms.
+#[derive(Clone, Copy)]
+struct Actions {
+    activate: ServerAction<RequestActivation>,
+    sender: ServerAction<RequestSenderName>,
+    replace: ServerAction<ReplaceKey>,
+}
+
+#[component]
+pub fn ApplicationPage() -> impl IntoView {
+    let params = use_params_map();
+    let query = use_query_map();
+    let reference = Memo::new(move |_| {
+        params
+            .with(|params| params.get("reference"))
+            .unwrap_or_default()
+    });
+    let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
+    let actions = Actions {
+        activate: ServerAction::new(),
+        sender: ServerAction::new(),
+        replace: ServerAction::new(),
+    };
+    let data = Resource::new(
+        move || {
+            let changes = (
+                actions.activate.version().get(),
+                actions.sender.version().get(),
+            );
+            (reference.get(), cursor.get(), changes)
+        },
+        |(reference, cursor, _)| load_application(reference, cursor),
+    );
+    let replaced = replaced(actions.replace);
+    let keys = Resource::new(
+        move || (reference.get(), replaced.get()),
+        |(reference, _)| take_keys(reference),
+    );
+    let render = move |data| view! { <Application data keys actions/> };
+    view! { <Loaded data render/> }
+}
+
+/// Counts the replacements that were done; a refused one leaves the keys on the page where they are.
+fn replaced(action: ServerAction<ReplaceKey>) -> Memo<usize> {
+    let (value, version) = (action.value(), action.version());
+    Memo::new(move |before: Option<&usize>| {
+        version.track();
+        let before = before.copied().unwrap_or_default();
+        before + usize::from(value.with(|value| matches!(value, Some(Ok(())))))
+    })
+}
+
+#[component]
+fn Application(
+    data: ApplicationView,
+    keys: Resource<Result<Option<NewKeys>, Problem>>,
+    actions: Actions,
+) -> impl IntoView {
+    let ApplicationView {
+        application,
+        statement,
+        currency,
+        base_url,
+    } = data;
+    let reference = application.reference;
+    let is_sms = application.category == Category::Sms;
+    let title = match &application.sender_name {
+        Some(name) => format!("{} application {name}", application.category),
+        None => format!("{} application", application.category),
+    };
+    let new_keys = move || {
+        Suspend::new(async move {
+            keys.await
+                .ok()
+                .flatten()
+                .map(|keys| view! { <KeysShown keys/> })
+        })
+    };
+    let quick_start = move || {
+        let base_url = base_url.clone();
+        Suspend::new(async move {
+            let test_key = keys.await.ok().flatten().and_then(|keys| keys.test);
+            view! { <QuickStart reference base_url test_key/> }
+        })
+    };
+
+    view! {
+        <Page title>
+            <Transition>{new_keys}</Transition>
+            <Overview application=application.clone() currency=currency.clone()/>
+            <Standing application=application.clone() action=actions.activate/>
+            <Deposits reference/>
+            <Statement reference statement currency/>
+            <SenderSection application action=actions.sender/>
+            <ReplaceKeys reference action=actions.replace/>
+            {is_sms.then(|| view! { <Transition>{quick_start}</Transition> })}
+        </Page>
+    }
+}
+
+#[component]
+fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
+    view! {
+        <dl class="facts">
+            <div>
+                <dt>"Status"</dt>
+                <dd>
+                    <StateMark tone=application.status word=application.status.as_str()/>
+                </dd>
+            </div>
+            <div>
+                <dt>"Balance"</dt>
+                <dd class="figures">{format!("{} {currency}", application.balance)}</dd>
+            </div>
+            <div>
+                <dt>"Reference"</dt>
+                <dd class="key">{application.reference.to_string()}</dd>
+            </div>
+            <div>
+                <dt>"Sender name"</dt>
+                <dd>{application.sender_name.unwrap_or_else(|| NO_SENDER_NAME.to_owned())}</dd>
+            </div>
+            <div>
+                <dt>"Play money of the test key"</dt>
+                <dd class="figures">{application.test_balance.to_string()}</dd>
+            </div>
+            <div>
+                <dt>"Created (UTC)"</dt>
+                <dd class="figures">
+                    <Moment at=application.created_at/>
+                </dd>
+            </div>
+        </dl>
+    }
+}
+
+/// What the status means for the customer, and what to do about it.
+#[component]
+fn Standing(
+    application: ApplicationRecord,
+    action: ServerAction<RequestActivation>,
+) -> impl IntoView {
+    match application.status {
+        ApplicationStatus::Active => ().into_any(),
+        ApplicationStatus::Suspended => view! {
+            <p class="notice">
+                "The API key sends nothing while the application is suspended. Reason: "
+                {application.suspend_reason.unwrap_or_else(|| "none given".to_owned())}
+            </p>
+        }
+        .into_any(),
+        ApplicationStatus::Pending => view! { <Activation application action/> }.into_any(),
+    }
+}
+
+#[component]
+fn Activation(
+    application: ApplicationRecord,
+    action: ServerAction<RequestActivation>,
+) -> impl IntoView {
+    let alert = "activation-alert";
+    let form = match application.activation_requested_at {
+        Some(at) => Either::Left(view! {
+            <p>"You requested activation " <Moment at/> ". We look at it as soon as we can."</p>
+        }),
+        None => Either::Right(view! {
+            <ActionForm action>
+                <input type="hidden" name="reference" value=application.reference.to_string()/>
+                <SubmitButton label="Request activation" pending=action.pending() primary=true/>
+            </ActionForm>
+        }),
+    };
+    view! {
+        <div class="notice">
+            <p>"The API key sends nothing until the application is activated. The test key works already."</p>
+            <FormAlert id=alert problem=problem_of(action)/>
+            {form}
+        </div>
+    }
+}
+
+#[component]
+fn Deposits(reference: Reference) -> impl IntoView {
+    view! {
+        <h2 id="deposits">"Deposits"</h2>
+        <p>
+            "Pay in by bank transfer and give the reference "
+            <strong class="key">{reference.to_string()}</strong>
+            " as the reason for payment. The amount is added to the balance when it has arrived. Deposits are not paid out again."
+        </p>
+    }
+}

@@ -1,0 +1,253 @@
+//! The calls of the API.
+
+use domain::MessageStatus;
+use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
+use domain::number::{DIGITS_MAX, DIGITS_MIN, LOCAL_DIGITS};
+use leptos::prelude::*;
+
+use crate::ui::StateMark;
+
+/// A parameter or field: name, whether it must be there, meaning.
+type Entry = (&'static str, &'static str, String);
+
+#[component]
+fn Entries(
+    /// Names the table to who can't see what stands around it.
+    label: &'static str,
+    second: &'static str,
+    entries: Vec<Entry>,
+) -> impl IntoView {
+    view! {
+        <div class="table-scroll" tabindex="0" role="region" aria-label=label>
+            <table class="stacks">
+                <thead>
+                    <tr>
+                        <th scope="col">"Name"</th>
+                        <th scope="col">{second}</th>
+                        <th scope="col">"Meaning"</th>
+                    </tr>
+                </thead>
+                <tbody>
+                    {entries
+                        .into_iter()
+                        .map(|(name, kind, meaning)| {
+                            view! {
+                                <tr>
+                                    <td data-label="Name" class="key">{name}</td>
+                                    <td data-label=second>{kind}</td>
+                                    <td data-label="Meaning">{meaning}</td>
+                                </tr>
+                            }
+                        })
+                        .collect_view()}
+                </tbody>
+            </table>
+        </div>
+    }
+}
+
+/// How a call is authorised.
+#[component]
+pub fn Keys(key: String, base_url: String) -> impl IntoView {
+    view! {
+        <h2 id="keys">"Keys"</h2>
+        <p>
+            "An application has an API key and a test key, shown once when they are made. A key allows everything its owner can do: keep it on your servers. The header keeps it out of the logs of proxies:"
+        </p>
+        <pre tabindex="0"><code>{format!(
+            "curl {base_url}/sms/balance --header 'Authorization: Bearer {key}'",
+        )}</code></pre>
+    }
+}
+
+/// `/sms/send`.
+#[component]
+pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
+    let parameters = vec![
+        (
+            "number",
+            "yes",
+            format!(
+                "{DIGITS_MIN} to {DIGITS_MAX} digits: exactly {LOCAL_DIGITS} are a local number; an international one has its country code, with or without a + before it."
+            ),
+        ),
+        (
+            "message",
+            "yes",
+            format!(
+                "The text in UTF-8, up to {} characters. {PAGE_CHARS} characters are a page, the unit of the price.",
+                PAGE_CHARS * PAGES_MAX_DEFAULT
+            ),
+        ),
+        ("requestid", "no", "1 to 255 characters of your own, to find the message by. Two sends with the same one are two messages.".to_owned()),
+    ];
+    let fields = vec![
+        ("code, message, text", "always", "200 and SUCCESS, or see Codes; message and text are the same words.".to_owned()),
+        ("transid", "on 200", "The message's own id.".to_owned()),
+        ("balance", "on 200", "What can still be spent, a number.".to_owned()),
+        ("pages, cost, currency", "on 200", format!("What was charged, in {currency}.")),
+        ("warnings", "on 200", "looks_local: an international number that reads as country code and local number, which would cost less without the code.".to_owned()),
+        ("requestid", "when given", "As it was given.".to_owned()),
+        ("reason", "on errors", "A stable word; see Codes.".to_owned()),
+    ];
+    view! {
+        <h2 id="send">"Send a message"</h2>
+        <p>
+            <code>"GET"</code> " or " <code>"POST /sms/send/<API_KEY>"</code>
+            ". Parameters stand in the query, in form fields or in a JSON object."
+        </p>
+        <pre tabindex="0"><code>{format!(
+            "curl {base_url}/sms/send/{key} \\\n  --data number=58001234 \\\n  --data-urlencode 'message=Your code is 4711' \\\n  --data requestid=login-81",
+        )}</code></pre>
+        <h3>"Parameters"</h3>
+        <Entries label="Parameters of a send" second="Required" entries=parameters/>
+        <h3>"Answer"</h3>
+        <Entries label="Fields of the answer to a send" second="Present" entries=fields/>
+        <p>
+            "200 means that the message is on disk, charged once, and will be handed to a carrier or its charge released. Without an answer, look it up by your requestid before you send again."
+        </p>
+    }
+}
+
+/// `/sms/reports`.
+#[component]
+pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
+    let parameters = vec![
+        (
+            "transid, requestid, number, status",
+            "no",
+            "Only messages with this value.".to_owned(),
+        ),
+        (
+            "from, to",
+            "no",
+            "Only messages from this moment on, and before that one; RFC 3339.".to_owned(),
+        ),
+        (
+            "limit",
+            "no",
+            "1 to 1000 messages at once; 100 unless given.".to_owned(),
+        ),
+        (
+            "cursor",
+            "no",
+            "The value of next in the answer before.".to_owned(),
+        ),
+        ("format", "no", "json, or csv for a table.".to_owned()),
+    ];
+    view! {
+        <h2 id="reports">"Ask what became of messages"</h2>
+        <p>
+            <code>"GET /sms/reports/<API_KEY>"</code> " lists the key's messages, newest first; "
+            <code>"GET /sms/reports/<API_KEY>/<transid>"</code>
+            " is one of them, with its timeline and its explained charge."
+        </p>
+        <pre tabindex="0"><code>{format!("curl '{base_url}/sms/reports/{key}?requestid=login-81'")}</code></pre>
+        <Entries label="Parameters of reports" second="Required" entries=parameters/>
+    }
+}
+
+/// `/sms/balance`.
+#[component]
+pub fn Balance(key: String, base_url: String) -> impl IntoView {
+    view! {
+        <h2 id="balance">"Ask for the balance"</h2>
+        <p>
+            <code>"GET /sms/balance/<API_KEY>"</code> " answers " <code>"balance"</code> " and "
+            <code>"currency"</code> "."
+        </p>
+        <pre tabindex="0"><code>{format!("curl {base_url}/sms/balance/{key}")}</code></pre>
+    }
+}
+
+const fn meaning(status: MessageStatus) -> &'static str {
+    match status {
+        MessageStatus::Queued => "Accepted, stored and charged; waits for a carrier.",
+        MessageStatus::Sending => "On its way to a carrier.",
+        MessageStatus::Unknown => "Handed over, and the carrier's answer is missing.",
+        MessageStatus::Submitted => "A carrier took it. From here on the charge stays.",
+        MessageStatus::Delivered => "The handset has it.",
+        MessageStatus::Failed => "The network gave up.",
+        MessageStatus::Expired => "Its time ran out; at the latest after 48 hours.",
+        MessageStatus::Rejected => "No carrier took it; the charge is released.",
+    }
+}
+
+/// The statuses of a message.
+#[component]
+pub fn Statuses() -> impl IntoView {
+    view! {
+        <h2 id="statuses">"Statuses"</h2>
+        <div class="table-scroll" tabindex="0" role="region" aria-label="Statuses of a message">
+            <table class="stacks">
+                <thead>
+                    <tr>
+                        <th scope="col">"Status"</th>
+                        <th scope="col">"Final"</th>
+                        <th scope="col">"Meaning"</th>
+                    </tr>
+                </thead>
+                <tbody>
+                    {MessageStatus::ALL
+                        .into_iter()
+                        .map(|status| {
+                            view! {
+                                <tr>
+                                    <td data-label="Status">
+                                        <StateMark tone=status word=status.as_str()/>
+                                    </td>
+                                    <td data-label="Final">
+                                        {if status.is_final() { "yes" } else { "no" }}
+                                    </td>
+                                    <td data-label="Meaning">{meaning(status)}</td>
+                                </tr>
+                            }
+                        })
+                        .collect_view()}
+                </tbody>
+            </table>
+        </div>
+    }
+}
+
+/// The numbers that decide the outcome.
+#[component]
+pub fn Outcomes() -> impl IntoView {
+    let numbers = [
+        ("00000001", "delivered"),
+        ("00000002", "failed: the handset is unavailable"),
+        ("00000003", "expired"),
+        ("00000004", "rejected: the carrier refuses it"),
+        ("00000005", "delivered after 30 seconds"),
+        ("00000501 to 00000505", "the send itself answers that code"),
+    ];
+    view! {
+        <h2 id="test">"Test key"</h2>
+        <p>
+            "It takes the same calls with the same checks and answers, works while the application is Pending, spends play money (1,000, filled up daily) and sends to nobody. These numbers decide what becomes of a message:"
+        </p>
+        <div class="table-scroll" tabindex="0" role="region" aria-label="Numbers with a fixed outcome">
+            <table class="narrow">
+                <thead>
+                    <tr>
+                        <th scope="col">"Number"</th>
+                        <th scope="col">"Outcome"</th>
+                    </tr>
+                </thead>
+                <tbody>
+                    {numbers
+                        .into_iter()
+                        .map(|(number, outcome)| {
+                            view! {
+                                <tr>
+                                    <td class="key">{number}</td>
+                                    <td>{outcome}</td>
+                                </tr>
+                            }
+                        })
+                        .collect_view()}
+                </tbody>
+            </table>
+        </div>
+    }
+}

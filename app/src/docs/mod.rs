@@ -1,0 +1,93 @@
+//! `/docs`: the reference of the SMS API.
+
+mod calls;
+mod codes;
+
+use domain::Reference;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::client::PortalClient;
+use crate::problem::Problem;
+use crate::ui::{Loaded, Page};
+#[cfg(feature = "ssr")]
+use crate::visit::visit;
+
+use calls::{Balance, Keys, Outcomes, ReportsCall, Send, Statuses};
+use codes::Codes;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Docs {
+    pub base_url: String,
+    pub currency: String,
+    /// Of an application of the reader's own, for the snippets.
+    pub reference: Option<Reference>,
+}
+
+/// What the reference needs to know of the reader, who needn't be signed in.
+#[server(prefix = "/fn", endpoint = "docs", input = GetUrl, client = PortalClient)]
+pub async fn load_docs() -> Result<Docs, Problem> {
+    let visit = visit()?;
+    let applications = match visit.account().await? {
+        Some(account) => visit.service().applications(account.id).await?,
+        None => Vec::new(),
+    };
+    let site = visit.site();
+    Ok(Docs {
+        base_url: site.base_url.clone(),
+        currency: site.currency.clone(),
+        reference: applications
+            .first()
+            .map(|application| application.reference),
+    })
+}
+
+#[component]
+pub fn DocsPage() -> impl IntoView {
+    let data = Resource::new(|| (), |()| load_docs());
+    view! { <Loaded data render=|docs| view! { <Chapters docs/> }/> }
+}
+
+/// What stands for a key in the snippets: its first digits when the reader has one.
+fn key_sample(reference: Option<Reference>) -> String {
+    reference.map_or_else(
+        || "YOUR_KEY".to_owned(),
+        |reference| format!("{reference}hk_…"),
+    )
+}
+
+#[component]
+fn Chapters(docs: Docs) -> impl IntoView {
+    let Docs {
+        base_url,
+        currency,
+        reference,
+    } = docs;
+    let key = key_sample(reference);
+    view! {
+        <Page title="API reference">
+            <p class="lead">
+                "Plain HTTP, answers in JSON. The base address is " <code>{base_url.clone()}</code>
+                ", the key is a part of the path or stands in the header "
+                <code>"Authorization: Bearer"</code> "."
+            </p>
+            <nav class="toc" aria-label="On this page">
+                <a href="#send">"Send"</a>
+                <a href="#reports">"Reports"</a>
+                <a href="#balance">"Balance"</a>
+                <a href="#statuses">"Statuses"</a>
+                <a href="#test">"Test key"</a>
+                <a href="#codes">"Codes"</a>
+            </nav>
+            <Keys key=key.clone() base_url=base_url.clone()/>
+            <Send key=key.clone() base_url=base_url.clone() currency/>
+            <ReportsCall key=key.clone() base_url=base_url.clone()/>
+            <Balance key base_url/>
+            <Statuses/>
+            <Outcomes/>
+            <Codes/>
+        </Page>
+    }
+}

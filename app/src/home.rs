@@ -1,0 +1,153 @@
+//! `/`.
+
+use domain::records::PriceList;
+use leptos::either::Either;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_meta::Title;
+use serde::{Deserialize, Serialize};
+
+use crate::client::PortalClient;
+use crate::problem::Problem;
+use crate::ui::{Loaded, mark_live};
+#[cfg(feature = "ssr")]
+use crate::visit::visit;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Home {
+    pub prices: PriceList,
+    pub base_url: String,
+    pub signed_in: bool,
+}
+
+/// Prices in force, for everybody.
+#[server(prefix = "/fn", endpoint = "home", input = GetUrl, client = PortalClient)]
+pub async fn load_home() -> Result<Home, Problem> {
+    let visit = visit()?;
+    let prices = visit.service().price_list().await?;
+    let signed_in = visit.account().await?.is_some();
+    Ok(Home {
+        prices,
+        base_url: visit.site().base_url.clone(),
+        signed_in,
+    })
+}
+
+#[component]
+pub fn HomePage() -> impl IntoView {
+    let data = Resource::new(|| (), |()| load_home());
+    view! { <Loaded data render=|home| view! { <Welcome home/> }/> }
+}
+
+#[component]
+fn Welcome(home: Home) -> impl IntoView {
+    mark_live();
+    let Home {
+        prices,
+        base_url,
+        signed_in,
+    } = home;
+    let doors = if signed_in {
+        Either::Left(view! {
+            <a class="button button-primary" href="/applications">"Go to My Applications"</a>
+        })
+    } else {
+        Either::Right(view! {
+            <a class="button button-primary" href="/register">"Create account"</a>
+            <a class="button" href="/login">"Sign in"</a>
+        })
+    };
+    view! {
+        <Title text="Heliograph · text messages for your systems"/>
+        <section class="hero">
+            <div>
+                <h1>"Text messages from your systems, by one HTTP call."</h1>
+                <p class="lead">
+                    "One-time passwords, confirmations, notices: your system calls, Heliograph delivers, tells you what became of each message, and charges only what a carrier took."
+                </p>
+                <p class="buttons">{doors}</p>
+            </div>
+            <Sample base_url/>
+        </section>
+        <Prices prices/>
+        <Steps/>
+    }
+}
+
+#[component]
+fn Sample(base_url: String) -> impl IntoView {
+    let call = format!(
+        "curl {base_url}/sms/send/YOUR_KEY \\\n  --data number=58001234 \\\n  --data-urlencode 'message=Your code is 4711'",
+    );
+    let answer = "{\n  \"code\": 200,\n  \"message\": \"SUCCESS\",\n  \"transid\": \"m_0hv3k9w2c8r1e\",\n  \"balance\": 9.95\n}";
+    view! {
+        <figure class="sample">
+            <pre tabindex="0"><code>{call}</code></pre>
+            <pre tabindex="0"><code>{answer}</code></pre>
+            <figcaption>"A call and its answer."</figcaption>
+        </figure>
+    }
+}
+
+#[component]
+fn Prices(prices: PriceList) -> impl IntoView {
+    let PriceList { currency, prices } = prices;
+    view! {
+        <section>
+            <h2>"Prices"</h2>
+            <div class="table-scroll">
+                <table class="narrow">
+                    <thead>
+                        <tr>
+                            <th scope="col">"To"</th>
+                            <th scope="col" class="amount">
+                                {format!("Per page ({currency})")}
+                            </th>
+                        </tr>
+                    </thead>
+                    <tbody>
+                        <tr>
+                            <th scope="row">"Local numbers (8 digits)"</th>
+                            <td class="amount">{prices.local.to_string()}</td>
+                        </tr>
+                        <tr>
+                            <th scope="row">"International numbers"</th>
+                            <td class="amount">{prices.international.to_string()}</td>
+                        </tr>
+                    </tbody>
+                </table>
+            </div>
+            <p>
+                "A page is up to 160 characters, in any script; a longer text takes more pages. You pay from a balance that you fill by bank transfer: no subscription, no minimum."
+            </p>
+        </section>
+    }
+}
+
+#[component]
+fn Steps() -> impl IntoView {
+    view! {
+        <section>
+            <h2>"How it works"</h2>
+            <ol class="steps">
+                <li>
+                    <strong>"Create an application."</strong>
+                    " You get an API key, and a test key that works at once and sends to nobody."
+                </li>
+                <li>
+                    <strong>"Ask for activation and make a deposit."</strong>
+                    " The application's reference goes with the transfer."
+                </li>
+                <li>
+                    <strong>"Send."</strong>
+                    " A 200 means that the message is stored and charged once. Reports tell what became of it: on these pages, or by a call."
+                </li>
+            </ol>
+            <p>
+                "Messages are sent by the API alone, never from these pages. The " <a href="/docs">"API reference"</a>
+                " has every field and code."
+            </p>
+        </section>
+    }
+}

@@ -1,0 +1,82 @@
+//! Values that are shown once, to be copied.
+
+use leptos::prelude::*;
+
+/// A read-only field that selects itself, with a button that copies it where scripts run.
+#[component]
+pub fn SecretField(
+    label: &'static str,
+    name: &'static str,
+    value: String,
+    /// What the button is called.
+    copy_label: &'static str,
+) -> impl IntoView {
+    let id = format!("field-{name}");
+    let runs = RwSignal::new(false);
+    let copied = RwSignal::new(false);
+    // Effects run in the browser alone, and after hydration: the server's page has no button.
+    Effect::new(move || runs.set(true));
+    let field = NodeRef::<leptos::html::Input>::new();
+    let select = move || {
+        if let Some(field) = field.get_untracked() {
+            field.select();
+        }
+    };
+
+    view! {
+        <div class="field secret">
+            <label for=id.clone()>{label}</label>
+            <div class="secret-row">
+                <input
+                    id=id
+                    name=name
+                    class="key"
+                    type="text"
+                    readonly=true
+                    autocomplete="off"
+                    spellcheck="false"
+                    value=value.clone()
+                    node_ref=field
+                    on:focus=move |_| select()
+                />
+                {move || {
+                    let value = value.clone();
+                    runs.get()
+                        .then(|| {
+                            view! {
+                                <button
+                                    type="button"
+                                    class="button"
+                                    on:click=move |_| {
+                                        select();
+                                        copy(value.clone(), copied);
+                                    }
+                                >
+                                    {copy_label}
+                                </button>
+                            }
+                        })
+                }}
+            </div>
+            <p class="hint" role="status">
+                {move || if copied.get() { "Copied." } else { "" }}
+            </p>
+        </div>
+    }
+}
+
+/// Puts a text on the clipboard and says whether that worked; where browsers forbid it (a page without TLS),
+/// the text is selected at least.
+#[cfg(feature = "hydrate")]
+fn copy(text: String, copied: RwSignal<bool>) {
+    if !window().is_secure_context() {
+        return;
+    }
+    leptos::task::spawn_local(async move {
+        let written = window().navigator().clipboard().write_text(&text);
+        copied.set(wasm_bindgen_futures::JsFuture::from(written).await.is_ok());
+    });
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn copy(_text: String, _copied: RwSignal<bool>) {}

@@ -1,0 +1,97 @@
+//! What surrounds every page: header, navigation, footer.
+
+use domain::records::AccountRecord;
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+use leptos_router::components::{A, Outlet};
+use leptos_router::hooks::use_location;
+
+use super::{Mark, NotFound};
+use crate::account::{SignOut, viewer};
+
+/// Header, page and footer. The header knows who is signed in.
+#[component]
+pub fn Frame() -> impl IntoView {
+    let sign_out = ServerAction::<SignOut>::new();
+    let path = use_location().pathname;
+    // Asked again on each page: signing in, signing out and an ended session all lead to another one.
+    let viewer = Resource::new(move || (path.get(), sign_out.version().get()), |_| viewer());
+
+    view! {
+        <a class="skip" href="#main">"Skip to the content"</a>
+        <header class="bar">
+            <div class="bar-inner">
+                <a class="brand" href="/">
+                    <Mark/>
+                    <span>"Heliograph"</span>
+                </a>
+                <Transition>
+                    {move || Suspend::new(async move {
+                        match viewer.await {
+                            Ok(Some(account)) => {
+                                view! { <SignedInBar account sign_out/> }.into_any()
+                            }
+                            _ => view! { <VisitorBar path/> }.into_any(),
+                        }
+                    })}
+                </Transition>
+            </div>
+        </header>
+        <main id="main" tabindex="-1">
+            <Outlet/>
+        </main>
+        <footer class="foot">
+            <p>"Heliograph sends text messages for your systems, over one HTTP API. Times are UTC."</p>
+        </footer>
+    }
+}
+
+#[component]
+fn SignedInBar(account: AccountRecord, sign_out: ServerAction<SignOut>) -> impl IntoView {
+    view! {
+        <nav class="nav" aria-label="Main">
+            <A href="/applications">"My Applications"</A>
+            <A href="/reports">"Reports"</A>
+            <A href="/devices">"Devices"</A>
+            <A href="/account">"Account"</A>
+            <A href="/docs">"API"</A>
+        </nav>
+        <div class="whoami">
+            <span class="whoami-mail">{account.email}</span>
+            <ActionForm action=sign_out>
+                <button type="submit" class="button button-quiet">"Sign out"</button>
+            </ActionForm>
+        </div>
+    }
+}
+
+#[component]
+fn VisitorBar(path: Memo<String>) -> impl IntoView {
+    // These pages have the link in their text, and one is enough.
+    let offer = move || !matches!(path.get().as_str(), "/" | "/login" | "/register");
+    view! {
+        <nav class="nav" aria-label="Main">
+            <A href="/docs">"API"</A>
+            {move || offer().then(|| view! { <A href="/login">"Sign in"</A> })}
+        </nav>
+    }
+}
+
+/// The page for addresses that no route knows. It stands outside the routes, where nothing may wait for
+/// data, so that its header doesn't know who is signed in.
+#[component]
+pub fn LostPage() -> impl IntoView {
+    view! {
+        <header class="bar">
+            <div class="bar-inner">
+                <a class="brand" href="/">
+                    <Mark/>
+                    <span>"Heliograph"</span>
+                </a>
+            </div>
+        </header>
+        <main id="main" tabindex="-1">
+            <NotFound/>
+        </main>
+    }
+}

@@ -1,0 +1,17 @@
+//! The portal's own small set of components.
+
+mod copy;
+mod field;
+mod form;
+mod frame;
+mod loaded;
+mod mark;
+mod state;
+
+pub use copy::SecretField;
+pub use field::{Choice, Field};
+pub use form::{FormAlert, SubmitButton, problem_of};
+pub use frame::{Frame, LostPage};
+pub use loaded::{Loaded, NotFound, Page, mark_live};
+pub use mark::Mark;
+pub use state::{Moment, StateMark, Tone};

@@ -1,0 +1,76 @@
+//! States and moments, the same in every table.
+
+use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
+use leptos::prelude::*;
+
+/// How a state looks: each has a shape of its own, so that the colour is never needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// A filled circle: as wanted.
+    Good,
+    /// A ring: waits.
+    Waiting,
+    /// A half-filled circle: under way.
+    Moving,
+    /// A triangle: needs attention.
+    Bad,
+    /// A diamond: nobody knows yet.
+    Unclear,
+}
+
+impl Tone {
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Good => "state state-good",
+            Self::Waiting => "state state-waiting",
+            Self::Moving => "state state-moving",
+            Self::Bad => "state state-bad",
+            Self::Unclear => "state state-unclear",
+        }
+    }
+}
+
+impl From<ApplicationStatus> for Tone {
+    fn from(status: ApplicationStatus) -> Self {
+        match status {
+            ApplicationStatus::Pending => Self::Waiting,
+            ApplicationStatus::Active => Self::Good,
+            ApplicationStatus::Suspended => Self::Bad,
+        }
+    }
+}
+
+impl From<SenderStatus> for Tone {
+    fn from(status: SenderStatus) -> Self {
+        match status {
+            SenderStatus::Pending => Self::Waiting,
+            SenderStatus::Accepted => Self::Good,
+            SenderStatus::Rejected => Self::Bad,
+            SenderStatus::Replaced => Self::Unclear,
+        }
+    }
+}
+
+impl From<MessageStatus> for Tone {
+    fn from(status: MessageStatus) -> Self {
+        match status {
+            MessageStatus::Queued => Self::Waiting,
+            MessageStatus::Sending | MessageStatus::Submitted => Self::Moving,
+            MessageStatus::Delivered => Self::Good,
+            MessageStatus::Unknown => Self::Unclear,
+            MessageStatus::Failed | MessageStatus::Expired | MessageStatus::Rejected => Self::Bad,
+        }
+    }
+}
+
+/// A state: its word with a shape before it.
+#[component]
+pub fn StateMark(#[prop(into)] tone: Tone, word: &'static str) -> impl IntoView {
+    view! { <span class=tone.class()>{word}</span> }
+}
+
+/// A moment in UTC, to the second; readers and programs get it in full.
+#[component]
+pub fn Moment(at: Timestamp) -> impl IntoView {
+    view! { <time datetime=at.to_string()>{at.to_table()}</time> }
+}

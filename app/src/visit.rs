@@ -1,0 +1,169 @@
+//! What server functions know of the request that they serve.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Reference;
+use domain::records::AccountRecord;
+use http::StatusCode;
+use http::request::Parts;
+use leptos::context::use_context;
+use leptos_axum::ResponseOptions;
+use service::{ClientInfo, Service};
+
+use crate::applications::keys::NewKeys;
+use crate::problem::{Cause, Problem};
+
+/// A visitor of the portal, behind whom stand the session, the device and the database.
+///
+/// The server implements it; server functions get it through [`visit`].
+#[async_trait]
+pub trait Visitor: Send + Sync {
+    fn service(&self) -> &Service;
+
+    fn site(&self) -> &Site;
+
+    /// Browser and address, as the devices page shows them.
+    fn client(&self) -> ClientInfo;
+
+    /// Names the session to the service; `None` without one.
+    fn token(&self) -> Option<String>;
+
+    /// Who is signed in. Asked of the database once in a request.
+    async fn account(&self) -> Result<Option<AccountRecord>, Problem>;
+
+    /// Signs an account in under a new session id and registers the device.
+    async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem>;
+
+    /// Ends the session.
+    async fn sign_out(&self) -> Result<(), Problem>;
+
+    /// Keeps new keys, sealed, until the application's page shows them.
+    async fn keep_keys(&self, reference: Reference, keys: &NewKeys) -> Result<(), Problem>;
+
+    /// Gives kept keys out and forgets them.
+    async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem>;
+}
+
+/// What is the same for all visitors.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Without a slash at its end.
+    pub base_url: String,
+    /// ISO 4217 code.
+    pub currency: String,
+}
+
+/// The visitor of this request, as the server puts it into the context.
+pub type Visit = Arc<dyn Visitor>;
+
+/// The visitor of this request.
+///
+/// # Errors
+/// When the server didn't provide one, which is a fault of ours.
+pub fn visit() -> Result<Visit, Problem> {
+    use_context::<Visit>().ok_or_else(|| {
+        tracing::error!("a server function runs without a visitor in its context");
+        Cause::Broken.into()
+    })
+}
+
+/// The visitor and the account that is signed in. Every server function that is not for everybody starts
+/// with it.
+///
+/// # Errors
+/// [`Cause::SignedOut`]; a form without JavaScript is then led to the sign-in page, and from there back.
+pub async fn signed_in() -> Result<(Visit, AccountRecord), Problem> {
+    let visit = visit()?;
+    if let Some(account) = visit.account().await? {
+        return Ok((visit, account));
+    }
+    leptos_axum::redirect(&sign_in_path(&page_path().unwrap_or_default()));
+    Err(Cause::SignedOut.into())
+}
+
+/// The address of the sign-in page that leads back to a page of ours.
+#[must_use]
+pub fn sign_in_path(next: &str) -> String {
+    match local_path(next) {
+        "/applications" => "/login".to_owned(),
+        next => format!("/login?next={}", leptos_router::location::Url::escape(next)),
+    }
+}
+
+/// Where to go after signing in: a path on this site, or My Applications.
+#[must_use]
+pub fn local_path(next: &str) -> &str {
+    // A browser reads `//host` and `/\host` as another site.
+    let local = next.starts_with('/')
+        && !next[1..].starts_with('/')
+        && next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+    if local { next } else { "/applications" }
+}
+
+/// The page on which the visitor is: the requested one, or the one that called a server function.
+fn page_path() -> Option<String> {
+    let parts = use_context::<Parts>()?;
+    let path = parts.uri.path_and_query()?.as_str();
+    if !path.starts_with("/fn/") {
+        return Some(path.to_owned());
+    }
+    let referer = parts.headers.get(http::header::REFERER)?.to_str().ok()?;
+    let (_, rest) = referer.split_once("://")?;
+    let path = &rest[rest.find('/')?..];
+    // An older refusal in the address would be shown again after signing in.
+    Some(path.split("?__path=").next().unwrap_or(path).to_owned())
+}
+
+/// Whether the page is really being shown: not asked for by HEAD, and not fetched ahead of a click.
+#[must_use]
+pub fn is_shown() -> bool {
+    use_context::<Parts>().is_some_and(|parts| {
+        let ahead = parts
+            .headers
+            .get("sec-purpose")
+            .is_some_and(|purpose| purpose.as_bytes().starts_with(b"prefetch"));
+        parts.method != http::Method::HEAD && !ahead
+    })
+}
+
+/// Gives the page that is being rendered the HTTP status of its problem.
+pub fn set_status(cause: &Cause) {
+    let status = match cause {
+        // The redirect has been set.
+        Cause::SignedOut => return,
+        Cause::NotFound => StatusCode::NOT_FOUND,
+        Cause::Filter(_) | Cause::Cursor => StatusCode::BAD_REQUEST,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    if let Some(response) = use_context::<ResponseOptions>() {
+        response.set_status(status);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::local_path;
+
+    #[test]
+    fn only_paths_of_this_site_are_followed() {
+        for path in [
+            "/",
+            "/reports?status=failed&number=1",
+            "/applications/000123",
+        ] {
+            assert_eq!(local_path(path), path);
+        }
+        for path in [
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "/a b",
+            "/\r\nX: y",
+            "/é",
+        ] {
+            assert_eq!(local_path(path), "/applications");
+        }
+    }
+}

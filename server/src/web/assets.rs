@@ -1,0 +1,51 @@
+//! The portal's files: styles, scripts, the icon.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use leptos::prelude::LeptosOptions;
+use leptos_axum::{site_pkg_dir_service, site_pkg_dir_service_route_path};
+
+const ICON: &str = include_str!("icon.svg");
+
+/// Serves the files that the build made, compressed as it left them.
+pub fn router(options: &LeptosOptions) -> Router {
+    // A name with a hash in it never gets another content; without one, browsers ask whether the file
+    // changed, and are told by its date.
+    let cache = if options.hash_files {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
+    let files = Router::new()
+        .route_service(
+            &site_pkg_dir_service_route_path(options),
+            site_pkg_dir_service(options),
+        )
+        .layer(from_fn(move |request, next| keep(cache, request, next)));
+    Router::new().route("/favicon.svg", get(icon)).merge(files)
+}
+
+async fn keep(cache: &'static str, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if response.status() != StatusCode::NOT_FOUND {
+        response
+            .headers_mut()
+            .insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    }
+    response
+}
+
+async fn icon() -> impl IntoResponse {
+    (
+        [
+            (CONTENT_TYPE, "image/svg+xml"),
+            (CACHE_CONTROL, "public, max-age=86400"),
+        ],
+        ICON,
+    )
+}

@@ -1,0 +1,168 @@
+//! The reports page's messages as a CSV file (RFC 4180).
+
+use app::problem::Problem;
+use app::reports::{CSV_PATH, ReportFilter};
+use app::visit::{Visitor as _, sign_in_path};
+use axum::body::Body;
+use axum::extract::{Query, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use domain::Reference;
+use domain::records::MessageRecord;
+use futures_util::stream::try_unfold;
+use service::{MessageFilter, Service};
+
+use super::Portal;
+use super::visit::PortalVisit;
+
+/// Messages read at a time: the file is as long as the list, and never in memory as a whole.
+const MESSAGES_AT_ONCE: i64 = 1000;
+
+const HEADER: [&str; 15] = [
+    "transid",
+    "requestid",
+    "batchid",
+    "number",
+    "kind",
+    "sender",
+    "message",
+    "status",
+    "pages",
+    "cost",
+    "error",
+    "created_at",
+    "submitted_at",
+    "final_at",
+    "test",
+];
+
+/// `GET /reports/messages.csv`, with the filters of the page.
+pub async fn download(State(portal): State<Portal>, request: Request) -> Response {
+    let filter = match Query::<Vec<(String, String)>>::try_from_uri(request.uri()) {
+        Ok(Query(pairs)) => ReportFilter::read(|name| value_of(&pairs, name)),
+        Err(_) => return (StatusCode::BAD_REQUEST, "The filters can't be read.").into_response(),
+    };
+    let (parts, _) = request.into_parts();
+    let visit = PortalVisit::new(portal.clone(), &parts);
+    let account = match visit.account().await {
+        Ok(Some(account)) => account,
+        Ok(None) => {
+            return Redirect::to(&sign_in_path(&filter.address(CSV_PATH, ""))).into_response();
+        }
+        Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
+    };
+    match filter.parse(MESSAGES_AT_ONCE) {
+        Ok((reference, filter)) => file(List {
+            service: portal.service,
+            account_id: account.id,
+            reference,
+            filter,
+        }),
+        Err(problem) => refuse(StatusCode::BAD_REQUEST, &problem),
+    }
+}
+
+fn value_of(pairs: &[(String, String)], name: &str) -> Option<String> {
+    pairs
+        .iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.clone())
+}
+
+fn refuse(status: StatusCode, problem: &Problem) -> Response {
+    (status, problem.cause.sentence().into_owned()).into_response()
+}
+
+/// The messages that go into a file.
+struct List {
+    service: Service,
+    account_id: i64,
+    reference: Option<Reference>,
+    filter: MessageFilter,
+}
+
+/// What is written next.
+enum Step {
+    Header(List),
+    Messages(List),
+    End,
+}
+
+fn file(list: List) -> Response {
+    let chunks = try_unfold(Step::Header(list), |step| async move {
+        let result = match step {
+            Step::Header(list) => Ok(Some((text(HEADER)?, Step::Messages(list)))),
+            Step::Messages(list) => list.next().await.map(Some),
+            Step::End => Ok(None),
+        };
+        result.inspect_err(|error: &Fault| tracing::error!(%error, "a CSV file breaks off"))
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/csv; charset=utf-8"),
+        (CONTENT_DISPOSITION, "attachment; filename=\"messages.csv\""),
+    ];
+    (headers, Body::from_stream(chunks)).into_response()
+}
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+impl List {
+    async fn next(mut self) -> Result<(Vec<u8>, Step), Fault> {
+        let found = self
+            .service
+            .account_messages(self.account_id, self.reference, &self.filter);
+        let page = found.await?;
+        let mut chunk = Vec::new();
+        for message in page.items {
+            chunk.extend(text(cells(message))?);
+        }
+        self.filter.cursor = page.next;
+        let next = if self.filter.cursor.is_some() {
+            Step::Messages(self)
+        } else {
+            Step::End
+        };
+        Ok((chunk, next))
+    }
+}
+
+fn text<const N: usize>(cells: [impl AsRef<[u8]>; N]) -> Result<Vec<u8>, Fault> {
+    let mut writer = csv::WriterBuilder::new()
+        .terminator(csv::Terminator::CRLF)
+        .from_writer(Vec::new());
+    writer.write_record(cells)?;
+    Ok(writer.into_inner()?)
+}
+
+fn cells(message: MessageRecord) -> [String; 15] {
+    let text = |text: Option<String>| text.as_deref().map(safe).unwrap_or_default();
+    let moment = |at: Option<domain::Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
+    [
+        message.transid.to_string(),
+        text(message.requestid),
+        message.batchid.map(|id| id.to_string()).unwrap_or_default(),
+        message.number,
+        message.kind.as_str().to_owned(),
+        text(message.sender),
+        safe(&message.message),
+        message.status.as_str().to_owned(),
+        message.pages.to_string(),
+        message.cost.to_string(),
+        text(message.error),
+        message.created_at.to_string(),
+        moment(message.submitted_at),
+        moment(message.final_at),
+        if message.test { "yes" } else { "no" }.to_owned(),
+    ]
+}
+
+/// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it makes it
+/// text again (OWASP, CSV injection).
+fn safe(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,100 @@
+//! Keeps forms of other sites from acting for our visitors.
+
+use std::sync::Arc;
+
+use app::visit::Site;
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+/// Refuses whatever changes something and doesn't come from our own pages. Browsers say where a request
+/// comes from and pages can't make them lie; programs that say nothing have no cookie of anybody's.
+pub async fn refuse_foreign(
+    State(site): State<Arc<Site>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let reads = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
+    if reads || is_our_own(request.headers(), &site.base_url) {
+        return next.run(request).await;
+    }
+    let words = "This form was sent from another site and was not acted on. Open the page here and try again.";
+    (StatusCode::FORBIDDEN, words).into_response()
+}
+
+fn is_our_own(headers: &HeaderMap, base_url: &str) -> bool {
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or("unreadable"))
+    };
+    if let Some(site) = text("sec-fetch-site") {
+        return matches!(site, "same-origin" | "none");
+    }
+    let Some(origin) = text(ORIGIN.as_str()) else {
+        return true;
+    };
+    let host = origin.split_once("://").map(|(_, host)| host);
+    origin == base_url || (host.is_some() && host == text(HOST.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::is_our_own;
+
+    #[test]
+    fn only_our_own_pages_and_plain_programs_pass() {
+        let cases: [(&[(&str, &str)], bool); 9] = [
+            (&[], true),
+            (&[("sec-fetch-site", "same-origin")], true),
+            (&[("sec-fetch-site", "none")], true),
+            (&[("sec-fetch-site", "same-site")], false),
+            (
+                &[
+                    ("sec-fetch-site", "cross-site"),
+                    ("origin", "https://sms.example"),
+                ],
+                false,
+            ),
+            (&[("origin", "https://sms.example")], true),
+            (
+                &[
+                    ("origin", "http://127.0.0.1:3000"),
+                    ("host", "127.0.0.1:3000"),
+                ],
+                true,
+            ),
+            (
+                &[
+                    ("origin", "https://evil.example"),
+                    ("host", "127.0.0.1:3000"),
+                ],
+                false,
+            ),
+            (&[("origin", "null"), ("host", "127.0.0.1:3000")], false),
+        ];
+        for (headers, passes) in cases {
+            let map: HeaderMap = headers
+                .iter()
+                .map(|(name, value)| {
+                    (
+                        HeaderName::from_static(name),
+                        HeaderValue::from_static(value),
+                    )
+                })
+                .collect();
+            assert_eq!(
+                is_our_own(&map, "https://sms.example"),
+                passes,
+                "{headers:?}"
+            );
+        }
+    }
+}

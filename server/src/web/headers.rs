@@ -1,0 +1,70 @@
+//! What the portal tells browsers about itself.
+
+use axum::extract::Request;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use leptos::nonce::use_nonce;
+use leptos::prelude::use_context;
+use leptos_axum::ResponseOptions;
+
+/// For answers that aren't pages.
+const POLICY_OF_FILES: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// Allows a page its own scripts, styles and calls, and nothing of anybody else. Runs where a page is
+/// about to be rendered and its nonce is known.
+pub fn provide_policy() {
+    let (Some(nonce), Some(response)) = (use_nonce(), use_context::<ResponseOptions>()) else {
+        return;
+    };
+    // While developing, the page is told over a socket of another port that it changed.
+    let reload = if std::env::var_os("LEPTOS_WATCH").is_some() {
+        " ws:"
+    } else {
+        ""
+    };
+    let policy = format!(
+        "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'; \
+         style-src 'self'; img-src 'self'; connect-src 'self'{reload}; form-action 'self'; \
+         base-uri 'none'; frame-ancestors 'none'"
+    );
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.insert_header(CONTENT_SECURITY_POLICY, policy);
+    }
+}
+
+/// Adds what every answer of the portal carries, unless it has its own.
+pub async fn protect(is_https: bool, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    add(headers, CONTENT_SECURITY_POLICY, POLICY_OF_FILES);
+    // Pages show balances, numbers and, once, keys.
+    add(headers, CACHE_CONTROL, "no-store");
+    // A form without scripts gets its problem back through the address that it came from.
+    add(headers, REFERRER_POLICY, "same-origin");
+    add(headers, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    add(
+        headers,
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    add(
+        headers,
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    );
+    if is_https {
+        add(headers, STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    }
+    response
+}
+
+fn add(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+    headers
+        .entry(name)
+        .or_insert(HeaderValue::from_static(value));
+}

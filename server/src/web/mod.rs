@@ -1,0 +1,112 @@
+//! The portal: the pages of crate `app` with what they need of the server around them.
+
+mod assets;
+mod csv;
+mod forms;
+mod guard;
+mod headers;
+mod seal;
+mod session_store;
+mod visit;
+
+use std::sync::Arc;
+
+use app::reports::CSV_PATH;
+use app::visit::{Site, Visit};
+use axum::Router;
+use axum::http::request::Parts;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use leptos::prelude::{LeptosOptions, get_configuration, provide_context, use_context};
+use leptos_axum::{LeptosRoutes as _, generate_route_list, render_app_async_with_context};
+use service::Service;
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_sessions::SessionManagerLayer;
+use tower_sessions::cookie::SameSite;
+
+use crate::config::Settings;
+use session_store::ServiceSessions;
+use visit::PortalVisit;
+
+/// Name of the session's cookie.
+const COOKIE: &str = "heliograph";
+/// The largest form has a few lines; server functions would read anything into memory.
+const FORM_BYTES_MAX: usize = 64 * 1024;
+
+/// What every request to the portal shares.
+#[derive(Clone)]
+struct Portal {
+    service: Service,
+    site: Arc<Site>,
+}
+
+/// Pages, their server functions and their files.
+pub fn router(service: Service, settings: &Settings, base_url: &str) -> Router {
+    let site = Site {
+        base_url: base_url.to_owned(),
+        currency: settings.currency.clone(),
+    };
+    let is_https = base_url.starts_with("https://");
+    let portal = Portal {
+        service,
+        site: Arc::new(site),
+    };
+    let options = leptos_options(settings);
+    let assets = assets::router(&options);
+
+    pages(&portal, options)
+        .layer(from_fn(forms::speak_to_both))
+        .layer(sessions(&portal, is_https))
+        .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
+        .layer(from_fn_with_state(
+            Arc::clone(&portal.site),
+            guard::refuse_foreign,
+        ))
+        .merge(assets)
+        .layer(from_fn(move |request, next| {
+            headers::protect(is_https, request, next)
+        }))
+}
+
+/// Where the build put the portal's files, and what it called them.
+fn leptos_options(settings: &Settings) -> LeptosOptions {
+    // Read from the environment, which cargo-leptos sets while developing.
+    let mut options = match get_configuration(None) {
+        Ok(file) => file.leptos_options,
+        Err(_) => LeptosOptions::builder().output_name("heliograph").build(),
+    };
+    options.site_root = settings.site_root.to_string_lossy().into();
+    options
+}
+
+fn pages(portal: &Portal, options: LeptosOptions) -> Router {
+    let routes = generate_route_list(app::App);
+    let context = {
+        let portal = portal.clone();
+        move || {
+            headers::provide_policy();
+            if let Some(parts) = use_context::<Parts>() {
+                provide_context::<Visit>(Arc::new(PortalVisit::new(portal.clone(), &parts)));
+            }
+        }
+    };
+    let shell = {
+        let options = options.clone();
+        move || app::shell(options.clone())
+    };
+    Router::new()
+        .leptos_routes_with_context(&options, routes, context.clone(), shell.clone())
+        .fallback(render_app_async_with_context(context, shell))
+        .with_state(options)
+        .route(CSV_PATH, get(csv::download).with_state(portal.clone()))
+}
+
+/// The cookie has no age of its own and ends with the browser at the latest; when a session is over is
+/// decided by the service, whose half hour begins anew with each use.
+fn sessions(portal: &Portal, is_https: bool) -> SessionManagerLayer<ServiceSessions> {
+    SessionManagerLayer::new(ServiceSessions(portal.service.clone()))
+        .with_name(COOKIE)
+        .with_http_only(true)
+        .with_same_site(SameSite::Lax)
+        .with_secure(is_https)
+}

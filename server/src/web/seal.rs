@@ -1,0 +1,69 @@
+//! Seals what a session keeps for one display.
+//!
+//! The database is to hold only fingerprints of keys. What is sealed here can be opened only with the
+//! session's token, of which the database has a fingerprint as well.
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
+use hkdf::Hkdf;
+use sha2::Sha256;
+
+const NONCE_BYTES: usize = 12;
+const KEY_BYTES: usize = 32;
+/// Keeps this use of the token apart from any other.
+const PURPOSE: &[u8] = b"heliograph one-time display";
+
+/// Seals a text for whoever has the token; `about` must be given again to open it. The nonce must be
+/// random.
+pub fn seal(token: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<String> {
+    let payload = Payload {
+        msg: text,
+        aad: about.as_bytes(),
+    };
+    let sealed = cipher(token)?.encrypt(&Nonce::from(nonce), payload).ok()?;
+    Some(hex::encode([nonce.as_slice(), &sealed].concat()))
+}
+
+/// Opens what [`seal`] sealed; `None` when token, subject or text are others.
+pub fn open(token: &str, about: &str, sealed: &str) -> Option<Vec<u8>> {
+    let bytes = hex::decode(sealed).ok()?;
+    let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
+    let payload = Payload {
+        msg: sealed,
+        aad: about.as_bytes(),
+    };
+    cipher(token)?.decrypt(&Nonce::from(*nonce), payload).ok()
+}
+
+fn cipher(token: &str) -> Option<ChaCha20Poly1305> {
+    let mut key = [0; KEY_BYTES];
+    Hkdf::<Sha256>::new(None, token.as_bytes())
+        .expand(PURPOSE, &mut key)
+        .ok()?;
+    Some(ChaCha20Poly1305::new(&Key::from(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{open, seal};
+
+    #[test]
+    fn only_the_same_token_and_subject_open_it() {
+        let sealed = seal("token", "000123", b"key", [7; 12]).unwrap();
+        assert!(!sealed.contains(&hex::encode("key")));
+        assert_eq!(
+            open("token", "000123", &sealed).as_deref(),
+            Some(b"key".as_slice())
+        );
+        assert_eq!(open("other", "000123", &sealed), None);
+        assert_eq!(open("token", "000124", &sealed), None);
+        let mut bent = sealed.into_bytes();
+        let last = bent.len() - 1;
+        bent[last] = if bent[last] == b'0' { b'1' } else { b'0' };
+        assert_eq!(
+            open("token", "000123", std::str::from_utf8(&bent).unwrap()),
+            None
+        );
+        assert_eq!(open("token", "000123", ""), None);
+    }
+}

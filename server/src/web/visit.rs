@@ -1,0 +1,141 @@
+//! The visitor behind a request: session, device, account.
+
+use app::applications::keys::NewKeys;
+use app::problem::{Cause, Problem};
+use app::visit::{Site, Visitor};
+use async_trait::async_trait;
+use axum::http::header::USER_AGENT;
+use axum::http::request::Parts;
+use domain::Reference;
+use domain::records::AccountRecord;
+use service::{ClientInfo, Service};
+use tokio::sync::OnceCell;
+use tower_sessions::Session;
+
+use super::{Portal, seal};
+use crate::client_address::ClientAddress;
+
+/// What the portal knows of a request.
+pub struct PortalVisit {
+    portal: Portal,
+    session: Option<Session>,
+    client: ClientInfo,
+    /// Header and page both ask who is signed in; the database is asked once.
+    account: OnceCell<Option<AccountRecord>>,
+}
+
+impl PortalVisit {
+    pub fn new(portal: Portal, parts: &Parts) -> Self {
+        let user_agent = parts
+            .headers
+            .get(USER_AGENT)
+            .and_then(|value| value.to_str().ok());
+        let address = parts.extensions.get::<ClientAddress>();
+        Self {
+            portal,
+            session: parts.extensions.get::<Session>().cloned(),
+            client: ClientInfo {
+                user_agent: user_agent.unwrap_or_default().to_owned(),
+                address: address
+                    .map(|address| address.0.to_string())
+                    .unwrap_or_default(),
+            },
+            account: OnceCell::new(),
+        }
+    }
+
+    fn session(&self) -> Result<&Session, Problem> {
+        self.session.as_ref().ok_or_else(|| {
+            tracing::error!("a request to the portal came without the session layer");
+            Cause::Broken.into()
+        })
+    }
+}
+
+/// Where a session keeps the sealed keys of an application.
+fn keys_entry(reference: Reference) -> String {
+    format!("keys-{reference}")
+}
+
+fn broken(error: impl std::fmt::Display) -> Problem {
+    tracing::error!(%error, "a session can't be read or written");
+    Cause::Broken.into()
+}
+
+#[async_trait]
+impl Visitor for PortalVisit {
+    fn service(&self) -> &Service {
+        &self.portal.service
+    }
+
+    fn site(&self) -> &Site {
+        &self.portal.site
+    }
+
+    fn client(&self) -> ClientInfo {
+        self.client.clone()
+    }
+
+    fn token(&self) -> Option<String> {
+        self.session.as_ref()?.id().map(|id| id.to_string())
+    }
+
+    async fn account(&self) -> Result<Option<AccountRecord>, Problem> {
+        let ask = || async {
+            match self.token() {
+                Some(token) => self.portal.service.session_account(&token).await,
+                None => Ok(None),
+            }
+        };
+        Ok(self.account.get_or_try_init(ask).await?.clone())
+    }
+
+    async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
+        let session = self.session()?;
+        // Nothing of who was signed in before may pass on, least of all the id: an id that somebody else
+        // knows must not become a signed-in one.
+        session.clear().await;
+        if session.id().is_some() {
+            session.cycle_id().await.map_err(broken)?;
+        }
+        session.save().await.map_err(broken)?;
+        let token = self.token().unwrap_or_default();
+        Ok(self
+            .portal
+            .service
+            .device_sign_in(&token, account.id, &self.client)
+            .await?)
+    }
+
+    async fn sign_out(&self) -> Result<(), Problem> {
+        if self.token().is_some() {
+            self.session()?.flush().await.map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    async fn keep_keys(&self, reference: Reference, keys: &NewKeys) -> Result<(), Problem> {
+        let token = self.token().unwrap_or_default();
+        let text = serde_json::to_vec(keys).map_err(broken)?;
+        let nonce = self.portal.service.entropy().bytes();
+        let sealed = seal::seal(&token, reference.as_str(), &text, nonce)
+            .ok_or_else(|| broken("new keys can't be sealed"))?;
+        self.session()?
+            .insert(&keys_entry(reference), sealed)
+            .await
+            .map_err(broken)
+    }
+
+    async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem> {
+        let Some(token) = self.token() else {
+            return Ok(None);
+        };
+        let (session, entry) = (self.session()?, keys_entry(reference));
+        let Some(sealed) = session.get::<String>(&entry).await.map_err(broken)? else {
+            return Ok(None);
+        };
+        session.remove_value(&entry).await.map_err(broken)?;
+        let text = seal::open(&token, reference.as_str(), &sealed);
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+}
