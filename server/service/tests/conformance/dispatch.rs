@@ -1,0 +1,412 @@
+use domain::{MessageStatus, Money, Transid};
+use service::{Actor, Claimed, Lease, MessageFilter, Receipt, SubmitOutcome, Submitted};
+
+use crate::world::{Customer, HOUR_MS, World, money};
+
+const CARRIER: &str = service::SANDBOX_CARRIER;
+
+async fn claim(world: &World) -> (Lease, Vec<Claimed>) {
+    world.service.claim(CARRIER, 100).await.unwrap()
+}
+
+fn outcome(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
+    Submitted {
+        id: message.id,
+        application_id: message.application_id,
+        outcome,
+    }
+}
+
+fn accepted(message: &Claimed) -> Submitted {
+    outcome(
+        message,
+        SubmitOutcome::Accepted {
+            carrier_message_id: "c".to_owned(),
+        },
+    )
+}
+
+fn refused(message: &Claimed) -> Submitted {
+    outcome(
+        message,
+        SubmitOutcome::Refused {
+            error: "refused_by_carrier".to_owned(),
+        },
+    )
+}
+
+fn receipt(message: &Claimed, status: MessageStatus) -> Receipt {
+    Receipt {
+        id: message.id,
+        application_id: message.application_id,
+        status,
+        error: None,
+    }
+}
+
+async fn status(world: &World, customer: &Customer, id: Transid) -> MessageStatus {
+    let access = world.access(&customer.live).await;
+    world
+        .service
+        .message(&access, id)
+        .await
+        .unwrap()
+        .unwrap()
+        .record
+        .status
+}
+
+#[tokio::test]
+async fn a_message_goes_from_queued_to_delivered_and_never_back() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Queued
+    );
+    let (lease, messages) = claim(&world).await;
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Sending
+    );
+    assert!(
+        claim(&world).await.1.is_empty(),
+        "a claimed message is nobody else's"
+    );
+    world
+        .service
+        .record_submitted(CARRIER, &lease, vec![accepted(&messages[0])])
+        .await
+        .unwrap();
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Submitted
+    );
+    world.assert_sound().await;
+    let delivered = receipt(&messages[0], MessageStatus::Delivered);
+    world
+        .service
+        .record_receipts(vec![delivered])
+        .await
+        .unwrap();
+    world.pass(1000);
+    let late = receipt(&messages[0], MessageStatus::Failed);
+    world.service.record_receipts(vec![late]).await.unwrap();
+    world
+        .service
+        .record_submitted(CARRIER, &lease, vec![refused(&messages[0])])
+        .await
+        .unwrap();
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Delivered
+    );
+    let access = world.access(&customer.live).await;
+    let detail = world
+        .service
+        .message(&access, sent.transid)
+        .await
+        .unwrap()
+        .unwrap();
+    let steps: Vec<_> = detail
+        .timeline
+        .iter()
+        .map(|step| step.status.as_str())
+        .collect();
+    assert_eq!(
+        steps,
+        ["queued", "sending", "submitted", "delivered", "failed"]
+    );
+    assert_eq!(world.balance(&customer.live).await, money("0.95"));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_refused_message_is_rejected_and_its_price_given_back_once() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    let test = world.send(&customer.test, "12345678").await.unwrap();
+    assert_eq!(test.balance, money("999.95"));
+    let (lease, messages) = claim(&world).await;
+    let results: Vec<_> = messages.iter().map(refused).collect();
+    for _ in 0..2 {
+        world
+            .service
+            .record_submitted(CARRIER, &lease, results.clone())
+            .await
+            .unwrap();
+    }
+    assert_eq!(world.balance(&customer.live).await, money("1"));
+    assert_eq!(world.balance(&customer.test).await, money("1000"));
+    let access = world.access(&customer.live).await;
+    let detail = world
+        .service
+        .message(&access, messages[0].id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(detail.record.status, MessageStatus::Rejected);
+    assert_eq!(
+        (detail.charge.charged, detail.charge.released),
+        (money("0.05"), money("0.05"))
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn the_charge_stays_once_a_carrier_took_the_message() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    let (lease, messages) = claim(&world).await;
+    let results = messages.iter().map(accepted).collect();
+    world
+        .service
+        .record_submitted(CARRIER, &lease, results)
+        .await
+        .unwrap();
+    let ends = [
+        MessageStatus::Failed,
+        MessageStatus::Expired,
+        MessageStatus::Rejected,
+    ];
+    let receipts = messages
+        .iter()
+        .zip(ends)
+        .map(|(message, end)| receipt(message, end))
+        .collect();
+    world.service.record_receipts(receipts).await.unwrap();
+    assert_eq!(world.balance(&customer.live).await, money("0.85"));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    let (old, messages) = claim(&world).await;
+    world.pass(60_000);
+    let (new, again) = claim(&world).await;
+    assert_eq!(again[0].id, sent.transid);
+    world
+        .service
+        .record_submitted(CARRIER, &old, vec![refused(&messages[0])])
+        .await
+        .unwrap();
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Sending
+    );
+    assert_eq!(world.balance(&customer.live).await, money("0.95"));
+    world
+        .service
+        .record_submitted(CARRIER, &new, vec![accepted(&again[0])])
+        .await
+        .unwrap();
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Submitted
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_retry_waits_and_counts_and_stands_in_the_timeline() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    let (lease, messages) = claim(&world).await;
+    let retry = SubmitOutcome::Retry {
+        error: "busy".to_owned(),
+        after_ms: 5000,
+    };
+    world
+        .service
+        .record_submitted(CARRIER, &lease, vec![outcome(&messages[0], retry)])
+        .await
+        .unwrap();
+    assert!(claim(&world).await.1.is_empty());
+    assert_eq!(
+        world.service.next_due(CARRIER).await.unwrap(),
+        Some(world.now().plus_ms(5000))
+    );
+    world.pass(5000);
+    let (_, again) = claim(&world).await;
+    assert_eq!(again[0].attempts, 1);
+    let access = world.access(&customer.live).await;
+    let detail = world
+        .service
+        .message(&access, again[0].id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        detail
+            .timeline
+            .iter()
+            .any(|step| step.detail.as_deref() == Some("busy"))
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_clean_stop_and_a_restart_give_claims_back() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    for _ in 0..2 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    let (lease, messages) = claim(&world).await;
+    world
+        .service
+        .put_back(&lease, &[messages[0].id])
+        .await
+        .unwrap();
+    assert_eq!(claim(&world).await.1.len(), 1);
+    let world = world.reopen().await;
+    assert_eq!(world.service.recover_leases().await.unwrap(), 2);
+    assert_eq!(claim(&world).await.1.len(), 2);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn messages_of_a_suspended_application_wait_and_expire() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let staff = Actor::CommandLine;
+    world.send(&customer.live, "12345678").await.unwrap();
+    world
+        .service
+        .suspend(&staff, customer.reference, "why")
+        .await
+        .unwrap();
+    assert!(claim(&world).await.1.is_empty());
+    world
+        .service
+        .reinstate(&staff, customer.reference)
+        .await
+        .unwrap();
+    assert_eq!(claim(&world).await.1.len(), 1);
+    world
+        .service
+        .suspend(&staff, customer.reference, "why")
+        .await
+        .unwrap();
+    world.assert_sound().await;
+    world.pass(48 * HOUR_MS + 1);
+    assert_eq!(world.service.expire().await.unwrap(), 1);
+    assert_eq!(world.balance(&customer.live).await, money("1"));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn after_48_hours_everything_is_final_and_only_what_no_carrier_took_is_given_back() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "100").await;
+    for _ in 0..600 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    let (lease, messages) = claim(&world).await;
+    let results = messages.iter().take(10).map(accepted).collect();
+    world
+        .service
+        .record_submitted(CARRIER, &lease, results)
+        .await
+        .unwrap();
+    world.pass(48 * HOUR_MS - 1);
+    assert_eq!(world.service.expire().await.unwrap(), 0);
+    world.pass(2);
+    world.send(&customer.live, "12345678").await.unwrap();
+    assert_eq!(world.service.expire().await.unwrap(), 600);
+    assert_eq!(world.service.expire().await.unwrap(), 0);
+    // 100 less 601 × 0.05, and 590 × 0.05 back.
+    assert_eq!(world.balance(&customer.live).await, money("99.45"));
+    let access = world.access(&customer.live).await;
+    for (message, error) in [
+        (&messages[0], "no_receipt"),
+        (&messages[50], "expired_in_queue"),
+    ] {
+        let record = world
+            .service
+            .message(&access, message.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .record;
+        assert_eq!(
+            (record.status, record.error.as_deref()),
+            (MessageStatus::Expired, Some(error))
+        );
+    }
+    world.pass(11 * 60_000);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_restart_finds_what_awaits_a_receipt() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    for _ in 0..5 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    let (lease, messages) = claim(&world).await;
+    let results = messages.iter().map(accepted).collect();
+    world
+        .service
+        .record_submitted(CARRIER, &lease, results)
+        .await
+        .unwrap();
+    let done = receipt(&messages[2], MessageStatus::Delivered);
+    world.service.record_receipts(vec![done]).await.unwrap();
+    let world = world.reopen().await;
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let page = world.service.outstanding(CARRIER, after, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        found.extend(page.into_iter().map(|message| message.id));
+    }
+    let expected: Vec<_> = [0, 1, 3, 4].map(|n: usize| messages[n].id).to_vec();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn what_is_found_by_status_is_what_has_it() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    for _ in 0..4 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    let (_, claimed) = world.service.claim(CARRIER, 1).await.unwrap();
+    let access = world.access(&customer.live).await;
+    let filter = |status| MessageFilter {
+        status: Some(status),
+        limit: 10,
+        ..MessageFilter::default()
+    };
+    let sending = world
+        .service
+        .messages(&access, &filter(MessageStatus::Sending))
+        .await
+        .unwrap();
+    assert_eq!(
+        sending.items.iter().map(|m| m.transid).collect::<Vec<_>>(),
+        [claimed[0].id]
+    );
+    let queued = world
+        .service
+        .messages(&access, &filter(MessageStatus::Queued))
+        .await
+        .unwrap();
+    assert_eq!(queued.items.len(), 3);
+    assert_eq!(world.service.queue_state().await.unwrap().waiting, 4);
+    assert_ne!(world.balance(&customer.live).await, Money::ZERO);
+}

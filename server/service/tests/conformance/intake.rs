@@ -1,0 +1,214 @@
+use domain::{Category, Money, Reason, RequestId};
+use service::{Actor, KeyAccess, SendError, Sent, Use};
+
+use crate::world::{World, money, name, request, stranger};
+
+fn refused(reason: Reason) -> Result<Sent, SendError> {
+    Err(SendError::Refused(reason))
+}
+
+#[tokio::test]
+async fn codes_in_the_contracts_order() {
+    let world = World::new().await;
+    let pending = world.pending("one@example.org").await;
+    let service = &world.service;
+    let unknown = stranger(pending.reference);
+    assert_eq!(
+        world.send(&unknown, "12345678").await,
+        refused(Reason::ApiInvalid)
+    );
+    assert_eq!(
+        world.send(&pending.live, "12345678").await,
+        refused(Reason::ApiPending)
+    );
+    let account = pending.account.id;
+    service
+        .request_sender_name(account, pending.reference, &name("Acme"))
+        .await
+        .unwrap();
+    assert_eq!(
+        world.send(&pending.live, "12345678").await,
+        refused(Reason::ApiPending)
+    );
+    let electricity = service
+        .create_application(account, Category::Electricity, None)
+        .await
+        .unwrap();
+    for key in [&electricity.live_key, &electricity.test_key] {
+        assert_eq!(
+            world.send(key, "12345678").await,
+            refused(Reason::ApiNotApplicable)
+        );
+        let read = service.authorize(Some(key.expose()), Use::Read).await;
+        assert_eq!(read, Err(Reason::ApiNotApplicable));
+    }
+    service
+        .suspend(&Actor::CommandLine, pending.reference, "why")
+        .await
+        .unwrap();
+    for key in [&pending.live, &pending.test] {
+        assert_eq!(
+            world.send(key, "12345678").await,
+            refused(Reason::ApiSuspended)
+        );
+    }
+    let read = service
+        .authorize(Some(pending.live.expose()), Use::Read)
+        .await;
+    assert!(
+        matches!(read, Ok(KeyAccess { .. })),
+        "reports can be read while suspended"
+    );
+    for malformed in [None, Some(""), Some("x"), Some("123456hk_short")] {
+        assert_eq!(
+            service.authorize(malformed, Use::Send).await,
+            Err(Reason::ApiInvalid)
+        );
+    }
+}
+
+#[tokio::test]
+async fn sixty_four_at_once_never_overdraw_and_their_balances_form_a_chain() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "2").await;
+    let tasks: Vec<_> = (0..64)
+        .map(|_| {
+            let (service, request) = (
+                world.service.clone(),
+                request(&customer.live, "12345678", "x"),
+            );
+            tokio::spawn(async move { service.send(request).await })
+        })
+        .collect();
+    let mut balances = Vec::new();
+    let mut poor = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Ok(sent) => balances.push(sent.balance.micros()),
+            Err(error) => {
+                assert_eq!(error, SendError::Refused(Reason::InsufficientFunds));
+                poor += 1;
+            }
+        }
+    }
+    balances.sort_unstable();
+    let chain: Vec<_> = (0..40).map(|n| n * 50_000).collect();
+    assert_eq!((balances, poor), (chain, 24));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_send_whose_caller_left_is_stored_whole_or_not_at_all() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "100").await;
+    for turn in 0..50 {
+        let service = world.service.clone();
+        let request = request(&customer.live, "12345678", "x");
+        let task = tokio::spawn(async move { service.send(request).await });
+        for _ in 0..turn {
+            tokio::task::yield_now().await;
+        }
+        task.abort();
+        let _ = task.await;
+    }
+    // A send behind all of them: the writer answers in order.
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn pages_and_kind_make_the_price() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "100").await;
+    let cases = [
+        ("12345678", 160, 1, "0.05"),
+        ("12345678", 161, 2, "0.1"),
+        ("12345678", 1600, 10, "0.5"),
+        ("+12345678", 1, 1, "0.25"),
+        ("1234567", 1, 1, "0.25"),
+        ("26612345678", 321, 3, "0.75"),
+    ];
+    let mut left = money("100");
+    for (number, length, pages, cost) in cases {
+        let request = request(&customer.live, number, &"ü".repeat(length));
+        let sent = world.service.send(request).await.unwrap();
+        left = left.checked_sub(money(cost)).unwrap();
+        assert_eq!(
+            (sent.pages, sent.cost, sent.balance),
+            (pages, money(cost), left)
+        );
+    }
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_test_key_works_while_pending_on_play_money_that_is_topped_up_daily() {
+    let world = World::new().await;
+    let customer = world.pending("one@example.org").await;
+    world
+        .service
+        .request_sender_name(customer.account.id, customer.reference, &name("Acme"))
+        .await
+        .unwrap();
+    let sent = world.send(&customer.test, "+4915112345").await.unwrap();
+    assert_eq!(sent.balance, money("999.75"));
+    assert_eq!(world.balance(&customer.test).await, money("999.75"));
+    assert_eq!(world.balance(&customer.live).await, Money::ZERO);
+    let codes = [
+        ("00000501", Reason::InsufficientFunds),
+        ("00000502", Reason::ApiPending),
+        ("00000503", Reason::ApiSuspended),
+        ("00000504", Reason::ApiInvalid),
+        ("00000505", Reason::ApiNotApplicable),
+    ];
+    for (number, reason) in codes {
+        assert_eq!(world.send(&customer.test, number).await, refused(reason));
+    }
+    assert_eq!(world.balance(&customer.test).await, money("999.75"));
+    world.pass(domain::timestamp::DAY_MS);
+    assert_eq!(world.balance(&customer.test).await, money("1000"));
+    let sent = world.send(&customer.test, "12345678").await.unwrap();
+    assert_eq!(sent.balance, money("999.95"));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn reserved_numbers_of_the_test_key_are_ordinary_for_the_live_one() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "00000501").await.unwrap();
+}
+
+#[tokio::test]
+async fn new_prices_count_from_the_start_that_brings_them() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let first = world.send(&customer.live, "12345678").await.unwrap();
+    world.service.close().await;
+    let mut config = world.config();
+    config.prices = crate::world::prices("0.1", "0.2");
+    let service = service::Service::open(config.clone()).await.unwrap();
+    let second = service
+        .send(request(&customer.live, "12345678", "x"))
+        .await
+        .unwrap();
+    assert_eq!((first.cost, second.cost), (money("0.05"), money("0.1")));
+    assert_eq!(service.check().await.unwrap(), Vec::<String>::new());
+    service.close().await;
+    config.currency = "EUR".to_owned();
+    assert!(
+        service::Service::open(config).await.is_err(),
+        "the currency is fixed"
+    );
+}
+
+#[tokio::test]
+async fn two_sends_with_one_requestid_are_two_messages() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let mut request = request(&customer.live, "12345678", "x");
+    request.requestid = RequestId::parse("mine").ok();
+    let first = world.service.send(request.clone()).await.unwrap();
+    let second = world.service.send(request).await.unwrap();
+    assert_ne!(first.transid, second.transid);
+}

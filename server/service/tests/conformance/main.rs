@@ -1,0 +1,12 @@
+//! The verbs of the service, on a real database, with a clock and randomness of the test's own.
+
+mod accounts;
+mod applications;
+mod devices;
+mod dispatch;
+mod intake;
+mod ledger;
+mod reports;
+mod sender_names;
+mod upkeep;
+mod world;

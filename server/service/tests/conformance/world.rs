@@ -1,0 +1,191 @@
+//! A service on a database of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use domain::records::AccountRecord;
+use domain::{
+    ApiKey, Category, Email, KeyKind, MessageText, Money, Number, Password, Prices, Reference,
+    SenderName, Timestamp,
+};
+use service::{
+    Actor, Clock, Config, DepositOrder, Entropy, KeyAccess, Limits, SendError, SendRequest, Sent,
+    Service, Use,
+};
+use tempfile::TempDir;
+
+/// 2026-01-01T00:00:00Z.
+pub const START_MS: i64 = 1_767_225_600_000;
+pub const HOUR_MS: i64 = 3_600_000;
+pub const PASSWORD: &str = "correct horse battery";
+
+pub struct World {
+    pub service: Service,
+    pub clock: Arc<AtomicI64>,
+    folder: TempDir,
+}
+
+/// An application with its keys and the account that owns it.
+pub struct Customer {
+    pub account: AccountRecord,
+    pub reference: Reference,
+    pub live: ApiKey,
+    pub test: ApiKey,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(AtomicI64::new(START_MS));
+        let service = Service::open(config(&folder, &clock)).await.unwrap();
+        Self {
+            service,
+            clock,
+            folder,
+        }
+    }
+
+    /// Closes the database and opens it again.
+    pub async fn reopen(self) -> Self {
+        self.service.close().await;
+        let service = Service::open(config(&self.folder, &self.clock))
+            .await
+            .unwrap();
+        Self {
+            service,
+            clock: self.clock,
+            folder: self.folder,
+        }
+    }
+
+    pub fn config(&self) -> Config {
+        config(&self.folder, &self.clock)
+    }
+
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(self.clock.load(Ordering::Relaxed))
+    }
+
+    pub fn pass(&self, ms: i64) {
+        self.clock.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    pub async fn account(&self, email: &str) -> AccountRecord {
+        let email = Email::parse(email).unwrap();
+        self.service
+            .register(&email, &password(PASSWORD), "127.0.0.1")
+            .await
+            .unwrap()
+    }
+
+    /// A customer whose SMS application is Pending and without money.
+    pub async fn pending(&self, email: &str) -> Customer {
+        let account = self.account(email).await;
+        let new = self
+            .service
+            .create_application(account.id, Category::Sms, None)
+            .await
+            .unwrap();
+        Customer {
+            account,
+            reference: new.reference,
+            live: new.live_key,
+            test: new.test_key,
+        }
+    }
+
+    /// A customer whose SMS application is Active and has this balance.
+    pub async fn active(&self, email: &str, balance: &str) -> Customer {
+        let customer = self.pending(email).await;
+        self.service
+            .approve(&Actor::CommandLine, customer.reference)
+            .await
+            .unwrap();
+        if balance != "0" {
+            self.deposit(&format!("first of {email}"), customer.reference, balance)
+                .await;
+        }
+        customer
+    }
+
+    pub async fn deposit(&self, bank_id: &str, reference: Reference, amount: &str) {
+        let order = order(bank_id, reference.as_str(), amount);
+        self.service
+            .add_deposit(&Actor::CommandLine, &order)
+            .await
+            .unwrap();
+    }
+
+    pub async fn send(&self, key: &ApiKey, number: &str) -> Result<Sent, SendError> {
+        self.service.send(request(key, number, "hello")).await
+    }
+
+    pub async fn access(&self, key: &ApiKey) -> KeyAccess {
+        self.service
+            .authorize(Some(key.expose()), Use::Read)
+            .await
+            .unwrap()
+    }
+
+    pub async fn balance(&self, key: &ApiKey) -> Money {
+        self.service.balance(&self.access(key).await).await.unwrap()
+    }
+
+    /// Every invariant holds.
+    pub async fn assert_sound(&self) {
+        assert_eq!(self.service.check().await.unwrap(), Vec::<String>::new());
+    }
+}
+
+fn config(folder: &TempDir, clock: &Arc<AtomicI64>) -> Config {
+    Config {
+        database_url: format!("sqlite:{}/data/heliograph.db", folder.path().display()),
+        prices: prices("0.05", "0.25"),
+        currency: "USD".to_owned(),
+        limits: Limits::default(),
+        clock: Clock::fixed(Arc::clone(clock)),
+        entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned()),
+    }
+}
+
+pub fn prices(local: &str, international: &str) -> Prices {
+    Prices::new(money(local), money(international)).unwrap()
+}
+
+pub fn money(text: &str) -> Money {
+    Money::parse(text).unwrap()
+}
+
+pub fn password(text: &str) -> Password {
+    Password::parse(text).unwrap()
+}
+
+pub fn name(text: &str) -> SenderName {
+    SenderName::parse(text).unwrap()
+}
+
+pub fn order(bank_id: &str, reference: &str, amount: &str) -> DepositOrder {
+    DepositOrder {
+        bank_id: bank_id.to_owned(),
+        reference: reference.to_owned(),
+        amount: money(amount),
+    }
+}
+
+pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
+    SendRequest {
+        key: key.clone(),
+        number: Number::parse(number).unwrap(),
+        message: MessageText::parse(text.to_owned(), 10).unwrap(),
+        requestid: None,
+    }
+}
+
+/// A key that is well formed and belongs to nobody.
+pub fn stranger(reference: Reference) -> ApiKey {
+    ApiKey::from_entropy(reference, KeyKind::Live, [7; 32])
+}
