@@ -2,6 +2,7 @@
 
 mod accounts;
 mod applications;
+mod check;
 mod devices;
 mod dispatch;
 mod intake;
