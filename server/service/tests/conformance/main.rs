@@ -7,6 +7,7 @@ mod devices;
 mod dispatch;
 mod intake;
 mod ledger;
+mod model;
 mod reports;
 mod sender_names;
 mod upkeep;

@@ -1,0 +1,318 @@
+//! Random operations against a model that fits in a head: balances, keys, and where each message stands.
+
+use std::collections::BTreeMap;
+
+use domain::{ApiKey, KeyKind, MessageStatus, Money, Reason, Transid};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use service::{
+    Actor, Claimed, Lease, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome, Submitted,
+};
+
+use crate::world::{Customer, HOUR_MS, PASSWORD, World, money, request};
+
+const STAFF: Actor = Actor::CommandLine;
+/// Enough for every operation to follow every other; `PROPTEST_CASES` runs more.
+const CASES: u32 = 24;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    /// Customer, pages, international, with the key before the current one.
+    Send(usize, usize, bool, bool),
+    Deposit(usize, u32),
+    SameDepositAgain,
+    ReplaceKey(usize),
+    SuspendOrReinstate(usize),
+    Claim(i64),
+    /// What the carrier answers to the oldest claim.
+    Answer(u8),
+    Receive(u8),
+    Pass(i64),
+    Reopen,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let who = 0..2_usize;
+    prop_oneof![
+        8 => (who.clone(), 1..4_usize, any::<bool>(), prop::bool::weighted(0.1))
+            .prop_map(|(who, pages, far, old)| Operation::Send(who, pages, far, old)),
+        2 => (who.clone(), 1..2_000_000_u32).prop_map(|(who, micros)| Operation::Deposit(who, micros)),
+        1 => Just(Operation::SameDepositAgain),
+        1 => who.clone().prop_map(Operation::ReplaceKey),
+        1 => who.prop_map(Operation::SuspendOrReinstate),
+        4 => (1..5_i64).prop_map(Operation::Claim),
+        4 => (0..3_u8).prop_map(Operation::Answer),
+        3 => (0..3_u8).prop_map(Operation::Receive),
+        1 => prop_oneof![Just(1_000), Just(61_000), Just(49 * HOUR_MS)].prop_map(Operation::Pass),
+        1 => Just(Operation::Reopen),
+    ]
+}
+
+struct Model {
+    world: World,
+    customers: Vec<Customer>,
+    old_keys: Vec<ApiKey>,
+    balances: Vec<i64>,
+    suspended: Vec<bool>,
+    /// Not final: whose, cost, taken by the carrier.
+    open: BTreeMap<Transid, (usize, i64, bool)>,
+    claims: Vec<(Lease, Vec<Claimed>)>,
+    deposits: u32,
+    last_deposit: Option<(usize, i64)>,
+}
+
+impl Model {
+    async fn new() -> Self {
+        let world = World::new().await;
+        let customers = vec![
+            world.active("one@example.org", "1").await,
+            world.active("two@example.org", "0").await,
+        ];
+        let old_keys = customers
+            .iter()
+            .map(|customer| customer.live.clone())
+            .collect();
+        Self {
+            world,
+            customers,
+            old_keys,
+            balances: vec![1_000_000, 0],
+            suspended: vec![false, false],
+            open: BTreeMap::new(),
+            claims: Vec::new(),
+            deposits: 0,
+            last_deposit: None,
+        }
+    }
+
+    async fn apply(mut self, operation: Operation) -> Self {
+        match operation {
+            Operation::Send(who, pages, far, old) => self.send(who, pages, far, old).await,
+            Operation::Deposit(who, micros) => self.deposit(who, i64::from(micros)).await,
+            Operation::SameDepositAgain => self.deposit_again().await,
+            Operation::ReplaceKey(who) => self.replace_key(who).await,
+            Operation::SuspendOrReinstate(who) => self.suspend_or_reinstate(who).await,
+            Operation::Claim(limit) => {
+                let claim = self
+                    .world
+                    .service
+                    .claim(SANDBOX_CARRIER, limit)
+                    .await
+                    .unwrap();
+                self.claims.push(claim);
+            }
+            Operation::Answer(kind) => self.answer(kind).await,
+            Operation::Receive(kind) => self.receive(kind).await,
+            Operation::Pass(ms) => self.pass(ms).await,
+            Operation::Reopen => self.world = self.world.reopen().await,
+        }
+        self
+    }
+
+    async fn send(&mut self, who: usize, pages: usize, far: bool, old: bool) {
+        let current = &self.customers[who].live;
+        let key = if old { &self.old_keys[who] } else { current };
+        let number = if far { "4915112345" } else { "12345678" };
+        let each = if far { 250_000 } else { 50_000 };
+        let cost = each * i64::try_from(pages).unwrap();
+        let result = self
+            .world
+            .service
+            .send(request(key, number, &"x".repeat(pages * 160)))
+            .await;
+        let expected = if key != current {
+            Err(Reason::ApiInvalid)
+        } else if self.suspended[who] {
+            Err(Reason::ApiSuspended)
+        } else if self.balances[who] < cost {
+            Err(Reason::InsufficientFunds)
+        } else {
+            Ok(self.balances[who] - cost)
+        };
+        let answered = result.map(|sent| sent.balance.micros());
+        assert_eq!(answered, expected.map_err(SendError::Refused));
+        if let Ok(sent) = result {
+            self.balances[who] = sent.balance.micros();
+            self.open.insert(sent.transid, (who, cost, false));
+        }
+    }
+
+    async fn deposit(&mut self, who: usize, micros: i64) {
+        self.deposits += 1;
+        self.last_deposit = Some((who, micros));
+        self.balances[who] += micros;
+        self.repeat_deposit(false).await;
+    }
+
+    async fn deposit_again(&mut self) {
+        if self.last_deposit.is_some() {
+            self.repeat_deposit(true).await;
+        }
+    }
+
+    async fn repeat_deposit(&self, already: bool) {
+        let (who, micros) = self.last_deposit.unwrap();
+        let reference = self.customers[who].reference.as_str();
+        let amount = Money::from_micros(micros).to_string();
+        let order = crate::world::order(&format!("bank-{}", self.deposits), reference, &amount);
+        let done = self
+            .world
+            .service
+            .add_deposit(&STAFF, &order)
+            .await
+            .unwrap();
+        assert_eq!(done.already, already);
+    }
+
+    async fn replace_key(&mut self, who: usize) {
+        let customer = &mut self.customers[who];
+        let replaced = self
+            .world
+            .service
+            .replace_key(
+                customer.account.id,
+                customer.reference,
+                KeyKind::Live,
+                PASSWORD,
+                "t",
+            )
+            .await
+            .unwrap();
+        self.old_keys[who] = std::mem::replace(&mut customer.live, replaced);
+    }
+
+    async fn suspend_or_reinstate(&mut self, who: usize) {
+        let reference = self.customers[who].reference;
+        let service = &self.world.service;
+        if self.suspended[who] {
+            service.reinstate(&STAFF, reference).await.unwrap();
+        } else {
+            service.suspend(&STAFF, reference, "why").await.unwrap();
+        }
+        self.suspended[who] = !self.suspended[who];
+    }
+
+    /// Answers a claim while its lease holds; one whose lease was lost is answered too, to no effect that
+    /// the model could not tell.
+    async fn answer(&mut self, kind: u8) {
+        if self.claims.is_empty() {
+            return;
+        }
+        let (lease, messages) = self.claims.remove(0);
+        let holds = lease.until > self.world.now();
+        if !holds {
+            return;
+        }
+        let mut results = Vec::new();
+        for message in messages {
+            let outcome = match kind {
+                0 => SubmitOutcome::Accepted {
+                    carrier_message_id: "c".to_owned(),
+                },
+                1 => SubmitOutcome::Refused {
+                    error: "refused".to_owned(),
+                },
+                _ => SubmitOutcome::Retry {
+                    error: "busy".to_owned(),
+                    after_ms: 100,
+                },
+            };
+            if let Some((who, cost, taken)) = self.open.get_mut(&message.id) {
+                match kind {
+                    0 => *taken = true,
+                    1 => {
+                        self.balances[*who] += *cost;
+                        self.open.remove(&message.id);
+                    }
+                    _ => {}
+                }
+            }
+            results.push(Submitted {
+                id: message.id,
+                application_id: message.application_id,
+                outcome,
+            });
+        }
+        self.world
+            .service
+            .record_submitted(SANDBOX_CARRIER, &lease, results)
+            .await
+            .unwrap();
+    }
+
+    async fn receive(&mut self, kind: u8) {
+        let Some(id) = self.open.iter().find(|(_, open)| open.2).map(|(id, _)| *id) else {
+            return;
+        };
+        let (who, ..) = self.open.remove(&id).unwrap();
+        let access = self.world.access(&self.customers[who].live).await;
+        let status = [
+            MessageStatus::Delivered,
+            MessageStatus::Failed,
+            MessageStatus::Expired,
+        ][usize::from(kind)];
+        let application_id = access.application_id;
+        let receipt = Receipt {
+            id,
+            application_id,
+            status,
+            error: None,
+        };
+        self.world
+            .service
+            .record_receipts(vec![receipt.clone(), receipt])
+            .await
+            .unwrap();
+    }
+
+    async fn pass(&mut self, ms: i64) {
+        self.world.pass(ms);
+        self.world.service.expire().await.unwrap();
+        if ms > 48 * HOUR_MS {
+            for (who, cost, taken) in std::mem::take(&mut self.open).into_values() {
+                self.balances[who] += if taken { 0 } else { cost };
+            }
+        }
+    }
+
+    async fn assert_agrees(&self) {
+        for (customer, balance) in self.customers.iter().zip(&self.balances) {
+            assert_eq!(
+                self.world.balance(&customer.live).await,
+                Money::from_micros(*balance)
+            );
+        }
+        self.world.assert_sound().await;
+    }
+}
+
+#[test]
+fn the_service_and_the_model_agree() {
+    assert_eq!(money("1").micros(), 1_000_000);
+    let cases = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let config = Config {
+        cases: cases.unwrap_or(CASES),
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let seed = TestRng::from_seed(RngAlgorithm::ChaCha, &[42; 32]);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    TestRunner::new_with_rng(config, seed)
+        .run(&prop::collection::vec(operation(), 1..120), |operations| {
+            runtime.block_on(async {
+                let mut model = Model::new().await;
+                for operation in operations {
+                    model = model.apply(operation).await;
+                }
+                model.assert_agrees().await;
+                model.world.service.close().await;
+            });
+            Ok(())
+        })
+        .unwrap();
+}
