@@ -24,7 +24,7 @@ pub struct Claimed {
     pub id: Transid,
     pub application_id: i64,
     pub number: Number,
-    /// `None`: the carrier is given the installation's default sender.
+    /// The accepted name; `None` when the application has none.
     pub sender: Option<String>,
     pub message: String,
     /// Sent with a test key: never to a carrier.

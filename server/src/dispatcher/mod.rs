@@ -23,10 +23,12 @@ const RETRY: Duration = Duration::from_secs(1);
 const OUTSTANDING_CHUNK: i64 = 1000;
 
 /// What the dispatcher needs of the settings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct DispatcherSettings {
     /// How long the sandbox carrier takes to deliver.
     pub sandbox_delay_ms: u64,
+    /// What carriers are given for applications without a sender name.
+    pub default_sender: String,
 }
 
 /// Dispatches until the token is cancelled.
@@ -45,6 +47,7 @@ pub fn spawn(
             supervise("sending", &shutdown, || sending::run(
                 service.clone(),
                 Arc::clone(&carrier),
+                settings.default_sender.clone(),
                 shutdown.clone()
             )),
             supervise("receipts", &shutdown, || receive(

@@ -18,6 +18,7 @@ const POLL: Duration = Duration::from_secs(2);
 pub(super) async fn run<C: Carrier>(
     service: Service,
     carrier: Arc<C>,
+    default_sender: String,
     shutdown: CancellationToken,
 ) {
     while !shutdown.is_cancelled() {
@@ -32,7 +33,10 @@ pub(super) async fn run<C: Carrier>(
                     () = shutdown.cancelled() => return,
                 }
             }
-            Ok((lease, messages)) => {
+            Ok((lease, mut messages)) => {
+                for message in &mut messages {
+                    message.sender.get_or_insert_with(|| default_sender.clone());
+                }
                 hand_over(&service, carrier.as_ref(), &lease, messages, &shutdown).await;
             }
             Err(error) => {
