@@ -1,25 +1,67 @@
-//! The `heliograph` binary.
+//! The `heliograph` binary: reads the command line and the settings, and does one thing.
 
-use axum::Router;
-use leptos::prelude::get_configuration;
-use leptos_axum::{LeptosRoutes, file_and_error_handler, generate_route_list};
+mod api;
+mod carrier;
+mod cli;
+mod client_address;
+mod commands;
+mod config;
+mod demo;
+mod dispatcher;
+mod http;
+mod json;
+mod metrics;
+mod openapi;
+mod ops;
+mod shutdown;
+mod site;
+mod startup;
+mod telemetry;
+mod tls;
+mod web;
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let options = get_configuration(None)?.leptos_options;
-    let address = options.site_addr;
-    let routes = generate_route_list(app::App);
+use std::process::ExitCode;
 
-    let router = Router::new()
-        .leptos_routes(&options, routes, {
-            let options = options.clone();
-            move || app::shell(options.clone())
-        })
-        .fallback(file_and_error_handler(app::shell))
-        .with_state(options);
+use clap::Parser as _;
 
-    let listener = tokio::net::TcpListener::bind(address).await?;
-    println!("http://{address}");
-    axum::serve(listener, router).await?;
-    Ok(())
+use cli::{Cli, Command};
+use config::Settings;
+
+/// Exit code for what is refused or broken. Wrong usage is 2, which clap sees to.
+const REFUSED: u8 = 1;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let flags = cli.settings();
+    let settings = match Settings::load(cli.flags.config.as_deref(), std::env::vars_os(), &flags) {
+        Ok(settings) => settings,
+        Err(error) => return refused(&error),
+    };
+    let guard = telemetry::start(settings.log);
+    let done = run(cli, &settings);
+    // The last lines of the log come before the reason for ending.
+    drop(guard);
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refused(&*error),
+    }
+}
+
+fn run(cli: Cli, settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        if let Command::Serve(serve) = &cli.command {
+            startup::serve(serve, settings, cli.json).await?;
+        } else {
+            commands::run(cli, settings).await?;
+        }
+        Ok(())
+    })
+}
+
+fn refused(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("heliograph: {error}");
+    ExitCode::from(REFUSED)
 }

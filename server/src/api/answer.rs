@@ -1,0 +1,169 @@
+//! The API's answers: always JSON, always with a code and words.
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, Response, StatusCode};
+use domain::reason::CODE_SUCCESS;
+use domain::{Reason, RequestId};
+use serde::Serialize;
+
+use crate::site::CloseUnanswered;
+
+/// The words for code 200, as the specification names it.
+pub const SUCCESS: &str = "SUCCESS";
+/// Seconds that a client should wait before it tries again after `unavailable`.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// What every answer begins with. The specification names the words both `message` and `text`.
+#[derive(Serialize)]
+pub struct Head {
+    code: u16,
+    message: &'static str,
+    text: &'static str,
+}
+
+impl Head {
+    pub const fn success() -> Self {
+        Self {
+            code: CODE_SUCCESS,
+            message: SUCCESS,
+            text: SUCCESS,
+        }
+    }
+}
+
+/// A request that wasn't done, and why.
+#[derive(Debug)]
+pub struct Failure {
+    reason: Reason,
+    /// More exact than the reason's own sentence. Never quotes what the client sent.
+    detail: Option<String>,
+    requestid: Option<RequestId>,
+    close: bool,
+    unanswered: bool,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    code: u16,
+    message: &'a str,
+    text: &'a str,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requestid: Option<&'a str>,
+}
+
+impl Failure {
+    pub const fn of(reason: Reason) -> Self {
+        Self {
+            reason,
+            detail: None,
+            requestid: None,
+            close: false,
+            unanswered: false,
+        }
+    }
+
+    pub fn with_detail(reason: Reason, detail: impl Into<String>) -> Self {
+        Self {
+            detail: Some(detail.into()),
+            ..Self::of(reason)
+        }
+    }
+
+    /// Whether something was done isn't known, so that no answer would be true.
+    pub fn unanswered() -> Self {
+        Self {
+            unanswered: true,
+            ..Self::of(Reason::Internal)
+        }
+    }
+
+    /// The connection can't be used again.
+    pub fn closing(self) -> Self {
+        Self {
+            close: true,
+            ..self
+        }
+    }
+
+    /// Names the request in the caller's own words.
+    pub fn about(self, requestid: Option<RequestId>) -> Self {
+        Self { requestid, ..self }
+    }
+
+    pub fn into_response(self) -> Response<Body> {
+        let words = self.detail.as_deref().unwrap_or(self.reason.sentence());
+        let mut response = json(&ErrorBody {
+            code: self.reason.code(),
+            message: words,
+            text: words,
+            reason: self.reason.as_str(),
+            requestid: self.requestid.as_ref().map(RequestId::as_str),
+        });
+        *response.status_mut() = StatusCode::from_u16(self.reason.http_status())
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        match self.reason {
+            Reason::Unavailable => {
+                headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+            }
+            // RFC 9110 §11.6.1 wants it beside every 401.
+            Reason::ApiInvalid => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        if self.close {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.unanswered {
+            response.extensions_mut().insert(CloseUnanswered);
+        }
+        response
+    }
+}
+
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Self {
+        Self::of(reason)
+    }
+}
+
+impl From<service::Error> for Failure {
+    /// For reads, which the rules don't refuse: what is broken is logged here, once.
+    fn from(error: service::Error) -> Self {
+        tracing::error!(?error, "a read failed");
+        Self::of(Reason::Internal)
+    }
+}
+
+/// The answer to a panic.
+pub fn internal() -> Response<Body> {
+    Failure::of(Reason::Internal).into_response()
+}
+
+/// 200 with this body.
+pub fn json<T: Serialize>(body: &T) -> Response<Body> {
+    // Serialising our own records fails only for maps with keys that aren't strings; there are none.
+    let text = serde_json::to_vec(body).unwrap_or_else(|_| b"{\"code\":500}".to_vec());
+    guarded(
+        Body::from(text),
+        HeaderValue::from_static("application/json"),
+    )
+}
+
+/// 200 with the headers that every answer of the API has: nothing between us and the client may store
+/// it, and its address, which holds the key, may not go on as a referrer.
+pub fn guarded(body: Body, content_type: HeaderValue) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, content_type);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    headers.insert(
+        "x-content-type-options",
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}

@@ -1,0 +1,29 @@
+//! `/sms/balance`: what can still be spent.
+
+use axum::body::Body;
+use axum::http::Response;
+use serde::Serialize;
+use service::Use;
+
+use super::Api;
+use super::answer::{Failure, Head, json};
+use super::credentials::KeyText;
+use crate::json::Amount;
+
+#[derive(Serialize)]
+struct Balance<'a> {
+    #[serde(flatten)]
+    head: Head,
+    balance: Amount,
+    currency: &'a str,
+}
+
+pub async fn get(api: &Api, key: &KeyText) -> Result<Response<Body>, Failure> {
+    let access = api.service.authorize(key.as_deref(), Use::Read).await?;
+    let balance = api.service.balance(&access).await?;
+    Ok(json(&Balance {
+        head: Head::success(),
+        balance: Amount(balance),
+        currency: &api.currency,
+    }))
+}

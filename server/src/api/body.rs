@@ -1,0 +1,156 @@
+//! Reading and dropping request bodies.
+
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use bytes::BytesMut;
+use domain::Reason;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+
+use super::answer::Failure;
+use super::parameters::Parameters;
+
+/// Largest body of a single send: a message of 10 pages is 1,600 characters, which in the worst form
+/// (every byte of every four-byte character escaped) takes 19,200 bytes.
+const SEND_BODY_BYTES_MAX: usize = 64 * 1024;
+/// How long such a body may take to arrive.
+const SEND_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the rest of a refused upload is read: a client that is still writing sees a closed
+/// connection instead of the answer.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a body is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    UrlEncoded,
+    Json,
+}
+
+/// Reads the body's parameters into those of the query. On failure the rest of the body is dropped.
+pub async fn read_parameters(
+    headers: &HeaderMap,
+    mut body: Incoming,
+    parameters: &mut Parameters,
+) -> Result<(), Failure> {
+    if body.is_end_stream() {
+        return Ok(());
+    }
+    let form = match form(headers) {
+        Ok(form) => form,
+        Err(reason) => {
+            drop_rest(body);
+            return Err(Failure::of(reason));
+        }
+    };
+    let declared = body.size_hint().lower();
+    let read = if declared > SEND_BODY_BYTES_MAX as u64 {
+        Err(too_large())
+    } else {
+        tokio::time::timeout(SEND_BODY_TIMEOUT, read(&mut body))
+            .await
+            .unwrap_or_else(|_| Err(Failure::of(Reason::Timeout).closing()))
+    };
+    match (read, form) {
+        (Ok(bytes), Form::UrlEncoded) => {
+            parameters.add_form(&bytes);
+            Ok(())
+        }
+        (Ok(bytes), Form::Json) => parameters.add_json(&bytes),
+        (Err(failure), _) => {
+            drop_rest(body);
+            Err(failure)
+        }
+    }
+}
+
+async fn read(body: &mut Incoming) -> Result<BytesMut, Failure> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        // The client left or broke the framing: nobody is there to answer.
+        let frame = frame.map_err(|_| Failure::unanswered())?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if bytes.len() + data.len() > SEND_BODY_BYTES_MAX {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes)
+}
+
+fn too_large() -> Failure {
+    let detail = format!("The body is larger than {SEND_BODY_BYTES_MAX} bytes.");
+    Failure::with_detail(Reason::TooLarge, detail)
+}
+
+/// Reads what is left of a body for a while, in a task of its own, so that the answer can be seen.
+pub fn drop_rest(mut body: Incoming) {
+    if body.is_end_stream() {
+        return;
+    }
+    tokio::spawn(tokio::time::timeout(DROP_TIMEOUT, async move {
+        while let Some(Ok(_)) = body.frame().await {}
+    }));
+}
+
+/// The body's form by its headers.
+fn form(headers: &HeaderMap) -> Result<Form, Reason> {
+    if headers.contains_key(CONTENT_ENCODING) {
+        return Err(Reason::UnsupportedMediaType);
+    }
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (types.next(), types.next()) else {
+        return Err(Reason::UnsupportedMediaType);
+    };
+    value
+        .to_str()
+        .ok()
+        .and_then(media_type)
+        .ok_or(Reason::UnsupportedMediaType)
+}
+
+fn media_type(value: &str) -> Option<Form> {
+    let mut parts = value.split(';').map(str::trim);
+    let form = match parts.next()?.to_ascii_lowercase().as_str() {
+        "application/x-www-form-urlencoded" => Form::UrlEncoded,
+        "application/json" => Form::Json,
+        _ => return None,
+    };
+    let utf8 = parts.all(|parameter| match parameter.split_once('=') {
+        Some((name, charset)) if name.eq_ignore_ascii_case("charset") => {
+            let charset = charset.trim_matches('"');
+            charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
+        }
+        _ => true,
+    });
+    utf8.then_some(form)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_by_their_type() {
+        for (value, form) in [
+            ("application/json", Some(Form::Json)),
+            ("Application/JSON; Charset=\"UTF-8\"", Some(Form::Json)),
+            (
+                "application/x-www-form-urlencoded;charset=utf-8",
+                Some(Form::UrlEncoded),
+            ),
+            (
+                "application/x-www-form-urlencoded; charset=iso-8859-1",
+                None,
+            ),
+            ("multipart/form-data; boundary=x", None),
+            ("text/plain", None),
+            ("", None),
+        ] {
+            assert_eq!(media_type(value), form, "{value}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! URL encoding (WHATWG URL §5.1), with the difference between a wrong encoding and a strange text kept.
+
+/// Percent-decodes; in forms and queries `+` is a space. A `%` that starts no escape stands for itself,
+/// as browsers have it. `None` when the bytes are no UTF-8.
+pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let escaped = match (first, after) {
+            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)),
+            _ => None,
+        };
+        if let Some((high, low)) = escaped {
+            bytes.push(high << 4 | low);
+            rest = &after[2..];
+            continue;
+        }
+        bytes.push(if first == b'+' && plus_is_space {
+            b' '
+        } else {
+            first
+        });
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
+}
+
+/// The names and values of a query or a form. Either is `None` when it isn't UTF-8.
+pub fn pairs(text: &[u8]) -> impl Iterator<Item = (Option<String>, Option<String>)> {
+    text.split(|&byte| byte == b'&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = match pair.iter().position(|&byte| byte == b'=') {
+                Some(at) => (&pair[..at], &pair[at + 1..]),
+                None => (pair, &b""[..]),
+            };
+            (decode(name, true), decode(value, true))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decoding_follows_browsers() {
+        for (text, decoded) in [
+            ("a+b", Some("a b")),
+            ("a%2Bb", Some("a+b")),
+            ("100%", Some("100%")),
+            ("100%zz", Some("100%zz")),
+            ("%e2%82%AC", Some("€")),
+            ("€", Some("€")),
+            ("%00", Some("\0")),
+            ("%ff", None),
+            ("%ED%A0%80", None),
+            ("%C0%80", None),
+        ] {
+            assert_eq!(decode(text.as_bytes(), true).as_deref(), decoded, "{text}");
+        }
+        assert_eq!(decode(b"a+b", false).as_deref(), Some("a+b"));
+    }
+
+    #[test]
+    fn pairs_split_at_the_first_equals_sign() {
+        let found: Vec<_> = pairs(b"a=1=2&&b&=c").collect();
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            found,
+            [
+                (some("a"), some("1=2")),
+                (some("b"), some("")),
+                (some(""), some("c"))
+            ]
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! A JSON object's members, all of them: also those that come twice, and those whose text isn't Unicode.
+
+use std::fmt;
+
+use domain::Reason;
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::answer::Failure;
+
+/// A member's value, as far as parameters care.
+#[derive(Debug, PartialEq, Eq)]
+pub enum JsonValue {
+    Text(String),
+    /// A string with half of a surrogate pair, which is no text.
+    LoneSurrogate,
+    NotText,
+}
+
+/// A member's name (`None` when it isn't text) and value.
+type Member = (Option<String>, JsonValue);
+
+/// The members in their order.
+pub fn members(body: &[u8]) -> Result<Vec<Member>, Failure> {
+    let text = std::str::from_utf8(body).map_err(|_| Failure::of(Reason::InvalidEncoding))?;
+    let bad = |_| {
+        Failure::with_detail(
+            Reason::InvalidParameter,
+            "The body must be one JSON object.",
+        )
+    };
+    let mut json = serde_json::Deserializer::from_str(text);
+    let members = json.deserialize_map(Members).map_err(bad)?;
+    json.end().map_err(bad)?;
+    Ok(members)
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<Member>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        // Raw values are skipped over without recursion, however deep, and keep bad surrogates apart
+        // from bad JSON.
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let name = match read(name) {
+                JsonValue::Text(name) => Some(name),
+                JsonValue::LoneSurrogate | JsonValue::NotText => None,
+            };
+            members.push((name, read(value)));
+        }
+        Ok(members)
+    }
+}
+
+fn read(raw: &RawValue) -> JsonValue {
+    let text = raw.get();
+    if !text.starts_with('"') {
+        return JsonValue::NotText;
+    }
+    // It is a well-formed JSON string, so that only its surrogates can be wrong.
+    serde_json::from_str(text).map_or(JsonValue::LoneSurrogate, JsonValue::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_what_maps_lose() {
+        let found = members(br#"{"a":"1","a":2,"b":"\ud800","\udc00":"x","c":[[[]]]}"#).unwrap();
+        let name = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            found,
+            [
+                (name("a"), JsonValue::Text("1".into())),
+                (name("a"), JsonValue::NotText),
+                (name("b"), JsonValue::LoneSurrogate),
+                (None, JsonValue::Text("x".into())),
+                (name("c"), JsonValue::NotText),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        let bomb = "[".repeat(60_000);
+        for body in [
+            "",
+            "[]",
+            "1",
+            "{",
+            "{} {}",
+            "{\"a\"}",
+            "{\"a\":\"\n\"}",
+            bomb.as_str(),
+        ] {
+            assert!(members(body.as_bytes()).is_err());
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
+        assert_eq!(members(deep.as_bytes()).unwrap()[0].1, JsonValue::NotText);
+    }
+}

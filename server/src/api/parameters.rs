@@ -1,0 +1,112 @@
+//! The parameters of a request, from query and body together.
+
+use domain::Reason;
+
+use super::answer::Failure;
+use super::form;
+use super::json_body::{self, JsonValue};
+
+/// How a parameter was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Given {
+    Text(String),
+    /// A JSON value that is no string.
+    NotText,
+    BadEncoding,
+    Twice,
+}
+
+/// The parameters with a known name; of the others only whether there were any.
+#[derive(Debug)]
+pub struct Parameters {
+    known: &'static [&'static str],
+    given: Vec<Option<Given>>,
+    unknown: bool,
+}
+
+impl Parameters {
+    /// Reads the query.
+    pub fn of_query(known: &'static [&'static str], query: Option<&str>) -> Self {
+        let mut parameters = Self {
+            known,
+            given: vec![None; known.len()],
+            unknown: false,
+        };
+        parameters.add_form(query.unwrap_or_default().as_bytes());
+        parameters
+    }
+
+    /// Adds a query's or a form's.
+    pub fn add_form(&mut self, text: &[u8]) {
+        for (name, value) in form::pairs(text) {
+            let given = value.map_or(Given::BadEncoding, Given::Text);
+            self.add(name.as_deref(), given);
+        }
+    }
+
+    /// Adds a JSON object's.
+    pub fn add_json(&mut self, body: &[u8]) -> Result<(), Failure> {
+        for (name, value) in json_body::members(body)? {
+            let given = match value {
+                JsonValue::Text(text) => Given::Text(text),
+                JsonValue::LoneSurrogate => Given::BadEncoding,
+                JsonValue::NotText => Given::NotText,
+            };
+            self.add(name.as_deref(), given);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: Option<&str>, given: Given) {
+        let place = name.and_then(|name| self.known.iter().position(|known| *known == name));
+        match place {
+            Some(place) => {
+                let slot = &mut self.given[place];
+                *slot = Some(if slot.is_some() { Given::Twice } else { given });
+            }
+            None => self.unknown = true,
+        }
+    }
+
+    /// Whether a name came that isn't known.
+    pub const fn has_unknown(&self) -> bool {
+        self.unknown
+    }
+
+    /// Whether the parameter came at all, however wrong.
+    pub fn has(&self, name: &str) -> bool {
+        self.slot(name).is_some()
+    }
+
+    /// The text of a parameter that may be absent. `invalid` is the reason for a value of a wrong kind.
+    pub fn optional(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
+        match self.slot(name) {
+            None => Ok(None),
+            Some(Given::Text(text)) => Ok(Some(text)),
+            Some(Given::NotText) => Err(Failure::with_detail(
+                invalid,
+                format!("{name} must be a JSON string."),
+            )),
+            Some(Given::BadEncoding) => Err(Failure::with_detail(
+                Reason::InvalidEncoding,
+                format!("{name} isn't valid UTF-8; encode it as UTF-8 and try again."),
+            )),
+            Some(Given::Twice) => Err(Failure::with_detail(
+                Reason::DuplicateParameter,
+                format!("{name} is given more than once; give it once."),
+            )),
+        }
+    }
+
+    /// The text of a parameter that must be there.
+    pub fn required(&self, name: &str, invalid: Reason) -> Result<&str, Failure> {
+        self.optional(name, invalid)?.ok_or_else(|| {
+            Failure::with_detail(Reason::MissingParameter, format!("{name} is missing."))
+        })
+    }
+
+    fn slot(&self, name: &str) -> Option<&Given> {
+        let place = self.known.iter().position(|known| *known == name)?;
+        self.given[place].as_ref()
+    }
+}

@@ -1,0 +1,208 @@
+//! `/sms/reports`: what became of messages.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response};
+use domain::records::MessageRecord;
+use domain::{BatchId, MessageStatus, Number, Reason, RequestId, Timestamp, Transid};
+use serde::Serialize;
+use service::{Error, MessageFilter, Refusal, Use};
+
+use super::Api;
+use super::answer::{Failure, Head, json};
+use super::credentials::KeyText;
+use super::csv_report;
+use super::parameters::Parameters;
+use super::record::{Charge, Report, Step};
+
+/// The parameters of a list. Others are refused: a misspelt filter would show too much.
+const KNOWN: [&str; 10] = [
+    "transid",
+    "requestid",
+    "batchid",
+    "number",
+    "status",
+    "from",
+    "to",
+    "limit",
+    "cursor",
+    "format",
+];
+/// The parameters of one message.
+const KNOWN_OF_ONE: [&str; 1] = ["format"];
+/// Messages per answer unless asked otherwise.
+const LIMIT_DEFAULT: i64 = 100;
+/// Most messages per answer.
+const LIMIT_MAX: i64 = 1000;
+/// Where a CSV report, which has no other place for it, carries the cursor.
+const NEXT_CURSOR: &str = "x-next-cursor";
+
+#[derive(Serialize)]
+struct Reports<'a> {
+    #[serde(flatten)]
+    head: Head,
+    reports: Vec<Report<'a>>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct OneReport<'a> {
+    #[serde(flatten)]
+    head: Head,
+    report: Detailed<'a>,
+}
+
+#[derive(Serialize)]
+struct Detailed<'a> {
+    #[serde(flatten)]
+    report: Report<'a>,
+    timeline: Vec<Step>,
+    charge: Charge,
+}
+
+/// Messages that match, newest first.
+pub async fn list(
+    api: &Api,
+    key: &KeyText,
+    query: Option<&str>,
+) -> Result<Response<Body>, Failure> {
+    let access = api.service.authorize(key.as_deref(), Use::Read).await?;
+    let parameters = Parameters::of_query(&KNOWN, query);
+    let filter = filter(&parameters)?;
+    let as_csv = wants_csv(&parameters)?;
+    let page = match api.service.messages(&access, &filter).await {
+        Ok(page) => page,
+        Err(Error::Refused(Refusal::InvalidCursor)) => return Err(invalid("cursor")),
+        Err(error) => return Err(error.into()),
+    };
+    let reports = reports(api, page.items);
+    if as_csv {
+        let mut response = csv_report::response(&reports)?;
+        if let Some(next) = page.next.and_then(|next| HeaderValue::from_str(&next).ok()) {
+            response.headers_mut().insert(NEXT_CURSOR, next);
+        }
+        return Ok(response);
+    }
+    Ok(json(&Reports {
+        head: Head::success(),
+        reports,
+        next: page.next,
+    }))
+}
+
+/// One message with its timeline and its explained charge.
+pub async fn one(
+    api: &Api,
+    key: &KeyText,
+    transid: &str,
+    query: Option<&str>,
+) -> Result<Response<Body>, Failure> {
+    let access = api.service.authorize(key.as_deref(), Use::Read).await?;
+    let not_found = || Failure::with_detail(Reason::NotFound, "There is no such message.");
+    let transid = Transid::parse(transid).ok_or_else(not_found)?;
+    let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);
+    refuse_unknown(&parameters)?;
+    let as_csv = wants_csv(&parameters)?;
+    let detail = api
+        .service
+        .message(&access, transid)
+        .await?
+        .ok_or_else(not_found)?;
+    let report = Report::new(detail.record, &api.currency);
+    if as_csv {
+        return csv_report::response(&[report]);
+    }
+    Ok(json(&OneReport {
+        head: Head::success(),
+        report: Detailed {
+            report,
+            timeline: detail.timeline.into_iter().map(Step::from).collect(),
+            charge: detail.charge.into(),
+        },
+    }))
+}
+
+fn reports(api: &Api, records: Vec<MessageRecord>) -> Vec<Report<'_>> {
+    records
+        .into_iter()
+        .map(|record| Report::new(record, &api.currency))
+        .collect()
+}
+
+fn invalid(name: &str) -> Failure {
+    Failure::with_detail(
+        Reason::InvalidParameter,
+        format!("{name} has a value that can't be used."),
+    )
+}
+
+fn refuse_unknown(parameters: &Parameters) -> Result<(), Failure> {
+    if parameters.has_unknown() {
+        return Err(Failure::with_detail(
+            Reason::InvalidParameter,
+            "There is a parameter that reports don't have; check the spelling.",
+        ));
+    }
+    Ok(())
+}
+
+fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
+    match parameters.optional("format", Reason::InvalidParameter)? {
+        None | Some("json") => Ok(false),
+        Some("csv") => Ok(true),
+        Some(_) => Err(invalid("format")),
+    }
+}
+
+fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
+    let number = parameters
+        .optional("number", Reason::InvalidNumber)?
+        .map(Number::parse)
+        .transpose()
+        .map_err(|_| Reason::InvalidNumber)?;
+    let requestid = parameters
+        .optional("requestid", Reason::InvalidRequestid)?
+        .map(RequestId::parse)
+        .transpose()
+        .map_err(|_| Reason::InvalidRequestid)?;
+    let filter = MessageFilter {
+        transid: read(parameters, "transid", Transid::parse)?,
+        requestid: requestid.map(|id| id.as_str().to_owned()),
+        batchid: read(parameters, "batchid", BatchId::parse)?,
+        number: number.map(|number| number.digits().to_owned()),
+        status: read(parameters, "status", MessageStatus::parse)?,
+        from: read(parameters, "from", moment)?,
+        to: read(parameters, "to", moment)?,
+        limit: read(parameters, "limit", limit)?.unwrap_or(LIMIT_DEFAULT),
+        cursor: read(parameters, "cursor", cursor)?,
+    };
+    refuse_unknown(parameters)?;
+    Ok(filter)
+}
+
+fn read<T>(
+    parameters: &Parameters,
+    name: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Failure> {
+    match parameters.optional(name, Reason::InvalidParameter)? {
+        None => Ok(None),
+        Some(text) => parse(text).map(Some).ok_or_else(|| invalid(name)),
+    }
+}
+
+/// RFC 3339. The `+` of an offset that wasn't escaped came as a space.
+fn moment(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(&text.replace(' ', "+"))
+}
+
+/// Plain digits, 1 to 1000.
+fn limit(text: &str) -> Option<i64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse()
+        .ok()
+        .filter(|limit| plain && (1..=LIMIT_MAX).contains(limit))
+}
+
+fn cursor(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}

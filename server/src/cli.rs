@@ -1,0 +1,201 @@
+//! The command line: what can be called and with which arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::{Email, Money, Reference};
+
+/// Bulk SMS: portal, API, dispatcher and the staff's tools in one program.
+#[derive(Debug, Parser)]
+#[command(name = "heliograph", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub flags: Flags,
+    /// Print data as one line of JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Settings that every command reads.
+#[derive(Debug, Args)]
+pub struct Flags {
+    /// Settings file [default: heliograph.toml when there is one].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Database, like sqlite:data/heliograph.db.
+    #[arg(long, global = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// Folder of the demo's sign-ins and of spool files.
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Migrate the database, then serve portal and API and send what is queued.
+    Serve(Serve),
+    /// Only migrate the database.
+    Migrate,
+    /// Accounts.
+    #[command(subcommand)]
+    Account(Account),
+    /// Applications.
+    #[command(subcommand)]
+    Application(Application),
+    /// Sender names.
+    #[command(subcommand)]
+    Sender(Sender),
+    /// Deposits.
+    #[command(subcommand)]
+    Deposit(Deposit),
+    /// Recount every invariant of the ledger and the queue from the rows.
+    Check,
+    /// Copy the database to a file while it is in use.
+    Backup { file: PathBuf },
+    /// Print the settings in force, secrets masked.
+    Config,
+    /// Print the OpenAPI document of the SMS API.
+    Openapi,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Serve on demo data, made at first start.
+    #[arg(long)]
+    pub demo: bool,
+    /// Run only a part of the work; for PostgreSQL.
+    #[arg(long)]
+    pub role: Option<Role>,
+    /// Address of portal and API.
+    #[arg(long, value_name = "IP:PORT")]
+    addr: Option<String>,
+    /// Address of health and metrics.
+    #[arg(long, value_name = "IP:PORT")]
+    ops_addr: Option<String>,
+    /// Address that customers use.
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Role {
+    Web,
+    Worker,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Account {
+    /// Add an account.
+    Add {
+        #[arg(value_parser = Email::parse)]
+        email: Email,
+        /// With the rights of staff.
+        #[arg(long)]
+        staff: bool,
+        /// Read the password from the first line of standard input.
+        #[arg(long, required = true)]
+        password_stdin: bool,
+    },
+    /// Print a link with which the account's owner can set a new password.
+    Reset { email: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Application {
+    /// List all applications.
+    List,
+    /// Show one application.
+    Show {
+        #[arg(value_parser = Reference::parse)]
+        reference: Reference,
+    },
+    /// Pending to Active.
+    Approve {
+        #[arg(value_parser = Reference::parse)]
+        reference: Reference,
+    },
+    /// Pending or Active to Suspended.
+    Suspend {
+        #[arg(value_parser = Reference::parse)]
+        reference: Reference,
+        /// Shown to the customer.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Suspended to what it was before.
+    Reinstate {
+        #[arg(value_parser = Reference::parse)]
+        reference: Reference,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Sender {
+    /// List the sender names that wait for a decision.
+    List,
+    /// Accept a sender name.
+    Accept { id: i64 },
+    /// Reject a sender name.
+    Reject {
+        id: i64,
+        /// Shown to the customer.
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Deposit {
+    /// Credit money that came from the bank; the same bank id is credited once.
+    Add {
+        /// As the payer wrote it; an unknown one waits until it is assigned.
+        reference: String,
+        #[arg(value_parser = amount)]
+        amount: Money,
+        /// The bank's id of the payment.
+        #[arg(long)]
+        bank_id: String,
+    },
+    /// Credit a file of payments, all of it or nothing: CSV with the header bank_id,reference,amount.
+    Import { file: PathBuf },
+    /// List the money that no application was found for.
+    Unmatched,
+    /// Credit unmatched money to an application.
+    Assign {
+        bank_id: String,
+        #[arg(value_parser = Reference::parse)]
+        reference: Reference,
+    },
+}
+
+/// A sum that can be deposited.
+pub fn amount(text: &str) -> Result<Money, String> {
+    match Money::parse(text) {
+        Ok(money) if money > Money::ZERO => Ok(money),
+        Ok(_) => Err("an amount must be greater than 0".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Cli {
+    /// The settings given as flags.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut flags = vec![
+            ("database_url", &self.flags.database_url),
+            ("data_dir", &self.flags.data_dir),
+        ];
+        if let Command::Serve(serve) = &self.command {
+            flags.extend([
+                ("addr", &serve.addr),
+                ("ops_addr", &serve.ops_addr),
+                ("base_url", &serve.base_url),
+            ]);
+        }
+        flags
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.clone()?)))
+            .collect()
+    }
+}

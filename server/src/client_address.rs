@@ -1,0 +1,65 @@
+//! Who asks: the peer's address, or the one that a trusted proxy states.
+
+use std::net::IpAddr;
+
+use axum::http::HeaderMap;
+
+use crate::config::Network;
+
+/// The client's address; every request carries it as an extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAddress(pub IpAddr);
+
+impl ClientAddress {
+    /// Walks `X-Forwarded-For` from the end: each address is believed only when the one that stated it
+    /// is trusted, so that a client can't choose its own.
+    pub fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
+        let mut address = peer.to_canonical();
+        let stated = headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .collect::<Vec<_>>();
+        for text in stated.into_iter().rev() {
+            if !trusted.iter().any(|network| network.contains(address)) {
+                break;
+            }
+            let Ok(before) = text.trim().parse::<IpAddr>() else {
+                break;
+            };
+            address = before.to_canonical();
+        }
+        Self(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        let trusted: Vec<Network> = vec![
+            "127.0.0.0/8".parse().unwrap(),
+            "10.0.0.0/8".parse().unwrap(),
+        ];
+        let cases = [
+            ("203.0.113.5", "198.51.100.1", "203.0.113.5"),
+            ("127.0.0.1", "198.51.100.1", "198.51.100.1"),
+            (
+                "127.0.0.1",
+                "192.0.2.66, 198.51.100.1, 10.0.0.7",
+                "198.51.100.1",
+            ),
+            ("127.0.0.1", "nonsense", "127.0.0.1"),
+            ("127.0.0.1", "", "127.0.0.1"),
+        ];
+        for (peer, stated, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", stated.parse().unwrap());
+            let found = ClientAddress::find(peer.parse().unwrap(), &headers, &trusted);
+            assert_eq!(found.0.to_string(), expected, "{peer} {stated}");
+        }
+    }
+}

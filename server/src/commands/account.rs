@@ -1,0 +1,63 @@
+//! `heliograph account`.
+
+use std::io;
+
+use domain::{Email, Password};
+use serde::Serialize;
+use service::{Actor, Service};
+
+use super::{CommandError, Output};
+use crate::cli::Account;
+use crate::config::Settings;
+
+#[derive(Serialize)]
+struct Added {
+    id: i64,
+    email: String,
+    staff: bool,
+}
+
+#[derive(Serialize)]
+struct Reset {
+    email: String,
+    link: String,
+}
+
+pub async fn run(
+    service: &Service,
+    settings: &Settings,
+    command: Account,
+    output: Output,
+) -> Result<(), CommandError> {
+    match command {
+        Account::Add { email, staff, .. } => add(service, &email, staff, output).await,
+        Account::Reset { email } => {
+            let token = service.issue_reset(&email).await?;
+            let link = format!("{}/reset/{token}", settings.base_url(settings.addr));
+            output.print(&Reset { email, link }, |reset| reset.link.clone())?;
+            Ok(())
+        }
+    }
+}
+
+async fn add(
+    service: &Service,
+    email: &Email,
+    staff: bool,
+    output: Output,
+) -> Result<(), CommandError> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    let password = Password::parse(line.trim_end_matches(['\r', '\n']))
+        .map_err(|error| CommandError::Refused(error.to_string()))?;
+    let account = service
+        .add_account(&Actor::CommandLine, email, &password, staff)
+        .await?;
+    let added = Added {
+        id: account.id,
+        email: account.email,
+        staff: account.staff,
+    };
+    output.print(&added, |added| format!("Added {}.", added.email))?;
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! `heliograph application`.
+
+use domain::Reference;
+use domain::records::ApplicationRecord;
+use serde::Serialize;
+use service::{Actor, Refusal, Service};
+
+use super::output::{or_dash, table};
+use super::sender::Request;
+use super::{CommandError, Output};
+use crate::cli::Application;
+use crate::json::{Amount, Moment};
+
+/// An application as the command line shows it.
+#[derive(Serialize)]
+struct Shown {
+    reference: Reference,
+    category: &'static str,
+    status: &'static str,
+    email: String,
+    sender_name: Option<String>,
+    requested_sender: Option<Request>,
+    balance: Amount,
+    test_balance: Amount,
+    created_at: Moment,
+    activation_requested_at: Option<Moment>,
+    suspend_reason: Option<String>,
+}
+
+impl From<ApplicationRecord> for Shown {
+    fn from(record: ApplicationRecord) -> Self {
+        Self {
+            reference: record.reference,
+            category: record.category.as_str(),
+            status: record.status.as_str(),
+            email: record.email,
+            sender_name: record.sender_name,
+            requested_sender: record.requested_sender.map(Request::from),
+            balance: Amount(record.balance),
+            test_balance: Amount(record.test_balance),
+            created_at: Moment(record.created_at),
+            activation_requested_at: record.activation_requested_at.map(Moment),
+            suspend_reason: record.suspend_reason,
+        }
+    }
+}
+
+pub async fn run(
+    service: &Service,
+    command: Application,
+    output: Output,
+) -> Result<(), CommandError> {
+    let actor = Actor::CommandLine;
+    let record = match command {
+        Application::List => return list(service, output).await,
+        Application::Show { reference } => service
+            .find_application(reference)
+            .await?
+            .ok_or_else(|| CommandError::Refused(Refusal::NoSuchApplication.to_string()))?,
+        Application::Approve { reference } => service.approve(&actor, reference).await?,
+        Application::Suspend { reference, reason } => {
+            service.suspend(&actor, reference, &reason).await?
+        }
+        Application::Reinstate { reference } => service.reinstate(&actor, reference).await?,
+    };
+    output.print(&Shown::from(record), details)?;
+    Ok(())
+}
+
+async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
+    let applications: Vec<Shown> = service
+        .all_applications()
+        .await?
+        .into_iter()
+        .map(Shown::from)
+        .collect();
+    output.print(&applications, |applications| {
+        let rows: Vec<Vec<String>> = applications.iter().map(row).collect();
+        table(
+            &[
+                "REFERENCE",
+                "CATEGORY",
+                "STATUS",
+                "BALANCE",
+                "SENDER",
+                "ACCOUNT",
+                "ACTIVATION",
+            ],
+            &rows,
+        )
+    })?;
+    Ok(())
+}
+
+fn row(application: &Shown) -> Vec<String> {
+    vec![
+        application.reference.to_string(),
+        application.category.to_owned(),
+        application.status.to_owned(),
+        application.balance.0.to_string(),
+        or_dash(application.sender_name.as_deref()),
+        application.email.clone(),
+        match application.activation_requested_at {
+            Some(at) => format!("requested {}", at.0.to_table()),
+            None => "-".to_owned(),
+        },
+    ]
+}
+
+fn details(application: &Shown) -> String {
+    let mut rows = vec![
+        ("reference", application.reference.to_string()),
+        ("account", application.email.clone()),
+        ("category", application.category.to_owned()),
+        ("status", application.status.to_owned()),
+        ("balance", application.balance.0.to_string()),
+        ("sender name", or_dash(application.sender_name.as_deref())),
+        ("created", application.created_at.0.to_table()),
+    ];
+    if let Some(request) = &application.requested_sender {
+        rows.push((
+            "requested name",
+            format!("{} ({})", request.name, request.status),
+        ));
+    }
+    if let Some(reason) = &application.suspend_reason {
+        rows.push(("suspended for", reason.clone()));
+    }
+    let lines: Vec<String> = rows
+        .into_iter()
+        .map(|(name, value)| format!("{name:<15} {value}"))
+        .collect();
+    lines.join("\n")
+}

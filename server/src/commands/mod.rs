@@ -1,0 +1,62 @@
+//! The commands that aren't `serve`: open the database, call one verb, print.
+
+mod account;
+mod application;
+mod deposit;
+mod output;
+mod sender;
+mod upkeep;
+
+use service::{Clock, Entropy, Service};
+
+use crate::cli::{Cli, Command};
+use crate::config::Settings;
+pub use output::Output;
+
+/// Why a command didn't do what it was called for; printed to standard error, exit code 1.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error(transparent)]
+    Service(#[from] service::Error),
+    #[error(transparent)]
+    Open(#[from] service::OpenError),
+    #[error("{0}")]
+    Refused(String),
+    #[error("can't print the result: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// Runs one command.
+pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
+    let output = Output::new(cli.json);
+    match cli.command {
+        Command::Config => return upkeep::config(settings, output),
+        Command::Openapi => return upkeep::openapi(settings, output),
+        Command::Migrate => return upkeep::migrate(settings, output).await,
+        _ => {}
+    }
+    let service = Service::open_beside(service_config(settings)).await?;
+    let result = match cli.command {
+        Command::Account(command) => account::run(&service, settings, command, output).await,
+        Command::Application(command) => application::run(&service, command, output).await,
+        Command::Sender(command) => sender::run(&service, command, output).await,
+        Command::Deposit(command) => deposit::run(&service, command, output).await,
+        Command::Check => upkeep::check(&service, output).await,
+        Command::Backup { file } => upkeep::backup(&service, &file, output).await,
+        Command::Serve(_) | Command::Config | Command::Openapi | Command::Migrate => Ok(()),
+    };
+    service.close().await;
+    result
+}
+
+/// What the service needs of the settings.
+pub fn service_config(settings: &Settings) -> service::Config {
+    service::Config {
+        database_url: settings.database_url.clone(),
+        prices: settings.prices,
+        currency: settings.currency.clone(),
+        limits: settings.limits,
+        clock: Clock::system(),
+        entropy: Entropy::system(),
+    }
+}

@@ -1,0 +1,85 @@
+//! `heliograph migrate`, `check`, `backup`, `config` and `openapi`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use service::Service;
+
+use super::output::table;
+use super::{CommandError, Output};
+use crate::config::Settings;
+
+#[derive(Serialize)]
+struct Checked {
+    ok: bool,
+    broken: Vec<String>,
+}
+
+pub async fn migrate(settings: &Settings, output: Output) -> Result<(), CommandError> {
+    Service::migrate(&settings.database_url).await?;
+    let done = BTreeMap::from([("status", "migrated")]);
+    output.print(&done, |_| "The database is up to date.".to_owned())?;
+    Ok(())
+}
+
+pub async fn check(service: &Service, output: Output) -> Result<(), CommandError> {
+    let broken = service.check().await?;
+    let checked = Checked {
+        ok: broken.is_empty(),
+        broken,
+    };
+    output.print(&checked, |checked| {
+        if checked.ok {
+            "All invariants hold.".to_owned()
+        } else {
+            checked.broken.join("\n")
+        }
+    })?;
+    if checked.ok {
+        Ok(())
+    } else {
+        let count = checked.broken.len();
+        Err(CommandError::Refused(format!("{count} broken")))
+    }
+}
+
+pub async fn backup(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
+    service.backup(file).await?;
+    let shown = file.display().to_string();
+    output.print(&BTreeMap::from([("file", shown)]), |_| {
+        format!("Copied to {}.", file.display())
+    })?;
+    Ok(())
+}
+
+pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
+    let shown = settings.shown();
+    let values: BTreeMap<&str, &Option<String>> = shown
+        .iter()
+        .map(|(name, value, _)| (*name, value))
+        .collect();
+    output.print(&values, |_| {
+        let rows: Vec<Vec<String>> = shown
+            .iter()
+            .map(|(name, value, source)| {
+                vec![
+                    (*name).to_owned(),
+                    value.clone().unwrap_or_else(|| "(not set)".to_owned()),
+                    source.as_str().to_owned(),
+                ]
+            })
+            .collect();
+        table(&["SETTING", "VALUE", "FROM"], &rows)
+    })?;
+    Ok(())
+}
+
+/// The document is JSON with and without `--json`; with it, in one line.
+pub fn openapi(settings: &Settings, output: Output) -> Result<(), CommandError> {
+    let base_url = settings.base_url(settings.addr);
+    let document = crate::openapi::document(&base_url)
+        .map_err(|error| CommandError::Refused(error.to_string()))?;
+    output.print(&document, |document| format!("{document:#}"))?;
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! The table of settings: their names, defaults and meanings. `heliograph config` and the errors about
+//! unknown names read it too.
+
+/// One setting. In the file it is `name`, in the environment `HELIOGRAPH_NAME`.
+pub struct Key {
+    pub name: &'static str,
+    /// What holds when nobody sets it; `None` for a setting that may be absent.
+    pub default: Option<&'static str>,
+    /// A secret is masked wherever settings are shown, and `NAME_FILE` may name a file that holds it.
+    pub secret: bool,
+}
+
+const fn plain(name: &'static str, default: &'static str) -> Key {
+    Key {
+        name,
+        default: Some(default),
+        secret: false,
+    }
+}
+
+const fn optional(name: &'static str) -> Key {
+    Key {
+        name,
+        default: None,
+        secret: false,
+    }
+}
+
+/// Every setting there is.
+pub const KEYS: [Key; 22] = [
+    plain("addr", "127.0.0.1:3000"),
+    plain("ops_addr", "127.0.0.1:3002"),
+    optional("base_url"),
+    Key {
+        name: "database_url",
+        default: Some("sqlite:data/heliograph.db"),
+        // May carry the password of a database server.
+        secret: true,
+    },
+    plain("data_dir", "data"),
+    plain("currency", "USD"),
+    plain("price_local", "0.05"),
+    plain("price_international", "0.25"),
+    plain("country_code", "266"),
+    optional("tls_cert"),
+    optional("tls_key"),
+    plain("behind_proxy", "false"),
+    Key {
+        name: "smtp_url",
+        default: None,
+        secret: true,
+    },
+    plain("default_sender", "Heliograph"),
+    plain("trusted_proxies", "127.0.0.0/8,::1"),
+    plain("allow_sandbox", "false"),
+    plain("sandbox_delay_ms", "500"),
+    plain("message_pages_max", "10"),
+    plain("sign_in_failures_max", "10"),
+    plain("registrations_max", "20"),
+    plain("site_root", "target/site"),
+    plain("log", "info"),
+];
+
+/// The setting of this name.
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}

@@ -1,0 +1,319 @@
+//! Settings: defaults < `heliograph.toml` < environment `HELIOGRAPH_*` < flags.
+//!
+//! Everything is checked before anything starts, and an error names the setting.
+
+mod keys;
+mod layers;
+mod network;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use domain::{Money, Prices, SenderName};
+
+pub use layers::Source;
+use layers::Values;
+pub use network::Network;
+
+/// Most pages a message may be allowed: a body of 64 KiB holds no more characters than that.
+const MESSAGE_PAGES_LIMIT: usize = 100;
+/// Longest that the sandbox carrier may be told to take: an hour.
+const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
+
+/// What is wrong with the settings, in a sentence that names the setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+/// Certificate chain and private key, both PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+/// The settings in force.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Portal and API.
+    pub addr: SocketAddr,
+    /// Health and metrics, never on the public address.
+    pub ops_addr: SocketAddr,
+    /// For links and snippets, without a slash at its end; made from the address when not set.
+    pub base_url: Option<String>,
+    pub database_url: String,
+    pub data_dir: PathBuf,
+    /// ISO 4217 code.
+    pub currency: String,
+    pub prices: Prices,
+    /// Put before a local number when it goes to a carrier.
+    pub country_code: String,
+    pub tls: Option<TlsFiles>,
+    /// A proxy before us does TLS.
+    pub behind_proxy: bool,
+    /// What a carrier is given for an application without sender name.
+    pub default_sender: String,
+    /// Only from these is `X-Forwarded-For` believed.
+    pub trusted_proxies: Vec<Network>,
+    /// Sending to the sandbox outside a demo is meant.
+    pub allow_sandbox: bool,
+    pub sandbox_delay_ms: u64,
+    pub limits: service::Limits,
+    /// Where the portal's files are.
+    pub site_root: PathBuf,
+    /// `error`, `warn`, `info` or `debug`.
+    pub log: tracing::Level,
+    values: Values,
+}
+
+impl Settings {
+    /// Reads and checks everything.
+    pub fn load(
+        config_flag: Option<&Path>,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+        flags: &[(&'static str, String)],
+    ) -> Result<Self, ConfigError> {
+        Self::from_values(layers::read(config_flag, environment, flags)?)
+    }
+
+    fn from_values(values: Values) -> Result<Self, ConfigError> {
+        let read = Reader(&values);
+        read.refuse_smtp()?;
+        let settings = Self {
+            addr: read.parsed("addr", "an address like 127.0.0.1:3000")?,
+            ops_addr: read.parsed("ops_addr", "an address like 127.0.0.1:3002")?,
+            base_url: read.base_url()?,
+            database_url: read.database_url()?,
+            data_dir: PathBuf::from(read.text("data_dir")),
+            currency: read.matching("currency", "three capital letters like USD", |text| {
+                text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase())
+            })?,
+            prices: read.prices()?,
+            country_code: read.matching("country_code", "1 to 3 digits like 266", |text| {
+                (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+            })?,
+            tls: read.tls()?,
+            behind_proxy: read.parsed("behind_proxy", "true or false")?,
+            default_sender: read.matching(
+                "default_sender",
+                "1 to 11 letters and digits",
+                |text| SenderName::parse(text).is_ok(),
+            )?,
+            trusted_proxies: read.networks()?,
+            allow_sandbox: read.parsed("allow_sandbox", "true or false")?,
+            sandbox_delay_ms: read.within("sandbox_delay_ms", 0, SANDBOX_DELAY_LIMIT_MS)?,
+            limits: read.limits()?,
+            site_root: PathBuf::from(read.text("site_root")),
+            log: read.log()?,
+            values: Values::new(),
+        };
+        settings.refuse_plain_http()?;
+        Ok(Self { values, ..settings })
+    }
+
+    /// Passwords and keys must not cross a network in the clear.
+    fn refuse_plain_http(&self) -> Result<(), ConfigError> {
+        if self.addr.ip().is_loopback() || self.tls.is_some() || self.behind_proxy {
+            return Ok(());
+        }
+        Err(ConfigError::new(format!(
+            "addr {} can be reached from outside, and without TLS keys and passwords would be readable on \
+             the way: set tls_cert and tls_key, or behind_proxy=true when a proxy does TLS",
+            self.addr
+        )))
+    }
+
+    /// The address for links, given where the server really listens.
+    pub fn base_url(&self, bound: SocketAddr) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        self.base_url
+            .clone()
+            .unwrap_or_else(|| format!("{scheme}://{bound}"))
+    }
+
+    /// Each setting with its value (secrets masked) and where it came from.
+    pub fn shown(&self) -> Vec<(&'static str, Option<String>, Source)> {
+        keys::KEYS
+            .iter()
+            .map(|key| match self.values.get(key.name) {
+                Some((text, source)) if key.secret => (key.name, Some(masked(text)), *source),
+                Some((text, source)) => (key.name, Some(text.clone()), *source),
+                None => (key.name, None, Source::Default),
+            })
+            .collect()
+    }
+}
+
+/// A URL without its password; anything else that is secret is hidden whole.
+fn masked(text: &str) -> String {
+    if text.starts_with("sqlite:") {
+        return text.to_owned();
+    }
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return "***".to_owned();
+    };
+    match rest.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}"),
+        None => text.to_owned(),
+    }
+}
+
+/// Turns texts into values; every error names its setting.
+struct Reader<'a>(&'a Values);
+
+impl Reader<'_> {
+    fn optional(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|(text, _)| text.as_str())
+    }
+
+    /// The text of a setting that has a default.
+    fn text(&self, name: &str) -> &str {
+        self.optional(name).unwrap_or_default()
+    }
+
+    fn refused(&self, name: &str, wanted: &str) -> ConfigError {
+        ConfigError::new(format!("{name} must be {wanted}"))
+    }
+
+    fn parsed<T: FromStr>(&self, name: &str, wanted: &str) -> Result<T, ConfigError> {
+        self.text(name)
+            .parse()
+            .map_err(|_| self.refused(name, wanted))
+    }
+
+    fn matching(
+        &self,
+        name: &str,
+        wanted: &str,
+        fits: impl Fn(&str) -> bool,
+    ) -> Result<String, ConfigError> {
+        let text = self.text(name);
+        if fits(text) {
+            Ok(text.to_owned())
+        } else {
+            Err(self.refused(name, wanted))
+        }
+    }
+
+    fn within<T>(&self, name: &str, least: T, most: T) -> Result<T, ConfigError>
+    where
+        T: FromStr + PartialOrd + std::fmt::Display,
+    {
+        let wanted = format!("a whole number from {least} to {most}");
+        let value: T = self.parsed(name, &wanted)?;
+        if value >= least && value <= most {
+            Ok(value)
+        } else {
+            Err(self.refused(name, &wanted))
+        }
+    }
+
+    fn base_url(&self) -> Result<Option<String>, ConfigError> {
+        let Some(text) = self.optional("base_url") else {
+            return Ok(None);
+        };
+        let host = text
+            .strip_prefix("https://")
+            .or_else(|| text.strip_prefix("http://"));
+        let plain = |host: &str| {
+            !host.is_empty() && !host.contains(['?', '#', '@', ' ', '"', '<', '>', '\'', '\\'])
+        };
+        if host.is_some_and(plain) {
+            Ok(Some(text.trim_end_matches('/').to_owned()))
+        } else {
+            Err(self.refused("base_url", "a URL like https://sms.example.org"))
+        }
+    }
+
+    fn database_url(&self) -> Result<String, ConfigError> {
+        let text = self.text("database_url");
+        if text.starts_with("postgres:") || text.starts_with("postgresql:") {
+            return Err(ConfigError::new(
+                "database_url names PostgreSQL, which this version can't use yet; use sqlite:PATH",
+            ));
+        }
+        match text.strip_prefix("sqlite:") {
+            Some(path) if !path.is_empty() => Ok(text.to_owned()),
+            _ => Err(self.refused("database_url", "of the form sqlite:PATH")),
+        }
+    }
+
+    fn prices(&self) -> Result<Prices, ConfigError> {
+        let price = |name: &str| {
+            Money::parse(self.text(name))
+                .map_err(|_| self.refused(name, "a decimal number like 0.05"))
+        };
+        let (local, international) = (price("price_local")?, price("price_international")?);
+        Prices::new(local, international).map_err(|_| {
+            ConfigError::new(
+                "price_international must be greater than price_local, and price_local greater than 0",
+            )
+        })
+    }
+
+    fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
+        match (self.optional("tls_cert"), self.optional("tls_key")) {
+            (None, None) => Ok(None),
+            (Some(cert), Some(key)) => Ok(Some(TlsFiles {
+                cert: PathBuf::from(cert),
+                key: PathBuf::from(key),
+            })),
+            (Some(_), None) => Err(ConfigError::new("tls_cert is set, so tls_key must be too")),
+            (None, Some(_)) => Err(ConfigError::new("tls_key is set, so tls_cert must be too")),
+        }
+    }
+
+    fn networks(&self) -> Result<Vec<Network>, ConfigError> {
+        self.text("trusted_proxies")
+            .split(',')
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(|text| {
+                text.parse().map_err(|_| {
+                    self.refused(
+                        "trusted_proxies",
+                        "addresses or networks like 10.0.0.0/8, separated by commas",
+                    )
+                })
+            })
+            .collect()
+    }
+
+    fn limits(&self) -> Result<service::Limits, ConfigError> {
+        Ok(service::Limits {
+            message_pages_max: self.within("message_pages_max", 1, MESSAGE_PAGES_LIMIT)?,
+            sign_in_failures_max: self.within("sign_in_failures_max", 1, i64::MAX)?,
+            registrations_max: self.within("registrations_max", 1, i64::MAX)?,
+        })
+    }
+
+    fn log(&self) -> Result<tracing::Level, ConfigError> {
+        match self.text("log") {
+            "error" => Ok(tracing::Level::ERROR),
+            "warn" => Ok(tracing::Level::WARN),
+            "info" => Ok(tracing::Level::INFO),
+            "debug" => Ok(tracing::Level::DEBUG),
+            _ => Err(self.refused("log", "error, warn, info or debug")),
+        }
+    }
+
+    fn refuse_smtp(&self) -> Result<(), ConfigError> {
+        match self.optional("smtp_url") {
+            None => Ok(()),
+            Some(_) => Err(ConfigError::new(
+                "smtp_url is set, but this version can't send mail yet; mails wait in the outbox",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use std::ffi::OsString;
+
+use super::{Network, Settings};
+
+fn load(environment: &[(&str, &str)]) -> Result<Settings, String> {
+    let environment = environment
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    Settings::load(None, environment, &[]).map_err(|error| error.to_string())
+}
+
+#[test]
+fn defaults_are_enough() {
+    let settings = load(&[]).unwrap();
+    assert_eq!(settings.addr.to_string(), "127.0.0.1:3000");
+    assert_eq!(settings.base_url(settings.addr), "http://127.0.0.1:3000");
+    assert_eq!(settings.prices.local.to_string(), "0.05");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (variable, value, named) in [
+        ("HELIOGRAPH_ADRR", "127.0.0.1:1", "HELIOGRAPH_ADRR"),
+        ("HELIOGRAPH_addr", "127.0.0.1:1", "HELIOGRAPH_addr"),
+        ("HELIOGRAPH_ADDR", "here", "addr"),
+        ("HELIOGRAPH_ADDR", "0.0.0.0:80", "tls_cert"),
+        ("HELIOGRAPH_PRICE_LOCAL", "0.25", "price_international"),
+        ("HELIOGRAPH_PRICE_LOCAL", "0", "price_local"),
+        ("HELIOGRAPH_PRICE_LOCAL", "1e-2", "price_local"),
+        ("HELIOGRAPH_CURRENCY", "usd", "currency"),
+        ("HELIOGRAPH_COUNTRY_CODE", "+266", "country_code"),
+        ("HELIOGRAPH_TLS_CERT", "a.pem", "tls_key"),
+        ("HELIOGRAPH_BEHIND_PROXY", "yes", "behind_proxy"),
+        (
+            "HELIOGRAPH_DATABASE_URL",
+            "postgres://u:p@h/d",
+            "PostgreSQL",
+        ),
+        ("HELIOGRAPH_DATABASE_URL", "mysql://h/d", "database_url"),
+        ("HELIOGRAPH_SMTP_URL", "smtp://h", "smtp_url"),
+        (
+            "HELIOGRAPH_TRUSTED_PROXIES",
+            "10.0.0.0/33",
+            "trusted_proxies",
+        ),
+        ("HELIOGRAPH_MESSAGE_PAGES_MAX", "0", "message_pages_max"),
+        ("HELIOGRAPH_DEFAULT_SENDER", "two words", "default_sender"),
+        ("HELIOGRAPH_LOG", "loud", "log"),
+        ("HELIOGRAPH_ADDR_FILE", "/dev/null", "HELIOGRAPH_ADDR_FILE"),
+    ] {
+        let error = load(&[(variable, value)]).unwrap_err();
+        assert!(error.contains(named), "{variable}={value}: {error}");
+        assert!(!error.contains("u:p"), "{error}");
+    }
+}
+
+#[test]
+fn a_proxy_allows_a_public_address() {
+    assert!(
+        load(&[
+            ("HELIOGRAPH_ADDR", "0.0.0.0:80"),
+            ("HELIOGRAPH_BEHIND_PROXY", "true")
+        ])
+        .is_ok()
+    );
+}
+
+#[test]
+fn networks_hold_their_addresses() {
+    for (network, address, inside) in [
+        ("10.0.0.0/8", "10.9.8.7", true),
+        ("10.0.0.0/8", "11.0.0.1", false),
+        ("0.0.0.0/0", "203.0.113.9", true),
+        ("::/0", "2001:db8::1", true),
+        ("::1", "::1", true),
+        ("::1", "::2", false),
+        ("127.0.0.0/8", "::ffff:127.0.0.1", true),
+        ("10.0.0.0/8", "2001:db8::1", false),
+    ] {
+        let network: Network = network.parse().unwrap();
+        assert_eq!(network.contains(address.parse().unwrap()), inside);
+    }
+}

@@ -1,0 +1,349 @@
+//! `serve --demo`: a customer, a staff member and an Active, funded application, the same at every start.
+//!
+//! The demo's passwords and keys are kept in a file of the data folder, for the database holds only
+//! their hashes. The file is written before the database is touched and says whether all of it was
+//! done (`settled`); as long as it doesn't, a start does everything again. So a crash at any point
+//! leaves a next start that ends well.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use domain::records::{AccountRecord, ApplicationRecord};
+use domain::{ApiKey, ApplicationStatus, Category, Email, KeyKind, Money, Password, Reference};
+use serde::{Deserialize, Serialize};
+use service::{Actor, DepositOrder, Refusal, Service};
+
+const FILE: &str = "demo.json";
+const CUSTOMER: &str = "customer@example.org";
+const STAFF: &str = "staff@example.org";
+/// Names the demo in the throttle of sign-ins, where others have an address.
+const CLIENT: &str = "demo";
+/// What the application is given at first, and again when it can't pay for a page any more.
+const DEPOSIT_UNITS: i64 = 10;
+/// Below this the demo is funded again: its curl line is to work.
+const BALANCE_MIN_UNITS: i64 = 1;
+const PASSWORD_CHARS: usize = 20;
+/// Letters and digits that can't be mistaken for each other; 32, so that a byte has no bias.
+const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
+
+/// Why the demo can't be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error(
+        "--demo is refused: the database holds accounts that aren't the demo's; use another one"
+    )]
+    OtherAccounts,
+    #[error("{}: {error}", path.display())]
+    File {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error("{} can't be read: {error}; delete it to make new sign-ins", path.display())]
+    Unreadable {
+        path: PathBuf,
+        error: serde_json::Error,
+    },
+    #[error(transparent)]
+    Service(#[from] service::Error),
+    #[error("the demo's data can't be made: {0}")]
+    Impossible(&'static str),
+    #[error("the system gives no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+}
+
+/// What is printed; `None` for what was replaced since and is no longer known.
+#[derive(Debug, Serialize)]
+pub struct Demo {
+    reference: Reference,
+    api_key: Option<String>,
+    test_key: Option<String>,
+    customer: SignIn<Option<String>>,
+    staff: SignIn<Option<String>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SignIn<P> {
+    email: String,
+    password: P,
+}
+
+/// What the file keeps.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    settled: bool,
+    reference: Option<Reference>,
+    api_key: Option<String>,
+    test_key: Option<String>,
+    customer: SignIn<String>,
+    staff: SignIn<String>,
+}
+
+/// Makes what is missing and tells how to get in.
+pub async fn prepare(service: &Service, data_dir: &Path) -> Result<Demo, DemoError> {
+    refuse_others(service).await?;
+    let path = data_dir.join(FILE);
+    let mut kept = match read(&path)? {
+        Some(kept) => kept,
+        None => Kept::new()?,
+    };
+    let known = service.find_account(CUSTOMER).await?.is_some()
+        && service.find_account(STAFF).await?.is_some()
+        && application(service).await?.is_some();
+    if !(kept.settled && known) {
+        kept.settled = false;
+        write(&path, &kept)?;
+        settle(service, &mut kept).await?;
+        kept.settled = true;
+        write(&path, &kept)?;
+    }
+    let application = application(service)
+        .await?
+        .ok_or(DemoError::Impossible("the application is gone"))?;
+    fund(service, &application).await?;
+    shown(service, &application, kept).await
+}
+
+async fn refuse_others(service: &Service) -> Result<(), DemoError> {
+    let mut others = service.account_count().await?;
+    for email in [CUSTOMER, STAFF] {
+        others -= i64::from(service.find_account(email).await?.is_some());
+    }
+    if others == 0 {
+        Ok(())
+    } else {
+        Err(DemoError::OtherAccounts)
+    }
+}
+
+async fn application(service: &Service) -> Result<Option<ApplicationRecord>, DemoError> {
+    let applications = service.all_applications().await?;
+    Ok(applications
+        .into_iter()
+        .find(|application| application.email == CUSTOMER && application.category == Category::Sms))
+}
+
+/// Brings the database to what the file says, whatever it holds of it already.
+async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
+    let customer = account(service, &kept.customer, false).await?;
+    account(service, &kept.staff, true).await?;
+    let reference = match application(service).await? {
+        None => {
+            let new = service
+                .create_application(customer.id, Category::Sms, None)
+                .await?;
+            kept.api_key = Some(new.live_key.expose().to_owned());
+            kept.test_key = Some(new.test_key.expose().to_owned());
+            new.reference
+        }
+        Some(application) => {
+            // Made by a start that didn't get to writing the keys down, or the file was deleted.
+            let live = new_key(service, &customer, &application, KeyKind::Live, kept).await?;
+            let test = new_key(service, &customer, &application, KeyKind::Test, kept).await?;
+            kept.api_key = Some(live.expose().to_owned());
+            kept.test_key = Some(test.expose().to_owned());
+            application.reference
+        }
+    };
+    kept.reference = Some(reference);
+    Ok(())
+}
+
+/// The account with this e-mail, with this password.
+async fn account(
+    service: &Service,
+    sign_in: &SignIn<String>,
+    staff: bool,
+) -> Result<AccountRecord, DemoError> {
+    let email = Email::parse(&sign_in.email)
+        .map_err(|_| DemoError::Impossible("demo.json has no e-mail address"))?;
+    let password = Password::parse(&sign_in.password)
+        .map_err(|_| DemoError::Impossible("demo.json has no usable password"))?;
+    if let Some(account) = service.find_account(email.as_str()).await? {
+        let token = service.issue_reset(email.as_str()).await?;
+        service.reset_password(&token, &password).await?;
+        return Ok(account);
+    }
+    Ok(service
+        .add_account(&Actor::System, &email, &password, staff)
+        .await?)
+}
+
+async fn new_key(
+    service: &Service,
+    customer: &AccountRecord,
+    application: &ApplicationRecord,
+    kind: KeyKind,
+    kept: &Kept,
+) -> Result<ApiKey, DemoError> {
+    let password = &kept.customer.password;
+    Ok(service
+        .replace_key(customer.id, application.reference, kind, password, "")
+        .await?)
+}
+
+/// Pending becomes Active and an empty balance is filled; a suspension is somebody's decision and stays.
+async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), DemoError> {
+    if application.status == ApplicationStatus::Pending {
+        match service.approve(&Actor::System, application.reference).await {
+            Ok(_) => {}
+            Err(error) if matches!(error.refusal(), Some(Refusal::StatusConflict { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let enough =
+        Money::from_units(BALANCE_MIN_UNITS).is_some_and(|least| application.balance >= least);
+    if enough {
+        return Ok(());
+    }
+    let amount = Money::from_units(DEPOSIT_UNITS).ok_or(DemoError::Impossible("the deposit"))?;
+    let order = DepositOrder {
+        bank_id: format!("demo-{}", service.clock().now().unix_ms()),
+        reference: application.reference.to_string(),
+        amount,
+    };
+    service.add_deposit(&Actor::System, &order).await?;
+    Ok(())
+}
+
+/// What still opens the door is shown; what was replaced since isn't.
+async fn shown(
+    service: &Service,
+    application: &ApplicationRecord,
+    kept: Kept,
+) -> Result<Demo, DemoError> {
+    Ok(Demo {
+        reference: application.reference,
+        api_key: working_key(service, kept.api_key).await?,
+        test_key: working_key(service, kept.test_key).await?,
+        customer: working_sign_in(service, kept.customer).await?,
+        staff: working_sign_in(service, kept.staff).await?,
+    })
+}
+
+async fn working_key(service: &Service, key: Option<String>) -> Result<Option<String>, DemoError> {
+    let Some(key) = key else {
+        return Ok(None);
+    };
+    let in_force = match ApiKey::parse(&key) {
+        Ok(key) => service.key_in_force(&key).await?,
+        Err(_) => false,
+    };
+    Ok(in_force.then_some(key))
+}
+
+async fn working_sign_in(
+    service: &Service,
+    sign_in: SignIn<String>,
+) -> Result<SignIn<Option<String>>, DemoError> {
+    let SignIn { email, password } = sign_in;
+    let password = match service.sign_in(&email, &password, CLIENT).await {
+        Ok(_) => Some(password),
+        Err(error) if error.refusal().is_some() => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(SignIn { email, password })
+}
+
+impl Kept {
+    fn new() -> Result<Self, DemoError> {
+        let sign_in = |email: &str| -> Result<_, DemoError> {
+            Ok(SignIn {
+                email: email.to_owned(),
+                password: password()?,
+            })
+        };
+        Ok(Self {
+            settled: false,
+            reference: None,
+            api_key: None,
+            test_key: None,
+            customer: sign_in(CUSTOMER)?,
+            staff: sign_in(STAFF)?,
+        })
+    }
+}
+
+fn password() -> Result<String, DemoError> {
+    let mut bytes = [0_u8; PASSWORD_CHARS];
+    getrandom::fill(&mut bytes)?;
+    let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
+    Ok(bytes.iter().map(letter).collect())
+}
+
+fn read(path: &Path) -> Result<Option<Kept>, DemoError> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(file_error(path, error)),
+    };
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|error| DemoError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })
+}
+
+/// Writes beside it and renames, so that a crash leaves the old file or the new one. Readable by the
+/// owner alone: it holds passwords and keys.
+fn write(path: &Path, kept: &Kept) -> Result<(), DemoError> {
+    let beside = path.with_extension("json.new");
+    let done = (|| {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        // A file left over from a crash might have another mode.
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)?;
+        serde_json::to_writer_pretty(&mut file, kept)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    })();
+    done.map_err(|error| file_error(path, error))
+}
+
+fn file_error(path: &Path, error: std::io::Error) -> DemoError {
+    DemoError::File {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+impl Demo {
+    /// The sign-ins and a line that sends a message, for a person.
+    pub fn words(&self, url: &str) -> String {
+        let password = |sign_in: &SignIn<Option<String>>| match &sign_in.password {
+            Some(password) => format!("password {password}"),
+            None => "(password changed since)".to_owned(),
+        };
+        let mut lines = vec![
+            format!(
+                "customer  {}  {}",
+                self.customer.email,
+                password(&self.customer)
+            ),
+            format!("staff     {}  {}", self.staff.email, password(&self.staff)),
+            String::new(),
+        ];
+        match &self.api_key {
+            Some(key) => lines.push(format!(
+                "curl --get '{url}/sms/send/{key}' --data-urlencode 'number=57000001' \
+                 --data-urlencode 'message=Hello from Heliograph'"
+            )),
+            None => lines.push(format!(
+                "The key of application {} was replaced since; send with the new one.",
+                self.reference
+            )),
+        }
+        lines.join("\n")
+    }
+}

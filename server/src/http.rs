@@ -1,0 +1,168 @@
+//! HTTP/1.1 on a socket, with or without TLS: accepts, limits how long a client may take for its
+//! header, and at the end lets requests finish.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long a client may take for a request's header, and how long a connection may idle between
+/// requests: longer than a browser pauses, shorter than it takes to hoard connections.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a TLS handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections at a time; more wait in the kernel's queue. Each costs some 10 KiB and a descriptor.
+const CONNECTIONS_MAX: usize = 10_000;
+/// How long requests may take to finish once the server was asked to stop.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+/// Pause after a failed accept (no descriptors left), so that the loop doesn't spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// No answer may be given: the connection is closed instead.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the connection is closed without an answer")]
+pub struct NoAnswer;
+
+/// Answers requests. Cloned for each connection.
+pub trait Handler: Clone + Send + Sync + 'static {
+    fn handle(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<Body>, NoAnswer>> + Send;
+}
+
+/// An axum router answers everything.
+impl Handler for axum::Router {
+    async fn handle(
+        &self,
+        _peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, NoAnswer> {
+        let answer: Result<_, Infallible> =
+            tower::ServiceExt::oneshot(self.clone(), request.map(Body::new)).await;
+        let Ok(response) = answer;
+        Ok(response)
+    }
+}
+
+/// Serves until the token is cancelled, then until the last connection is done or its time is over.
+pub async fn serve<H: Handler>(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    handler: H,
+    stop: CancellationToken,
+) {
+    let tracker = TaskTracker::new();
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        let Some((stream, peer, permit)) = accepted else {
+            continue;
+        };
+        let (tls, handler, stop) = (tls.clone(), handler.clone(), stop.clone());
+        tracker.spawn(async move {
+            connection(stream, peer, tls, handler, stop).await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    tracker.close();
+    if tokio::time::timeout(DRAIN_TIMEOUT, tracker.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!("some requests didn't finish in time and were cut off");
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    // The semaphore is never closed.
+    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, peer)) => Some((stream, peer, permit)),
+        Err(error) => {
+            tracing::warn!(%error, "can't accept a connection");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+async fn connection<H: Handler>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    handler: H,
+    stop: CancellationToken,
+) {
+    // Answers are small and whole: waiting for more to fill a packet would only delay them. Without the
+    // option it still works.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else {
+        return talk(stream, peer, handler, stop).await;
+    };
+    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+        talk(stream, peer, handler, stop).await;
+    }
+}
+
+async fn talk<H: Handler>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: SocketAddr,
+    handler: H,
+    stop: CancellationToken,
+) {
+    let service = service_fn(move |request| {
+        let handler = handler.clone();
+        async move { handler.handle(peer, request).await }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // Clients that leave are everyday; the error's words name no part of the request.
+        tracing::debug!(kind = kind(&error), "connection ended early");
+    }
+}
+
+fn kind(error: &hyper::Error) -> &'static str {
+    if error.is_timeout() {
+        "timeout"
+    } else if error.is_parse() {
+        "not readable as HTTP"
+    } else if error.is_user() {
+        "closed without an answer"
+    } else {
+        "closed by the client"
+    }
+}

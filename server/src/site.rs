@@ -1,0 +1,169 @@
+//! The public address: the SMS API under `/sms`, the portal everywhere else, and around both the
+//! request id, the access log and the answer to a panic.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, MatchedPath};
+use axum::http::{HeaderValue, Request, Response, StatusCode};
+use axum::middleware::{Next, from_fn};
+use futures_util::FutureExt as _;
+use hyper::body::Incoming;
+use tower::ServiceExt as _;
+use tracing::Instrument as _;
+
+use crate::api::{self, Api};
+use crate::client_address::ClientAddress;
+use crate::config::Network;
+use crate::http::{Handler, NoAnswer};
+use crate::metrics::Metrics;
+use crate::telemetry::{Access, log_access, method_name};
+
+/// The template of the route that answered, on every response that has one; never the path itself.
+#[derive(Clone, Debug)]
+pub struct RouteTemplate(pub Cow<'static, str>);
+
+/// On a response that must not be sent: the connection is closed instead.
+#[derive(Clone, Copy, Debug)]
+pub struct CloseUnanswered;
+
+/// Answers everything on the public address.
+#[derive(Clone)]
+pub struct Site(Arc<Inner>);
+
+struct Inner {
+    api: Api,
+    portal: Router,
+    metrics: Arc<Metrics>,
+    trusted_proxies: Vec<Network>,
+    request_ids: RequestIds,
+}
+
+impl Site {
+    pub fn new(
+        api: Api,
+        portal: Router,
+        metrics: Arc<Metrics>,
+        trusted_proxies: Vec<Network>,
+    ) -> Result<Self, getrandom::Error> {
+        Ok(Self(Arc::new(Inner {
+            api,
+            portal: portal.layer(from_fn(note_route)),
+            metrics,
+            trusted_proxies,
+            request_ids: RequestIds::new()?,
+        })))
+    }
+}
+
+/// The portal's routes are known to axum alone, and only while it routes.
+async fn note_route(request: axum::extract::Request, next: Next) -> Response<Body> {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let mut response = next.run(request).await;
+    if let Some(route) = route {
+        let template = RouteTemplate(Cow::Owned(route.as_str().to_owned()));
+        response.extensions_mut().insert(template);
+    }
+    response
+}
+
+/// Ids that tell requests apart in the log: a random start per process, then counted.
+struct RequestIds {
+    process: u32,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    fn new() -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            process: getrandom::u32()?,
+            next: AtomicU64::new(1),
+        })
+    }
+
+    fn next(&self) -> String {
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{:08x}-{count}", self.process)
+    }
+}
+
+impl Handler for Site {
+    async fn handle(
+        &self,
+        peer: SocketAddr,
+        mut request: Request<Incoming>,
+    ) -> Result<Response<Body>, NoAnswer> {
+        let started = Instant::now();
+        let site = &*self.0;
+        let request_id = site.request_ids.next();
+        let method = method_name(request.method());
+        let client = ClientAddress::find(peer.ip(), request.headers(), &site.trusted_proxies);
+        request.extensions_mut().insert(client);
+        request.extensions_mut().insert(ConnectInfo(peer));
+
+        let span = tracing::info_span!("request", id = request_id);
+        let mut response = site.answer(request).instrument(span).await;
+
+        if response.extensions().get::<CloseUnanswered>().is_some() {
+            return Err(NoAnswer);
+        }
+        if let Ok(value) = HeaderValue::from_str(&request_id) {
+            response.headers_mut().insert("x-request-id", value);
+        }
+        let route = response
+            .extensions_mut()
+            .remove::<RouteTemplate>()
+            .map_or(Cow::Borrowed("unmatched"), |template| template.0);
+        let access = Access {
+            method,
+            route: &route,
+            status: response.status().as_u16(),
+            latency: started.elapsed(),
+            request_id: &request_id,
+        };
+        log_access(&access);
+        let (status, latency) = (access.status, access.latency);
+        site.metrics.request(method, route, status, latency);
+        Ok(response)
+    }
+}
+
+impl Inner {
+    /// Answers, also when the code that should have answered panicked.
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let in_api = api::is_in(request.uri().path());
+        let answered = if in_api {
+            AssertUnwindSafe(self.api.answer(request))
+                .catch_unwind()
+                .await
+        } else {
+            let portal = self.portal.clone().oneshot(request.map(Body::new));
+            let answered = AssertUnwindSafe(portal).catch_unwind().await;
+            answered.map(|answer| {
+                let Ok(response) = answer;
+                response
+            })
+        };
+        answered.unwrap_or_else(|_| {
+            if in_api {
+                api::internal()
+            } else {
+                portal_failed()
+            }
+        })
+    }
+}
+
+/// The portal's answer to a panic: no page can be rendered when rendering failed.
+fn portal_failed() -> Response<Body> {
+    let text = "Something went wrong on our side. Try again in a moment.";
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
+}

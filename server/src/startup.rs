@@ -1,0 +1,173 @@
+//! `heliograph serve`: everything in one process, from the first bind to the last answer.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use domain::records::PriceList;
+use serde::Serialize;
+use service::Service;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::Api;
+use crate::cli::Serve;
+use crate::commands::service_config;
+use crate::config::{ConfigError, Settings};
+use crate::demo::{self, Demo};
+use crate::dispatcher::{self, DispatcherSettings};
+use crate::metrics::Metrics;
+use crate::ops::{self, Ops};
+use crate::site::Site;
+use crate::{http, shutdown, tls, web};
+
+/// Why the server didn't start or couldn't go on; exit code 1.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Open(#[from] service::OpenError),
+    #[error(transparent)]
+    Service(#[from] service::Error),
+    #[error(transparent)]
+    Demo(#[from] demo::DemoError),
+    #[error("can't listen on {address}: {error}")]
+    Listen {
+        address: SocketAddr,
+        error: std::io::Error,
+    },
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("the system gives no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+}
+
+/// What `--json` prints once the server is ready.
+#[derive(Serialize)]
+struct Ready {
+    url: String,
+    ops_url: String,
+    #[serde(flatten)]
+    demo: Option<Demo>,
+}
+
+/// Serves until it is asked to stop. `json` prints one line once ready.
+pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(), ServeError> {
+    refuse(serve, settings)?;
+    let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
+    let stop = shutdown::on_signal()?;
+    let public = bind(settings.addr).await?;
+    let operator = bind(settings.ops_addr).await?;
+    let url = settings.base_url(public.local_addr()?);
+    let ops_url = format!("http://{}", operator.local_addr()?);
+
+    let service = Service::open(service_config(settings)).await?;
+    let demo = if serve.demo {
+        Some(demo::prepare(&service, &settings.data_dir).await?)
+    } else {
+        None
+    };
+    let metrics = Arc::new(Metrics::default());
+    let site = site(&service, settings, &url, &metrics).await?;
+    let dispatching = CancellationToken::new();
+    let dispatcher = dispatcher::spawn(
+        service.clone(),
+        DispatcherSettings {
+            sandbox_delay_ms: settings.sandbox_delay_ms,
+            default_sender: settings.default_sender.clone(),
+        },
+        dispatching.clone(),
+    );
+    let ops_stop = CancellationToken::new();
+    let ops = ops::router(Ops {
+        service: service.clone(),
+        metrics,
+        stop: stop.clone(),
+    });
+    let ops = tokio::spawn(http::serve(operator, None, ops, ops_stop.clone()));
+
+    announce(&Ready { url, ops_url, demo }, json)?;
+    http::serve(public, tls, site, stop).await;
+
+    // Requests are answered; what they queued stays queued for the next start.
+    dispatching.cancel();
+    let stopped = dispatcher.await;
+    service.close().await;
+    ops_stop.cancel();
+    let _ = ops.await;
+    if stopped.is_err() {
+        return Err(ServeError::Io(std::io::Error::other(
+            "the dispatcher broke down; see the log",
+        )));
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn site(
+    service: &Service,
+    settings: &Settings,
+    url: &str,
+    metrics: &Arc<Metrics>,
+) -> Result<Site, ServeError> {
+    let PriceList { currency, .. } = service.price_list().await?;
+    let api = Api {
+        service: service.clone(),
+        metrics: Arc::clone(metrics),
+        currency: currency.into(),
+        country_code: settings.country_code.as_str().into(),
+        message_pages_max: settings.limits.message_pages_max,
+    };
+    let portal = web::router(service.clone(), settings, url);
+    let trusted = settings.trusted_proxies.clone();
+    Ok(Site::new(api, portal, Arc::clone(metrics), trusted)?)
+}
+
+/// What can't be served, said before anything is touched.
+fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
+    if serve.role.is_some() {
+        return Err(ConfigError::new(
+            "--role needs PostgreSQL: with SQLite one process does all the work",
+        ));
+    }
+    if serve.demo && !settings.addr.ip().is_loopback() {
+        return Err(ConfigError::new(
+            "--demo is refused on an address that can be reached from outside: its sign-ins are printed",
+        ));
+    }
+    if !serve.demo && !settings.allow_sandbox {
+        return Err(ConfigError::new(
+            "there is no carrier, so messages would only go to the sandbox: set \
+             HELIOGRAPH_ALLOW_SANDBOX=true if that is meant, or start with --demo",
+        ));
+    }
+    Ok(())
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| ServeError::Listen { address, error })
+}
+
+fn announce(ready: &Ready, json: bool) -> Result<(), ServeError> {
+    let text = if json {
+        serde_json::to_string(ready).map_err(std::io::Error::from)?
+    } else {
+        words(ready)
+    };
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    stdout.flush()?;
+    Ok(())
+}
+
+fn words(ready: &Ready) -> String {
+    let Ready { url, ops_url, demo } = ready;
+    let head = format!("Heliograph is ready; health and metrics at {ops_url}\n\n{url}");
+    match demo {
+        Some(demo) => format!("{head}\n\n{}", demo.words(url)),
+        None => head,
+    }
+}
