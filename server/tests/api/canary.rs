@@ -1,0 +1,134 @@
+//! Keys, numbers and texts never appear in a log, wherever a client puts them; of keys only the hash is
+//! stored.
+
+use std::path::Path;
+
+use crate::client::{bare, encode, form, posted};
+use crate::harness::{Place, TestServer};
+
+const NUMBER: &str = "57424242";
+const TEXT: &str = "canary in the coal mine";
+const REQUESTID: &str = "canary-request";
+const FALSE_KEY: &str = "123456hk_CanaryCanaryCanaryCanaryCanary123456";
+
+/// Requests that carry the secrets in every place that there is.
+fn requests(key: &str) -> Vec<Vec<u8>> {
+    let pairs = form(&[
+        ("number", NUMBER),
+        ("message", TEXT),
+        ("requestid", REQUESTID),
+    ]);
+    let json = format!("{{\"number\":\"{NUMBER}\",\"message\":\"{TEXT}\"}}");
+    let broken = format!("{{\"number\":\"{NUMBER}\",\"message\":\"{TEXT}");
+    let form_type = "application/x-www-form-urlencoded";
+    let text = encode(TEXT);
+    let mut requests = Vec::new();
+    for target in [
+        format!("/sms/send/{key}?{pairs}"),
+        format!("/sms/send/{key}?{pairs}&{pairs}"),
+        format!("/sms/send/{key}?number={NUMBER}{NUMBER}&message={text}"),
+        format!("/sms/send/{key}?number={NUMBER}&message={text}%00"),
+        format!("/sms/reports/{key}?number={NUMBER}"),
+        format!("/sms/reports/{key}?{text}={text}"),
+        format!("/sms/reports/{key}/{text}"),
+        format!("/sms/balance/{key}?{pairs}"),
+        format!("/sms/bulk/{key}?{pairs}"),
+        format!("/sms/{NUMBER}/{text}/{key}"),
+        format!("/sms/send/{key}/{NUMBER}"),
+        // Not the API's at all.
+        format!("/{key}?{pairs}"),
+        format!("/{text}/{NUMBER}"),
+        format!("/applications/{key}?{pairs}"),
+        format!("/fn/{key}?{pairs}"),
+        format!("/pkg/{key}"),
+    ] {
+        for method in ["GET", "POST", "DELETE", "OPTIONS"] {
+            requests.push(bare(method, &target, &[]));
+        }
+        requests.push(posted(&target, form_type, pairs.as_bytes()));
+        requests.push(posted(&target, "application/json", json.as_bytes()));
+        requests.push(posted(&target, "application/json", broken.as_bytes()));
+        requests.push(posted(&target, &format!("text/{key}"), TEXT.as_bytes()));
+    }
+    let bearer = format!("Bearer {key}");
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("User-Agent", TEXT),
+        ("Referer", key),
+        ("X-Forwarded-For", NUMBER),
+        ("X-Request-Id", key),
+        ("Cookie", key),
+        ("Idempotency-Key", key),
+    ];
+    requests.push(bare("GET", &format!("/sms/send?{pairs}"), &headers));
+    requests.push(bare("GET", "/", &headers));
+    requests.push(format!("GET /sms/send/{key} {TEXT}\r\n\r\n").into_bytes());
+    requests.push(format!("{key} /sms/send HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes());
+    requests.push(format!("GET /sms/send/{key} HTTP/1.1\r\n{TEXT}\r\n\r\n").into_bytes());
+    requests
+}
+
+fn contains(folder: &Path, needle: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contains(&path, needle));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        if bytes
+            .windows(needle.len())
+            .any(|window| window == needle.as_bytes())
+        {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[test]
+fn secrets_stay_out_of_logs_and_keys_out_of_the_database() {
+    let environment = [
+        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
+        ("HELIOGRAPH_LOG", "debug"),
+    ];
+    let server = TestServer::start(Place::new(), &[], &environment);
+    let keys = server.place.funded("quiet@example.org", "100");
+    for key in [keys.live.expose(), keys.test.expose(), FALSE_KEY] {
+        for request in requests(key) {
+            let mut connection = server.connect();
+            connection.write(&request);
+            // Whatever the answer is, or none.
+            let _ = connection.read();
+        }
+    }
+    assert!(server.count(keys.live.expose()) > 0);
+    let (code, place) = server.stop();
+    assert_eq!(code, Some(0));
+    place.check();
+
+    let log = std::fs::read_to_string(place.path().join("log.txt")).unwrap();
+    assert!(log.lines().count() > 300, "the log is there");
+    let text = encode(TEXT);
+    let secrets = [
+        keys.live.expose(),
+        keys.test.expose(),
+        FALSE_KEY,
+        NUMBER,
+        TEXT,
+        &text,
+        REQUESTID,
+    ];
+    for secret in secrets {
+        let line = log.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret}");
+    }
+    for key in [keys.live.expose(), keys.test.expose(), FALSE_KEY] {
+        assert_eq!(contains(place.path(), key), Vec::<String>::new(), "{key}");
+    }
+    assert!(
+        !contains(place.path(), &keys.live.hash()).is_empty(),
+        "the hash is stored"
+    );
+}

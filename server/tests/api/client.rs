@@ -1,0 +1,216 @@
+//! A small blocking HTTP/1.1 client that sends exactly the bytes it is given.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer than any answer takes; a test that hangs ends.
+const TIMEOUT: Duration = Duration::from_secs(40);
+
+/// An answer as it came.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(header, _)| header.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
+    }
+
+    pub fn code(&self) -> u64 {
+        self.json()["code"].as_u64().unwrap()
+    }
+
+    pub fn reason(&self) -> String {
+        self.json()["reason"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// Asserts what every answer of the API has, and which one it is.
+    pub fn is(&self, status: u16, code: u64, reason: &str) {
+        let shown = String::from_utf8_lossy(&self.body);
+        assert_eq!(
+            (self.status, self.code(), self.reason().as_str()),
+            (status, code, reason),
+            "{shown}"
+        );
+        self.is_guarded();
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        let json = self.json();
+        assert_eq!(json["message"], json["text"], "{shown}");
+        assert!(
+            json["message"]
+                .as_str()
+                .is_some_and(|words| !words.is_empty()),
+            "{shown}"
+        );
+    }
+
+    pub fn is_guarded(&self) {
+        assert_eq!(self.header("cache-control"), Some("no-store"));
+        assert_eq!(self.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(self.header("x-content-type-options"), Some("nosniff"));
+    }
+}
+
+/// A connection that can carry several requests.
+pub struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    pub fn open(address: &str) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.try_write(bytes).unwrap();
+    }
+
+    pub fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.get_mut().write_all(bytes)
+    }
+
+    /// Reads one answer; `None` when the connection is closed without one.
+    pub fn read(&mut self) -> Option<Answer> {
+        self.read_head().map(|(status, headers)| {
+            let mut answer = Answer {
+                status,
+                headers,
+                body: Vec::new(),
+            };
+            if let Some(length) = answer.header("content-length") {
+                let mut body = vec![0; length.parse().unwrap()];
+                self.0.read_exact(&mut body).unwrap();
+                answer.body = body;
+            } else if answer.header("transfer-encoding") == Some("chunked") {
+                answer.body = self.read_chunks();
+            }
+            answer
+        })
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.0.read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line.trim_end().to_owned()),
+        }
+    }
+
+    fn read_head(&mut self) -> Option<(u16, Vec<(String, String)>)> {
+        let line = self.line()?;
+        let status = line.split(' ').nth(1)?.parse().ok()?;
+        if status == 100 {
+            self.line();
+            return self.read_head();
+        }
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line()?;
+            let Some((name, value)) = line.split_once(':') else {
+                return Some((status, headers));
+            };
+            headers.push((name.to_owned(), value.trim().to_owned()));
+        }
+    }
+
+    fn read_chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let length = usize::from_str_radix(&self.line().unwrap(), 16).unwrap();
+            let mut chunk = vec![0; length + 2];
+            self.0.read_exact(&mut chunk).unwrap();
+            if length == 0 {
+                return body;
+            }
+            body.extend_from_slice(&chunk[..length]);
+        }
+    }
+
+    /// All that comes until the server closes the connection.
+    pub fn read_to_end_text(&mut self) -> String {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest).unwrap();
+        String::from_utf8_lossy(&rest).into_owned()
+    }
+
+    /// Whether the server has closed the connection, waiting for it.
+    pub fn ends(&mut self) -> bool {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest).is_ok()
+    }
+}
+
+/// Sends bytes on a connection of their own and reads the answer.
+pub fn exchange(address: &str, bytes: &[u8]) -> Answer {
+    let mut connection = Connection::open(address);
+    connection.write(bytes);
+    connection.read().expect("an answer")
+}
+
+/// A request without body.
+pub fn bare(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    let mut text = format!("{method} {target} HTTP/1.1\r\nHost: test\r\n");
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str("\r\n");
+    text.into_bytes()
+}
+
+/// A POST with a body.
+pub fn posted(target: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len().to_string();
+    let headers = [
+        ("Content-Type", content_type),
+        ("Content-Length", length.as_str()),
+    ];
+    let mut bytes = bare("POST", target, &headers);
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// Percent-encodes all but letters and digits.
+pub fn encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+/// `name=value&…`, encoded.
+pub fn form(pairs: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
+        .collect();
+    pairs.join("&")
+}

@@ -1,0 +1,259 @@
+//! The table of codes 501 to 505, and which of several wins.
+
+use domain::{Category, SenderName};
+use service::Actor;
+
+use crate::client::{Answer, bare};
+use crate::harness::{Keys, TestServer};
+
+const GOOD: [(&str, &str); 2] = [("number", "57000001"), ("message", "Hi")];
+const BAD: [(&str, &str); 2] = [("number", ""), ("message", "")];
+
+/// The same refusal by GET, by POST, and with parameters that are wrong too.
+fn refuses(server: &TestServer, key: &str, status: u16, code: u64, reason: &str) {
+    server.send(key, &GOOD).is(status, code, reason);
+    server.send(key, &BAD).is(status, code, reason);
+    server.post_form(key, &GOOD).is(status, code, reason);
+    server.post_json(key, b"no JSON").is(status, code, reason);
+}
+
+fn key_of(keys: &Keys) -> &str {
+    keys.live.expose()
+}
+
+#[test]
+fn malformed_unknown_and_absent_keys_get_one_answer() {
+    let server = TestServer::demo();
+    let real = server.key();
+    let last = if real.ends_with('0') { "1" } else { "0" };
+    let altered = format!("{}{last}", &real[..real.len() - 1]);
+    // Well-formed, of an application that isn't there.
+    let stranger = domain::ApiKey::from_entropy(
+        domain::Reference::parse("000000").unwrap(),
+        domain::KeyKind::Live,
+        [7; 32],
+    );
+    // Well-formed, of this application, but another key.
+    let other = domain::ApiKey::from_entropy(
+        domain::Reference::parse(server.reference()).unwrap(),
+        domain::KeyKind::Live,
+        [7; 32],
+    );
+    let long = "k".repeat(10_000);
+    let mut bodies = Vec::new();
+    for key in [
+        "",
+        "k",
+        long.as_str(),
+        "%FF",
+        "%00",
+        "%20",
+        "key%2Fwith%2Fslashes",
+        altered.as_str(),
+        stranger.expose(),
+        other.expose(),
+    ] {
+        for answer in [
+            server.get(&format!("/sms/send/{key}?number=57000001&message=Hi")),
+            server.get(&format!("/sms/send/{key}")),
+            server.get(&format!("/sms/balance/{key}")),
+            server.get(&format!("/sms/reports/{key}")),
+            server.post_form(key, &GOOD),
+        ] {
+            answer.is(401, 504, "api_invalid");
+            bodies.push(answer.text());
+        }
+    }
+    bodies.push(server.get("/sms/send?number=57000001&message=Hi").text());
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
+    assert_eq!(server.count(real), 0);
+}
+
+#[test]
+fn the_key_may_stand_in_the_header() {
+    let server = TestServer::demo();
+    let with = |target: &str, header: &str| {
+        server.exchange(&bare("GET", target, &[("Authorization", header)]))
+    };
+    let bearer = format!("Bearer {}", server.key());
+    let sent = with("/sms/send?number=57000001&message=Hi", &bearer);
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    let transid = sent.json()["transid"].as_str().unwrap().to_owned();
+    assert_eq!(
+        with("/sms/balance", &format!("bEARER {}", server.key())).status,
+        200
+    );
+    assert_eq!(with("/sms/balance/", &bearer).status, 200);
+    assert_eq!(
+        with("/sms/reports", &bearer).json()["reports"][0]["transid"],
+        *transid
+    );
+    assert_eq!(
+        with(&format!("/sms/reports/{transid}"), &bearer).json()["report"]["transid"],
+        *transid
+    );
+    // A key in the path wins, even a wrong one.
+    with("/sms/balance/wrong", &bearer).is(401, 504, "api_invalid");
+    assert_eq!(
+        with(&format!("/sms/balance/{}", server.key()), "Bearer wrong").status,
+        200
+    );
+    with("/sms/balance", "Basic dTpw").is(401, 504, "api_invalid");
+    with(&format!("/sms/reports/{transid}"), "Bearer wrong").is(401, 504, "api_invalid");
+}
+
+#[test]
+fn status_and_category_decide() {
+    let server = TestServer::empty();
+    let pending = server
+        .place
+        .application("pending@example.org", Category::Sms, None);
+    refuses(&server, key_of(&pending), 403, 502, "api_pending");
+
+    let electricity = server
+        .place
+        .application("e@example.org", Category::Electricity, None);
+    refuses(
+        &server,
+        key_of(&electricity),
+        403,
+        505,
+        "api_not_applicable",
+    );
+    refuses(
+        &server,
+        electricity.test.expose(),
+        403,
+        505,
+        "api_not_applicable",
+    );
+    server
+        .get(&format!("/sms/balance/{}", key_of(&electricity)))
+        .is(403, 505, "api_not_applicable");
+
+    let active = server.place.funded("active@example.org", "10");
+    let reference = active.reference.to_string();
+    assert_eq!(server.send(key_of(&active), &GOOD).status, 200);
+    server
+        .place
+        .json(&["application", "suspend", &reference, "--reason", "unpaid"]);
+    refuses(&server, key_of(&active), 403, 503, "api_suspended");
+    // What was done can still be read.
+    assert_eq!(server.balance(key_of(&active)), "9.95");
+    server.place.json(&["application", "reinstate", &reference]);
+    assert_eq!(server.send(key_of(&active), &GOOD).status, 200);
+
+    // Before 502 and 503 comes 505.
+    let reference = electricity.reference.to_string();
+    server
+        .place
+        .json(&["application", "suspend", &reference, "--reason", "test"]);
+    refuses(
+        &server,
+        key_of(&electricity),
+        403,
+        505,
+        "api_not_applicable",
+    );
+    server.place.check();
+}
+
+#[test]
+fn sender_names_decide() {
+    let server = TestServer::empty();
+    let keys = server
+        .place
+        .application("named@example.org", Category::Sms, Some("Acme"));
+    let reference = keys.reference.to_string();
+    // Pending first: 502 comes before the sender name.
+    refuses(&server, key_of(&keys), 403, 502, "api_pending");
+    server.place.json(&["application", "approve", &reference]);
+    server
+        .place
+        .json(&["deposit", "add", &reference, "10", "--bank-id", "b"]);
+    refuses(&server, key_of(&keys), 403, 500, "sender_pending");
+    let id = server.place.json(&["sender", "list"])[0]["id"].to_string();
+    server
+        .place
+        .json(&["sender", "reject", &id, "--reason", "a trade mark"]);
+    refuses(&server, key_of(&keys), 403, 500, "sender_rejected");
+    // With the test key any name will do.
+    assert_eq!(server.send(keys.test.expose(), &GOOD).status, 200);
+
+    let name = SenderName::parse("Beta").unwrap();
+    server.place.with_service(async |service| {
+        service
+            .request_sender_name(keys.account_id, keys.reference, &name)
+            .await
+            .unwrap();
+    });
+    let id = server.place.json(&["sender", "list"])[0]["id"].to_string();
+    server.place.json(&["sender", "accept", &id]);
+    let sent = server.send(key_of(&keys), &GOOD);
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    assert_eq!(server.reports(key_of(&keys), "")[0]["sender"], "Beta");
+}
+
+#[test]
+fn too_little_money_is_501_and_changes_nothing() {
+    let server = TestServer::empty();
+    let keys = server.place.funded("poor@example.org", "0.2");
+    let international: [(&str, &str); 2] = [("number", "+26657000001"), ("message", "Hi")];
+    let refused = server.send(key_of(&keys), &international);
+    refused.is(402, 501, "insufficient_funds");
+    assert_eq!(server.balance(key_of(&keys)), "0.2");
+    for left in ["0.15", "0.1", "0.05", "0"] {
+        let sent = server.send(key_of(&keys), &GOOD);
+        assert_eq!(sent.status, 200);
+        assert!(
+            sent.text().contains(&format!("\"balance\":{left},")),
+            "{}",
+            sent.text()
+        );
+    }
+    server
+        .send(key_of(&keys), &GOOD)
+        .is(402, 501, "insufficient_funds");
+    assert_eq!(server.count(key_of(&keys)), 4);
+    server.place.check();
+}
+
+#[test]
+fn a_replaced_key_is_dead_and_the_new_one_works() {
+    let server = TestServer::empty();
+    let keys = server.place.funded("careful@example.org", "10");
+    let old = key_of(&keys).to_owned();
+    assert_eq!(server.send(&old, &GOOD).status, 200);
+    let new = server.place.with_service(async |service| {
+        let password = "correct horse battery";
+        service
+            .replace_key(
+                keys.account_id,
+                keys.reference,
+                domain::KeyKind::Live,
+                password,
+                "",
+            )
+            .await
+            .unwrap()
+    });
+    refuses(&server, &old, 401, 504, "api_invalid");
+    let unknown: Answer = server.send("unknown", &GOOD);
+    assert_eq!(server.send(&old, &GOOD).text(), unknown.text());
+    assert_eq!(server.send(new.expose(), &GOOD).status, 200);
+    assert_eq!(new.reference(), keys.reference);
+}
+
+#[test]
+fn suspending_by_the_service_holds_for_the_next_request() {
+    let server = TestServer::empty();
+    let keys = server.place.funded("quick@example.org", "10");
+    server.place.with_service(async |service| {
+        service
+            .suspend(&Actor::CommandLine, keys.reference, "test")
+            .await
+            .unwrap();
+    });
+    refuses(&server, key_of(&keys), 403, 503, "api_suspended");
+}

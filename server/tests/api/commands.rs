@@ -1,0 +1,353 @@
+//! The command line: verbs, exit codes, what is printed where.
+
+use std::fs;
+
+use domain::Category;
+use serde_json::Value;
+
+use crate::harness::{Place, TestServer};
+
+/// Runs a command that must be refused; its words.
+fn refused(place: &Place, arguments: &[&str]) -> String {
+    let output = place.run(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        words.starts_with("heliograph: ") && words.trim_end().ends_with('.') || words.len() > 20
+    );
+    words
+}
+
+#[test]
+fn wrong_usage_is_2_and_help_is_0() {
+    let place = Place::new();
+    for arguments in [
+        &["nonsense"] as &[&str],
+        &[],
+        &["serve", "--nonsense"],
+        &["account", "add"],
+        &["account", "add", "a@example.org"],
+        &["account", "add", "not an address", "--password-stdin"],
+        &["application", "approve"],
+        &["application", "approve", "12345"],
+        &["application", "approve", "12345x"],
+        &["application", "suspend", "123456"],
+        &["sender", "accept", "x"],
+        &["deposit", "add", "123456", "1"],
+        &["deposit", "add", "123456", "0", "--bank-id", "a"],
+        &["deposit", "add", "123456", "1.0000001", "--bank-id", "a"],
+        &["deposit", "add", "123456", "1e3", "--bank-id", "a"],
+        &["deposit", "assign", "a"],
+        &["backup"],
+    ] {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+    for arguments in [&["--help"] as &[&str], &["serve", "--help"], &["--version"]] {
+        assert_eq!(place.run(arguments).status.code(), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn accounts_are_added_and_reset() {
+    let place = Place::new();
+    let add = |email: &str, password: &str, more: &[&str]| {
+        let mut arguments = vec!["account", "add", email, "--password-stdin", "--json"];
+        arguments.extend(more);
+        place.run_with_input(&arguments, password)
+    };
+    let output = add("Staff@Example.org", "long enough password\n", &["--staff"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&json["email"], &json["staff"]),
+        (&"staff@example.org".into(), &true.into())
+    );
+    assert_eq!(
+        add("staff@example.org", "long enough password\n", &[])
+            .status
+            .code(),
+        Some(1)
+    );
+    assert_eq!(
+        add("other@example.org", "short\n", &[]).status.code(),
+        Some(1)
+    );
+    assert_eq!(add("other@example.org", "", &[]).status.code(), Some(1));
+
+    let reset = place.json(&["account", "reset", "staff@example.org"]);
+    let link = reset["link"].as_str().unwrap();
+    let (_, token) = link.split_once("/reset/").unwrap();
+    place.with_service(async |service| {
+        let new = domain::Password::parse("an even longer password").unwrap();
+        service.reset_password(token, &new).await.unwrap();
+        assert!(service.reset_password(token, &new).await.is_err());
+        service
+            .sign_in("staff@example.org", new.expose(), "test")
+            .await
+            .unwrap();
+    });
+    refused(&place, &["account", "reset", "nobody@example.org"]);
+}
+
+#[test]
+fn applications_go_through_their_states() {
+    let place = Place::new();
+    let keys = place.application("a@example.org", Category::Sms, Some("Acme"));
+    let reference = keys.reference.to_string();
+    let status = |arguments: &[&str]| place.json(arguments)["status"].as_str().unwrap().to_owned();
+    let refuse = |arguments: &[&str]| refused(&place, arguments);
+    assert_eq!(status(&["application", "show", &reference]), "Pending");
+    refuse(&["application", "reinstate", &reference]);
+    let suspend = [
+        "application",
+        "suspend",
+        reference.as_str(),
+        "--reason",
+        "unpaid",
+    ];
+    // What was pending is pending again.
+    assert_eq!(status(&suspend), "Suspended");
+    refuse(&suspend);
+    refuse(&["application", "approve", &reference]);
+    assert_eq!(
+        place.json(&["application", "show", &reference])["suspend_reason"],
+        "unpaid"
+    );
+    assert_eq!(status(&["application", "reinstate", &reference]), "Pending");
+    assert_eq!(status(&["application", "approve", &reference]), "Active");
+    refuse(&["application", "approve", &reference]);
+    assert_eq!(status(&suspend), "Suspended");
+    assert_eq!(status(&["application", "reinstate", &reference]), "Active");
+    refuse(&["application", "suspend", &reference, "--reason", " "]);
+    refuse(&[
+        "application",
+        "show",
+        if reference == "000000" {
+            "000001"
+        } else {
+            "000000"
+        },
+    ]);
+
+    let list = place.json(&["application", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["reference"], *reference);
+    assert_eq!(list[0]["balance"].to_string(), "0");
+    let human = String::from_utf8(place.run(&["application", "list"]).stdout).unwrap();
+    assert!(
+        human.contains(&reference) && human.contains("Active"),
+        "{human}"
+    );
+    place.check();
+}
+
+#[test]
+fn sender_names_are_decided_once() {
+    let place = Place::new();
+    place.application("a@example.org", Category::Sms, Some("Acme"));
+    let other = place.application("b@example.org", Category::Sms, Some("ACME"));
+    let list = place.json(&["sender", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    let id = |name: &str| {
+        let found = list
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["name"] == name)
+            .unwrap();
+        found["id"].to_string()
+    };
+    assert_eq!(
+        place.json(&["sender", "accept", &id("Acme")])["status"],
+        "accepted"
+    );
+    refused(&place, &["sender", "accept", &id("Acme")]);
+    refused(
+        &place,
+        &["sender", "reject", &id("Acme"), "--reason", "late"],
+    );
+    // Another account's, whatever its case.
+    refused(&place, &["sender", "accept", &id("ACME")]);
+    refused(&place, &["sender", "reject", &id("ACME"), "--reason", ""]);
+    let rejected = place.json(&["sender", "reject", &id("ACME"), "--reason", "taken"]);
+    assert_eq!(
+        (&rejected["status"], &rejected["reason"]),
+        (&"rejected".into(), &"taken".into())
+    );
+    refused(&place, &["sender", "accept", "999"]);
+    assert_eq!(place.json(&["sender", "list"]).as_array().unwrap().len(), 0);
+    let shown = place.json(&["application", "show", &other.reference.to_string()]);
+    assert_eq!(shown["requested_sender"]["reason"], "taken");
+}
+
+#[test]
+fn a_bank_id_is_credited_once() {
+    let place = Place::new();
+    let keys = place.application("a@example.org", Category::Sms, None);
+    let reference = keys.reference.to_string();
+    let unknown = if reference == "000000" {
+        "000001"
+    } else {
+        "000000"
+    };
+    let add = [
+        "deposit",
+        "add",
+        reference.as_str(),
+        "12.5",
+        "--bank-id",
+        "b1",
+    ];
+    let first = place.json(&add);
+    assert_eq!(
+        (&first["status"], &first["already"]),
+        (&"credited".into(), &false.into())
+    );
+    assert_eq!(first["balance"].to_string(), "12.5");
+    let again = place.json(&add);
+    assert_eq!(
+        (&again["status"], &again["already"]),
+        (&"credited".into(), &true.into())
+    );
+    refused(
+        &place,
+        &["deposit", "add", &reference, "12.51", "--bank-id", "b1"],
+    );
+    refused(
+        &place,
+        &["deposit", "add", unknown, "12.5", "--bank-id", "b1"],
+    );
+
+    let waiting = place.json(&["deposit", "add", unknown, "3", "--bank-id", "b2"]);
+    assert_eq!(waiting["status"], "unmatched");
+    let odd = place.json(&["deposit", "add", "no reference", "4", "--bank-id", "b3"]);
+    assert_eq!(odd["status"], "unmatched");
+    assert_eq!(
+        place
+            .json(&["deposit", "unmatched"])
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    place.check();
+    place.json(&["deposit", "assign", "b2", &reference]);
+    refused(&place, &["deposit", "assign", "b2", &reference]);
+    refused(&place, &["deposit", "assign", "b9", &reference]);
+    refused(&place, &["deposit", "assign", "b3", unknown]);
+    // What was assigned is known by its bank id too.
+    assert_eq!(
+        place.json(&["deposit", "add", unknown, "3", "--bank-id", "b2"])["already"],
+        true
+    );
+    let shown = place.json(&["application", "show", &reference]);
+    assert_eq!(shown["balance"].to_string(), "15.5");
+    place.check();
+}
+
+#[test]
+fn a_file_of_deposits_is_taken_whole_or_not() {
+    let place = Place::new();
+    let keys = place.application("a@example.org", Category::Sms, None);
+    let reference = keys.reference.to_string();
+    let unknown = if reference == "000000" {
+        "000001"
+    } else {
+        "000000"
+    };
+    let write = |text: &str| fs::write(place.path().join("bank.csv"), text).unwrap();
+    let header = "bank_id,reference,amount\n";
+    let good = format!("{header}c1,{reference},1\nc2,{unknown},2\n\"c,3\",{reference},0.000001\n");
+    for (text, named) in [
+        (String::new(), "header"),
+        ("bank,reference,amount\n".to_owned(), "line 1"),
+        (format!("{good}c4,{reference}\n"), "line 5"),
+        (format!("{good}c4,{reference},1,2\n"), "line 5"),
+        (format!("{good}c4,{reference},0\n"), "line 5"),
+        (format!("{good}c4,{reference},-1\n"), "line 5"),
+        (format!("{good}c4,{reference},1.1234567\n"), "line 5"),
+        (format!("{good},{reference},1\n"), "line 5"),
+        (format!("{good}c4,,1\n"), "line 5"),
+    ] {
+        write(&text);
+        let words = refused(&place, &["deposit", "import", "bank.csv"]);
+        assert!(words.contains(named), "{text:?}: {words}");
+    }
+    fs::write(
+        place.path().join("bank.csv"),
+        b"bank_id,reference,amount\nc1,\xff,1\n",
+    )
+    .unwrap();
+    assert!(refused(&place, &["deposit", "import", "bank.csv"]).contains("line 2"));
+    refused(&place, &["deposit", "import", "missing.csv"]);
+    assert_eq!(
+        place.json(&["application", "show", &reference])["balance"].to_string(),
+        "0"
+    );
+
+    write(&good.replace('\n', "\r\n"));
+    let done = place.json(&["deposit", "import", "bank.csv"]);
+    let counts = |done: &Value| {
+        ["credited", "unmatched", "skipped"].map(|name| done[name].as_u64().unwrap())
+    };
+    assert_eq!(counts(&done), [2, 1, 0]);
+    write(&format!("\u{feff}{good}c5,{reference},5\n"));
+    assert_eq!(
+        counts(&place.json(&["deposit", "import", "bank.csv"])),
+        [1, 0, 3]
+    );
+    // Other data under a known id refuses the file.
+    write(&format!("{header}c6,{reference},1\nc1,{reference},9\n"));
+    refused(&place, &["deposit", "import", "bank.csv"]);
+    let shown = place.json(&["application", "show", &reference]);
+    assert_eq!(shown["balance"].to_string(), "6.000001");
+    place.check();
+}
+
+#[test]
+fn backups_are_whole_and_openable() {
+    let server = TestServer::demo();
+    server.accepted(server.key(), "57000001");
+    server.place.json(&["backup", "copy.db"]);
+    let copy = server.place.path().join("copy.db");
+    assert!(copy.exists());
+    let output = server
+        .place
+        .run(&["--database-url", "sqlite:copy.db", "check", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let list = server.place.run(&[
+        "--database-url",
+        "sqlite:copy.db",
+        "application",
+        "list",
+        "--json",
+    ]);
+    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(list[0]["balance"].to_string(), "9.95");
+    // An existing file is never written over.
+    refused(&server.place, &["backup", "copy.db"]);
+}
+
+#[test]
+fn upkeep_prints_what_it_should() {
+    let place = Place::new();
+    assert_eq!(place.json(&["migrate"])["status"], "migrated");
+    assert_eq!(place.json(&["migrate"])["status"], "migrated");
+    place.check();
+    let config = place.json(&["config"]);
+    assert_eq!(config["country_code"], "266");
+    let openapi: Value = serde_json::from_slice(&place.run(&["openapi"]).stdout).unwrap();
+    assert_eq!(openapi["openapi"], "3.1.0");
+    for path in [
+        "/sms/send/{key}",
+        "/sms/reports/{key}",
+        "/sms/reports/{key}/{transid}",
+        "/sms/balance/{key}",
+    ] {
+        assert!(openapi["paths"][path].is_object(), "{path}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Power cuts: a killed process loses nothing that was answered 200.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::client::{Connection, bare};
+use crate::harness::{Place, TestServer, money, until};
+
+const SEED: u64 = 20_261_121;
+const ROUNDS: usize = 4;
+const CLIENTS: usize = 4;
+
+/// Sends until `limit` sends are answered, or until the server is gone.
+fn send_until(address: &str, key: &str, answered: &AtomicUsize, limit: usize) -> Vec<String> {
+    let mut transids = Vec::new();
+    let mut connection = Connection::open(address);
+    let target = format!("/sms/send/{key}?number=57000001&message=Hi");
+    while answered.load(Ordering::SeqCst) < limit {
+        if connection.try_write(&bare("GET", &target, &[])).is_err() {
+            break;
+        }
+        let Some(answer) = connection.read() else {
+            break;
+        };
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        transids.push(answer.json()["transid"].as_str().unwrap().to_owned());
+        answered.fetch_add(1, Ordering::SeqCst);
+    }
+    transids
+}
+
+#[test]
+fn every_200_becomes_final_after_kills() {
+    let mut random = StdRng::seed_from_u64(SEED);
+    let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
+    let mut server = TestServer::start(Place::new(), &[], &environment);
+    let keys = server.place.funded("steady@example.org", "1000");
+    let key = keys.live.expose();
+    let accepted = Mutex::new(Vec::new());
+    for _ in 0..ROUNDS {
+        // Killed once so many were answered, while others are under way.
+        let kill_after = random.random_range(1..120);
+        let answered = AtomicUsize::new(0);
+        let address = server.address().to_owned();
+        let place = std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| {
+                    let sent = send_until(&address, key, &answered, usize::MAX);
+                    accepted.lock().unwrap().extend(sent);
+                });
+            }
+            until("answers", || {
+                (answered.load(Ordering::SeqCst) >= kill_after).then_some(())
+            });
+            server.kill()
+        });
+        server = TestServer::start(place, &[], &environment);
+    }
+    let accepted = accepted.into_inner().unwrap();
+    assert!(accepted.len() >= ROUNDS);
+    for transid in &accepted {
+        assert_eq!(
+            server.final_report(key, transid)["status"],
+            "delivered",
+            "{transid}"
+        );
+    }
+    // Nothing else was charged than what is stored; what was under way may be stored without an answer.
+    let stored = count_all(&server, key);
+    assert!(
+        (accepted.len()..=accepted.len() + ROUNDS * CLIENTS).contains(&stored),
+        "{stored}"
+    );
+    let spent = money("0.05").checked_times(stored).unwrap();
+    assert_eq!(
+        server.balance(key),
+        money("1000").checked_sub(spent).unwrap().to_string()
+    );
+    server.place.check();
+}
+
+fn count_all(server: &TestServer, key: &str) -> usize {
+    let mut count = 0;
+    let mut cursor = String::new();
+    loop {
+        let json = server
+            .get(&format!("/sms/reports/{key}?limit=1000{cursor}"))
+            .json();
+        count += json["reports"].as_array().unwrap().len();
+        match json["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={}", crate::client::encode(next)),
+            None => return count,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `serve --demo`: the same at every start, whatever happened in between.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::harness::{Place, TestServer};
+
+/// What stays the same from start to start.
+fn lasting(ready: &Value) -> Value {
+    let mut lasting = ready.clone();
+    for name in ["url", "ops_url"] {
+        lasting.as_object_mut().unwrap().remove(name);
+    }
+    lasting
+}
+
+#[test]
+fn one_line_has_all_that_is_needed() {
+    let server = TestServer::demo();
+    let ready = &server.ready;
+    let mut names: Vec<&String> = ready.as_object().unwrap().keys().collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "api_key",
+            "customer",
+            "ops_url",
+            "reference",
+            "staff",
+            "test_key",
+            "url"
+        ]
+    );
+    assert!(
+        ready["api_key"]
+            .as_str()
+            .unwrap()
+            .starts_with(ready["reference"].as_str().unwrap())
+    );
+    for who in ["customer", "staff"] {
+        assert!(ready[who]["email"].is_string() && ready[who]["password"].is_string());
+    }
+    assert_eq!(server.balance(server.key()), "10");
+    let shown = server
+        .place
+        .json(&["application", "show", server.reference()]);
+    assert_eq!(shown["status"], "Active");
+    let file = server.place.path().join("data/demo.json");
+    let mode = std::fs::metadata(file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_next_start_prints_the_same() {
+    let server = TestServer::demo();
+    let first = lasting(&server.ready);
+    server.accepted(server.key(), "57000001");
+    let (_, place) = server.stop();
+    let server = TestServer::start(place, &["--demo"], &[]);
+    assert_eq!(lasting(&server.ready), first);
+    assert_eq!(server.balance(server.key()), "9.95");
+}
+
+#[test]
+fn a_replaced_key_and_a_changed_password_are_null() {
+    let server = TestServer::demo();
+    let reference = domain::Reference::parse(server.reference()).unwrap();
+    let password = server.ready["customer"]["password"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (_, place) = server.stop();
+    place.with_service(async |service| {
+        let account = service
+            .find_account("customer@example.org")
+            .await
+            .unwrap()
+            .unwrap();
+        let kind = domain::KeyKind::Live;
+        service
+            .replace_key(account.id, reference, kind, &password, "")
+            .await
+            .unwrap();
+        let new = domain::Password::parse("another password").unwrap();
+        service
+            .change_password(account.id, &password, &new, "")
+            .await
+            .unwrap();
+    });
+    let server = TestServer::start(place, &["--demo"], &[]);
+    assert_eq!(server.ready["api_key"], Value::Null);
+    assert!(server.ready["test_key"].is_string());
+    assert_eq!(server.ready["customer"]["password"], Value::Null);
+    assert!(server.ready["staff"]["password"].is_string());
+}
+
+#[test]
+fn half_made_data_is_completed() {
+    let server = TestServer::demo();
+    let reference = server.reference().to_owned();
+    let (_, place) = server.stop();
+    let file = place.path().join("data/demo.json");
+    // As if the first start had ended between making the application and writing its keys down.
+    let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    kept["settled"] = Value::Bool(false);
+    kept["api_key"] = Value::Null;
+    kept["test_key"] = Value::Null;
+    kept["reference"] = Value::Null;
+    std::fs::write(&file, kept.to_string()).unwrap();
+    let server = TestServer::start(place, &["--demo"], &[]);
+    assert_eq!(server.reference(), reference);
+    server.accepted(server.key(), "57000001");
+    server.accepted(server.test_key(), "57000001");
+    let (_, place) = server.stop();
+    // Without the file, new sign-ins are made for the same data.
+    std::fs::remove_file(&file).unwrap();
+    let server = TestServer::start(place, &["--demo"], &[]);
+    assert_eq!(server.reference(), reference);
+    server.accepted(server.key(), "57000001");
+    let (_, place) = server.stop();
+    // Without the database, new data is made for the same sign-ins.
+    let password = |server: &TestServer| server.ready["customer"]["password"].clone();
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(place.path().join(format!("data/heliograph.db{end}")));
+    }
+    let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let server = TestServer::start(place, &["--demo"], &[]);
+    assert_eq!(password(&server), kept["customer"]["password"]);
+    server.accepted(server.key(), "57000001");
+}
+
+#[test]
+fn kills_during_the_first_start_leave_a_good_next_one() {
+    use std::io::Read as _;
+    use std::process::Stdio;
+
+    use rand::{RngExt as _, SeedableRng as _};
+
+    let mut random = rand::rngs::StdRng::seed_from_u64(7);
+    for _ in 0..6 {
+        let place = Place::new();
+        let mut child = place
+            .command(&["serve", "--demo", "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Killed at a random time of the start, which takes about this long; any time is a good one.
+        let pause = std::time::Duration::from_millis(random.random_range(1..600));
+        std::thread::sleep(pause);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut text = String::new();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        let server = TestServer::start(place, &["--demo"], &[]);
+        server.accepted(server.key(), "57000001");
+        if let Ok(first) = serde_json::from_str::<Value>(&text) {
+            assert_eq!(lasting(&first), lasting(&server.ready));
+        }
+    }
+}
+
+#[test]
+fn the_demo_is_refused_where_it_would_do_harm() {
+    let place = Place::new();
+    let output = place
+        .command(&["serve", "--demo"])
+        .env("HELIOGRAPH_ADDR", "0.0.0.0:0")
+        .env("HELIOGRAPH_BEHIND_PROXY", "true")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--demo"));
+    assert!(!place.path().join("data").exists(), "nothing was touched");
+
+    let place = Place::new();
+    place.application("somebody@example.com", domain::Category::Sms, None);
+    let output = place.run(&["serve", "--demo"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("accounts"));
+    assert!(output.stdout.is_empty());
+    assert!(!place.path().join("data/demo.json").exists());
+}
+
+#[test]
+fn the_printed_curl_line_sends() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    let place = Place::new();
+    let mut child = place
+        .command(&["serve", "--demo"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let line = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap)
+        .find(|line| line.starts_with("curl "))
+        .unwrap();
+    let answer = Command::new("sh")
+        .args(["-c", &format!("{line} --silent --show-error")])
+        .output();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let answer = answer.unwrap();
+    let json: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!(json["code"], 200, "{line}");
+}

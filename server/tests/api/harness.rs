@@ -1,0 +1,376 @@
+//! Starts the real binary in a folder of its own.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use domain::{ApiKey, Category, Email, Money, Password, Reference, SenderName};
+use serde_json::Value;
+use service::{Actor, Clock, Config, Entropy, Limits, Service};
+use tempfile::TempDir;
+
+use crate::client::{Answer, Connection, bare, exchange, form, posted};
+
+/// By when a condition that a test waits for must hold.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Pause between two looks at a condition.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const LOG: &str = "log.txt";
+/// The sandbox's delay in tests: short, but not nothing.
+const SANDBOX_DELAY_MS: &str = "20";
+
+/// Looks until there is something to see.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < DEADLINE, "waited too long for {what}");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// A folder with a database, and the command line on it.
+pub struct Place(TempDir);
+
+impl Place {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A call of the binary with an environment of its own.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heliograph"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("HELIOGRAPH_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env("HELIOGRAPH_ADDR", "127.0.0.1:0")
+            .env("HELIOGRAPH_OPS_ADDR", "127.0.0.1:0")
+            .env("HELIOGRAPH_SANDBOX_DELAY_MS", SANDBOX_DELAY_MS);
+        command
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed and prints JSON.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.command(arguments).arg("--json").output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs a command with something on its standard input.
+    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Every invariant holds.
+    pub fn check(&self) {
+        let checked = self.json(&["check"]);
+        assert_eq!(checked["ok"], true, "{checked}");
+    }
+
+    /// Does something that only the portal offers customers, with the service's own verbs.
+    pub fn with_service<T>(&self, work: impl AsyncFnOnce(&Service) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let path = self.path().join("data/heliograph.db");
+        runtime.block_on(async {
+            let service = Service::open(Config {
+                database_url: format!("sqlite:{}", path.display()),
+                prices: domain::Prices::new(money("0.05"), money("0.25")).unwrap(),
+                currency: "USD".to_owned(),
+                limits: Limits::default(),
+                clock: Clock::system(),
+                entropy: Entropy::system(),
+            })
+            .await
+            .unwrap();
+            let done = work(&service).await;
+            service.close().await;
+            done
+        })
+    }
+
+    /// A new customer with a Pending application.
+    pub fn application(&self, email: &str, category: Category, sender: Option<&str>) -> Keys {
+        let email = Email::parse(email).unwrap();
+        let password = Password::parse("correct horse battery").unwrap();
+        let sender = sender.map(|name| SenderName::parse(name).unwrap());
+        self.with_service(async |service| {
+            let account = service
+                .add_account(&Actor::System, &email, &password, false)
+                .await
+                .unwrap();
+            let new = service
+                .create_application(account.id, category, sender.as_ref())
+                .await
+                .unwrap();
+            Keys {
+                account_id: account.id,
+                reference: new.reference,
+                live: new.live_key,
+                test: new.test_key,
+            }
+        })
+    }
+
+    /// A new customer with an Active application with so much on it.
+    pub fn funded(&self, email: &str, balance: &str) -> Keys {
+        let keys = self.application(email, Category::Sms, None);
+        let reference = keys.reference.to_string();
+        self.json(&["application", "approve", &reference]);
+        let bank_id = format!("first-{reference}");
+        self.json(&["deposit", "add", &reference, balance, "--bank-id", &bank_id]);
+        keys
+    }
+}
+
+pub fn money(text: &str) -> Money {
+    Money::parse(text).unwrap()
+}
+
+/// An application, as its owner knows it.
+pub struct Keys {
+    pub account_id: i64,
+    pub reference: Reference,
+    pub live: ApiKey,
+    pub test: ApiKey,
+}
+
+/// A running server. Dropping it kills it, and fails if it panicked.
+pub struct TestServer {
+    child: Child,
+    pub place: Place,
+    pub ready: Value,
+    address: String,
+    ops_address: String,
+}
+
+impl TestServer {
+    /// With demo data.
+    pub fn demo() -> Self {
+        Self::start(Place::new(), &["--demo"], &[])
+    }
+
+    /// Without anything.
+    pub fn empty() -> Self {
+        Self::start(Place::new(), &[], &[("HELIOGRAPH_ALLOW_SANDBOX", "true")])
+    }
+
+    pub fn start(place: Place, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(place.path().join(LOG))
+            .unwrap();
+        let mut child = place
+            .command(&["serve", "--json"])
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(log))
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
+            let log = std::fs::read_to_string(place.path().join(LOG));
+            panic!("the server didn't start: {line:?} {log:?}")
+        });
+        let address = |name: &str| {
+            let url = ready[name].as_str().unwrap();
+            url.split_once("://").unwrap().1.to_owned()
+        };
+        Self {
+            address: address("url"),
+            ops_address: address("ops_url"),
+            child,
+            place,
+            ready,
+        }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn ops_address(&self) -> &str {
+        &self.ops_address
+    }
+
+    /// What the process wrote to standard error so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.place.path().join(LOG)).unwrap()
+    }
+
+    /// The demo's live key.
+    pub fn key(&self) -> &str {
+        self.ready["api_key"].as_str().unwrap()
+    }
+
+    pub fn test_key(&self) -> &str {
+        self.ready["test_key"].as_str().unwrap()
+    }
+
+    pub fn reference(&self) -> &str {
+        self.ready["reference"].as_str().unwrap()
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(&self.address)
+    }
+
+    pub fn exchange(&self, bytes: &[u8]) -> Answer {
+        exchange(&self.address, bytes)
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        self.exchange(&bare("GET", target, &[]))
+    }
+
+    pub fn get_ops(&self, target: &str) -> Answer {
+        exchange(&self.ops_address, &bare("GET", target, &[]))
+    }
+
+    pub fn send(&self, key: &str, pairs: &[(&str, &str)]) -> Answer {
+        self.get(&format!("/sms/send/{key}?{}", form(pairs)))
+    }
+
+    pub fn post_form(&self, key: &str, pairs: &[(&str, &str)]) -> Answer {
+        let body = form(pairs);
+        let kind = "application/x-www-form-urlencoded";
+        self.exchange(&posted(&format!("/sms/send/{key}"), kind, body.as_bytes()))
+    }
+
+    pub fn post_json(&self, key: &str, body: &[u8]) -> Answer {
+        self.exchange(&posted(
+            &format!("/sms/send/{key}"),
+            "application/json",
+            body,
+        ))
+    }
+
+    /// A send that must be accepted; its transid.
+    pub fn accepted(&self, key: &str, number: &str) -> String {
+        let answer = self.send(key, &[("number", number), ("message", "Hello")]);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["transid"].as_str().unwrap().to_owned()
+    }
+
+    /// The very digits of the balance.
+    pub fn balance(&self, key: &str) -> String {
+        let answer = self.get(&format!("/sms/balance/{key}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let text = answer.text();
+        let (_, after) = text.split_once("\"balance\":").unwrap();
+        after[..after.find([',', '}']).unwrap()].to_owned()
+    }
+
+    /// How many messages there are, up to 1000.
+    pub fn count(&self, key: &str) -> usize {
+        self.reports(key, "limit=1000").len()
+    }
+
+    pub fn reports(&self, key: &str, query: &str) -> Vec<Value> {
+        let answer = self.get(&format!("/sms/reports/{key}?{query}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["reports"].as_array().unwrap().clone()
+    }
+
+    pub fn report(&self, key: &str, transid: &str) -> Value {
+        let answer = self.get(&format!("/sms/reports/{key}/{transid}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["report"].clone()
+    }
+
+    /// Waits until a message is final.
+    pub fn final_report(&self, key: &str, transid: &str) -> Value {
+        until("a final status", || {
+            let report = self.report(key, transid);
+            (!report["final_at"].is_null()).then_some(report)
+        })
+    }
+
+    /// Asks the process to stop and waits for its exit code; the place stays.
+    pub fn stop(self) -> (Option<i32>, Place) {
+        self.signal("TERM");
+        self.stop_begun()
+    }
+
+    /// Waits for the exit code of a process that was asked to stop.
+    pub fn stop_begun(mut self) -> (Option<i32>, Place) {
+        let status = self.child.wait().unwrap();
+        (status.code(), self.leave())
+    }
+
+    /// Ends the process as a power cut would.
+    pub fn kill(mut self) -> Place {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.leave()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill")
+            .args(["-s", name, &id])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
+    fn refuse_panics(&self) {
+        let log = std::fs::read_to_string(self.place.path().join(LOG)).unwrap_or_default();
+        assert!(!log.contains("panic"), "the server panicked:\n{log}");
+    }
+
+    fn leave(&mut self) -> Place {
+        self.refuse_panics();
+        std::mem::replace(&mut self.place, Place::new())
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        // Both fail when the process has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if !std::thread::panicking() {
+            self.refuse_panics();
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Tests of the `heliograph` binary through its public face: real sockets, a real database in a folder
+//! of its own, the real command line.
+
+mod bad_input;
+mod canary;
+mod client;
+mod codes;
+mod commands;
+mod concurrency;
+mod connections;
+mod crash;
+mod demo;
+mod harness;
+mod methods;
+mod ops;
+mod outcomes;
+mod reports;
+mod sends;
+mod settings;

@@ -1,0 +1,117 @@
+//! Methods, paths, and what is no ordinary request.
+
+use crate::client::bare;
+use crate::harness::{TestServer, until};
+
+#[test]
+fn other_methods_never_send() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let send = format!("/sms/send/{key}?number=57000001&message=Hi");
+    let reports = format!("/sms/reports/{key}");
+    let balance = format!("/sms/balance/{key}");
+    for method in [
+        "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "get",
+    ] {
+        for (target, allow) in [(&send, "GET, POST"), (&reports, "GET"), (&balance, "GET")] {
+            let mut connection = server.connect();
+            connection.write(&bare(method, target, &[("Connection", "close")]));
+            if method == "HEAD" {
+                let text = connection.read_to_end_text();
+                assert!(text.starts_with("HTTP/1.1 405"), "{text}");
+                assert!(
+                    text.to_lowercase()
+                        .contains(&format!("allow: {allow}").to_lowercase()),
+                    "{text}"
+                );
+                continue;
+            }
+            let answer = connection.read().unwrap();
+            answer.is(405, 500, "method_not_allowed");
+            assert_eq!(answer.header("allow"), Some(allow), "{method} {target}");
+        }
+    }
+    server
+        .exchange(&bare("POST", &reports, &[]))
+        .is(405, 500, "method_not_allowed");
+    assert_eq!(server.count(key), 0);
+    assert_eq!(server.balance(key), "10");
+}
+
+#[test]
+fn unknown_paths_are_json() {
+    let server = TestServer::demo();
+    let key = server.key();
+    for path in [
+        "/sms".to_owned(),
+        "/sms/".to_owned(),
+        "/sms/sent".to_owned(),
+        "/sms/SEND/x".to_owned(),
+        format!("/sms/bulk/{key}"),
+        format!("/sms/batches/{key}"),
+        format!("/sms/send/{key}/"),
+        format!("/sms/send/{key}/more"),
+        format!("/sms/send//{key}"),
+        format!("/sms//send/{key}"),
+        format!("/sms/reports/{key}/"),
+        format!("/sms/reports/{key}/m_0000000000000/more"),
+        "/sms/../sms/x".to_owned(),
+    ] {
+        server.get(&path).is(404, 500, "not_found");
+        server
+            .exchange(&bare("POST", &path, &[]))
+            .is(404, 500, "not_found");
+        server
+            .exchange(&bare("DELETE", &path, &[]))
+            .is(404, 500, "not_found");
+    }
+}
+
+#[test]
+fn a_whole_url_as_target_works() {
+    let server = TestServer::demo();
+    let target = format!("http://example.org/sms/balance/{}", server.key());
+    assert_eq!(server.exchange(&bare("GET", &target, &[])).status, 200);
+}
+
+#[test]
+fn raw_utf8_in_the_query_is_taken_and_other_bytes_are_not() {
+    let server = TestServer::demo();
+    let target = format!("/sms/send/{}?number=57000001&message=héllo", server.key());
+    let answer = server.get(&target);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(server.reports(server.key(), "")[0]["message"], "héllo");
+
+    let mut bytes = format!("GET /sms/send/{}?number=57000001&message=", server.key()).into_bytes();
+    bytes.extend_from_slice(b"\xff HTTP/1.1\r\nHost: test\r\n\r\n");
+    let mut connection = server.connect();
+    connection.write(&bytes);
+    let status = connection.read().map(|answer| answer.status);
+    assert!(matches!(status, None | Some(400)), "{status:?}");
+    assert_eq!(server.count(server.key()), 1);
+}
+
+#[test]
+fn requests_share_a_connection() {
+    let server = TestServer::demo();
+    let mut connection = server.connect();
+    let target = format!("/sms/balance/{}", server.key());
+    for _ in 0..3 {
+        connection.write(&bare("GET", &target, &[]));
+        assert_eq!(connection.read().unwrap().status, 200);
+        connection.write(&bare("GET", "/sms/balance/wrong", &[]));
+        assert_eq!(connection.read().unwrap().status, 401);
+    }
+}
+
+#[test]
+fn every_answer_names_its_request() {
+    let server = TestServer::demo();
+    let first = server.get("/sms/nothing");
+    let second = server.get("/sms/nothing");
+    let id = first.header("x-request-id").unwrap();
+    assert_ne!(Some(id), second.header("x-request-id"));
+    until("the access line", || {
+        server.log().contains(id).then_some(())
+    });
+}

@@ -1,0 +1,50 @@
+//! The sandbox carrier's outcomes by reserved numbers, and what they cost.
+
+use crate::harness::TestServer;
+
+#[test]
+fn reserved_numbers_decide() {
+    let server = TestServer::demo();
+    for key in [server.key(), server.test_key()] {
+        for (number, status, released) in [
+            ("57000001", "delivered", "0"),
+            ("00000001", "delivered", "0"),
+            ("00000002", "failed", "0"),
+            ("00000003", "expired", "0"),
+            // Never taken by a carrier: the charge is given back.
+            ("00000004", "rejected", "0.05"),
+        ] {
+            let transid = server.accepted(key, number);
+            let report = server.final_report(key, &transid);
+            assert_eq!(report["status"], status, "{number}: {report}");
+            assert_eq!(
+                report["charge"]["released"].to_string(),
+                released,
+                "{number}"
+            );
+        }
+    }
+    // 5 sends, one of them released.
+    assert_eq!(server.balance(server.key()), "9.8");
+    server.place.check();
+}
+
+#[test]
+fn a_stopped_server_goes_on_where_it_was() {
+    let server = TestServer::start(
+        crate::harness::Place::new(),
+        &["--demo"],
+        &[("HELIOGRAPH_SANDBOX_DELAY_MS", "60000")],
+    );
+    let key = server.key().to_owned();
+    let sent: Vec<String> = (0..5).map(|_| server.accepted(&key, "57000001")).collect();
+    let (code, place) = server.stop();
+    assert_eq!(code, Some(0));
+    place.check();
+    let server = TestServer::start(place, &["--demo"], &[]);
+    assert_eq!(server.key(), key);
+    for transid in &sent {
+        assert_eq!(server.final_report(&key, transid)["status"], "delivered");
+    }
+    server.place.check();
+}

@@ -1,0 +1,234 @@
+//! `/sms/reports`: filters, cursors, one message, CSV.
+
+use crate::client::form;
+use crate::harness::TestServer;
+
+#[test]
+fn wrong_parameters_are_refused() {
+    let server = TestServer::demo();
+    let path = format!("/sms/reports/{}", server.key());
+    for (query, reason) in [
+        ("colour=blue", "invalid_parameter"),
+        ("=", "invalid_parameter"),
+        ("%FF=1", "invalid_parameter"),
+        ("transid=", "invalid_parameter"),
+        ("transid=m_1", "invalid_parameter"),
+        ("transid=b_0000000000000", "invalid_parameter"),
+        ("batchid=m_0000000000000", "invalid_parameter"),
+        ("requestid=", "invalid_requestid"),
+        ("requestid=%00", "invalid_requestid"),
+        ("number=", "invalid_number"),
+        ("number=abc", "invalid_number"),
+        ("status=", "invalid_parameter"),
+        ("status=Delivered", "invalid_parameter"),
+        ("from=yesterday", "invalid_parameter"),
+        ("from=2026-01-01", "invalid_parameter"),
+        ("to=2026-13-01T00:00:00Z", "invalid_parameter"),
+        ("limit=0", "invalid_parameter"),
+        ("limit=1001", "invalid_parameter"),
+        ("limit=%2B5", "invalid_parameter"),
+        ("limit=5.0", "invalid_parameter"),
+        ("limit=99999999999999999999", "invalid_parameter"),
+        ("cursor=", "invalid_parameter"),
+        ("cursor=nonsense", "invalid_parameter"),
+        ("cursor=%00", "invalid_parameter"),
+        ("format=xml", "invalid_parameter"),
+        ("format=csv&format=csv", "duplicate_parameter"),
+        ("limit=1&limit=1", "duplicate_parameter"),
+        ("requestid=%FF", "invalid_encoding"),
+        ("status=%FF", "invalid_encoding"),
+    ] {
+        let answer = server.get(&format!("{path}?{query}"));
+        assert_eq!(answer.reason(), reason, "{query}: {}", answer.text());
+        answer.is(400, 500, reason);
+    }
+    let one = format!("{path}/m_0000000000000");
+    server.get(&one).is(404, 500, "not_found");
+    server
+        .get(&format!("{path}/nonsense"))
+        .is(404, 500, "not_found");
+    server.get(&format!("{path}/%FF")).is(404, 500, "not_found");
+    server
+        .get(&format!("{one}?limit=1"))
+        .is(400, 500, "invalid_parameter");
+}
+
+#[test]
+fn filters_find_what_they_name() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let first = server.accepted(key, "57000001");
+    server.send(
+        key,
+        &[
+            ("number", "57000002"),
+            ("message", "Hi"),
+            ("requestid", "r"),
+        ],
+    );
+    let failed = server.accepted(key, "00000002");
+    for transid in [&first, &failed] {
+        server.final_report(key, transid);
+    }
+    let ids = |query: &str| -> Vec<String> {
+        let found = server.reports(key, query);
+        found
+            .iter()
+            .map(|report| report["transid"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(ids(&format!("transid={first}")), [first.clone()]);
+    assert_eq!(ids("requestid=r").len(), 1);
+    assert_eq!(ids("requestid=other").len(), 0);
+    assert_eq!(ids("number=57000001"), [first.clone()]);
+    assert_eq!(ids("status=failed"), [failed.clone()]);
+    assert_eq!(ids("batchid=b_0000000000000").len(), 0);
+    // Newest first.
+    assert_eq!(ids("").first(), Some(&failed));
+    assert_eq!(ids("").last(), Some(&first));
+    // `from` is inclusive, `to` exclusive.
+    let at = server.report(key, &failed)["created_at"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(ids(&form(&[("from", &at)])).contains(&failed));
+    assert!(!ids(&form(&[("to", &at)])).contains(&failed));
+    assert_eq!(
+        ids("from=2020-01-01T00:00:00+02:00&to=2020-01-02T00:00:00Z").len(),
+        0
+    );
+}
+
+#[test]
+fn cursors_walk_over_everything_once() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let mut sent: Vec<String> = (0..7).map(|_| server.accepted(key, "57000001")).collect();
+    sent.reverse();
+    let mut seen = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let answer = server.get(&format!("/sms/reports/{key}?limit=3{cursor}"));
+        let json = answer.json();
+        let page = json["reports"].as_array().unwrap();
+        seen.extend(
+            page.iter()
+                .map(|report| report["transid"].as_str().unwrap().to_owned()),
+        );
+        match json["next"].as_str() {
+            Some(next) => cursor = format!("&{}", form(&[("cursor", next)])),
+            None => break,
+        }
+    }
+    assert_eq!(seen, sent);
+}
+
+#[test]
+fn one_message_tells_its_whole_story() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let answer = server.send(
+        key,
+        &[
+            ("number", "57000001"),
+            ("message", "Hello"),
+            ("requestid", "r"),
+        ],
+    );
+    let transid = answer.json()["transid"].as_str().unwrap().to_owned();
+    let report = server.final_report(key, &transid);
+    let names: Vec<&str> = report
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    for name in [
+        "transid",
+        "requestid",
+        "batchid",
+        "number",
+        "kind",
+        "sender",
+        "message",
+        "status",
+        "pages",
+        "segments",
+        "cost",
+        "currency",
+        "error",
+        "created_at",
+        "submitted_at",
+        "final_at",
+        "timeline",
+        "charge",
+    ] {
+        assert!(names.contains(&name), "{name} is missing of {names:?}");
+    }
+    assert_eq!(names.len(), 18);
+    assert_eq!(report["status"], "delivered");
+    assert_eq!(report["kind"], "local");
+    assert_eq!(report["sender"], serde_json::Value::Null);
+    assert_eq!(report["batchid"], serde_json::Value::Null);
+    assert_eq!(report["error"], serde_json::Value::Null);
+    let statuses: Vec<&str> = report["timeline"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses.first(), Some(&"queued"));
+    assert_eq!(statuses.last(), Some(&"delivered"));
+    let charge = &report["charge"];
+    assert_eq!(charge["pages"], 1);
+    assert_eq!(charge["charged"].to_string(), "0.05");
+    assert_eq!(charge["released"].to_string(), "0");
+    assert_eq!(charge["unit_price"].to_string(), "0.05");
+    assert!(charge["why"].as_str().unwrap().len() > 10);
+    for name in ["created_at", "submitted_at", "final_at"] {
+        let at = report[name].as_str().unwrap();
+        assert!(
+            domain::Timestamp::parse(at).is_some() && at.ends_with('Z'),
+            "{at}"
+        );
+    }
+}
+
+#[test]
+fn csv_is_safe_in_spreadsheets() {
+    let server = TestServer::demo();
+    let key = server.key();
+    server.send(
+        key,
+        &[
+            ("number", "57000001"),
+            ("message", "=1+1"),
+            ("requestid", "@a\"b,c"),
+        ],
+    );
+    server.send(key, &[("number", "57000001"), ("message", "two\nlines")]);
+    let answer = server.get(&format!("/sms/reports/{key}?format=csv"));
+    assert_eq!(answer.status, 200);
+    answer.is_guarded();
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/csv; charset=utf-8")
+    );
+    let text = answer.text();
+    assert!(text.starts_with(
+        "transid,requestid,batchid,number,kind,sender,message,status,pages,segments,cost,"
+    ));
+    assert!(
+        text.contains(",\"'@a\"\"b,c\",,57000001,local,,'=1+1,"),
+        "{text}"
+    );
+    assert!(text.contains(",\"two\nlines\","), "{text}");
+    let cut = server.get(&format!("/sms/reports/{key}?format=csv&limit=1"));
+    let next = cut.header("x-next-cursor").unwrap().to_owned();
+    let rest = server.get(&format!(
+        "/sms/reports/{key}?format=csv&{}",
+        form(&[("cursor", &next)])
+    ));
+    assert!(rest.text().contains("'=1+1"));
+    assert!(rest.header("x-next-cursor").is_none());
+}

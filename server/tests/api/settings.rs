@@ -1,0 +1,172 @@
+//! Settings: their layers, and starts that are refused.
+
+use std::fs;
+use std::process::Output;
+
+use crate::harness::{Place, TestServer};
+
+fn error(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn wrong_settings_are_named() {
+    for (name, value, named) in [
+        ("HELIOGRAPH_ADRESS", "127.0.0.1:1", "HELIOGRAPH_ADRESS"),
+        (
+            "HELIOGRAPH_PRICE_INTERNATIONAL",
+            "0.05",
+            "price_international",
+        ),
+        ("HELIOGRAPH_PRICE_LOCAL", "-1", "price_local"),
+        ("HELIOGRAPH_ADDR", "0.0.0.0:0", "tls_cert"),
+        ("HELIOGRAPH_TLS_CERT", "/nowhere.pem", "tls_key"),
+        (
+            "HELIOGRAPH_DATABASE_URL",
+            "postgres://a:b@c/d",
+            "PostgreSQL",
+        ),
+        ("HELIOGRAPH_SMTP_URL", "smtp://localhost", "smtp_url"),
+        ("HELIOGRAPH_CONFIG", "/nowhere.toml", "/nowhere.toml"),
+        ("HELIOGRAPH_DATABASE_URL_FILE", "/nowhere", "/nowhere"),
+    ] {
+        let place = Place::new();
+        let output = place
+            .command(&["serve", "--demo"])
+            .env(name, value)
+            .output()
+            .unwrap();
+        assert!(error(&output).contains(named), "{name}={value}: {output:?}");
+        assert!(
+            !place.path().join("data").exists(),
+            "{name}: nothing was touched"
+        );
+    }
+}
+
+#[test]
+fn a_start_without_carrier_must_be_meant() {
+    let place = Place::new();
+    assert!(error(&place.run(&["serve"])).contains("ALLOW_SANDBOX"));
+    assert!(error(&place.run(&["serve", "--demo", "--role", "web"])).contains("--role"));
+    assert_eq!(
+        place.run(&["serve", "--role", "else"]).status.code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn layers_win_in_their_order() {
+    let place = Place::new();
+    let write = |text: &str| fs::write(place.path().join("heliograph.toml"), text).unwrap();
+    let currency = |environment: &[(&str, &str)]| {
+        let mut command = place.command(&["config", "--json"]);
+        command.envs(environment.iter().copied());
+        let output = command.output().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        json["currency"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(currency(&[]), "USD");
+    write(
+        "currency = \"LSL\"\nprice_local = 0.5\nprice_international = 2\ntrusted_proxies = [\"10.0.0.0/8\"]\n",
+    );
+    assert_eq!(currency(&[]), "LSL");
+    assert_eq!(currency(&[("HELIOGRAPH_CURRENCY", "EUR")]), "EUR");
+    let output = place
+        .command(&["--database-url", "sqlite:flag.db", "config", "--json"])
+        .env("HELIOGRAPH_DATABASE_URL", "sqlite:environment.db")
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("sqlite:flag.db")
+    );
+
+    for (text, named) in [
+        ("colour = \"blue\"", "colour"),
+        ("[[carrier]]\nname = \"acme\"", "carrier"),
+        ("[[route]]\ncarrier = \"acme\"", "route"),
+        ("addr = [", "TOML"),
+        ("[addr]\nx = 1", "addr"),
+        (
+            "database_url = \"sqlite:a.db\"\ndatabase_url_file = \"heliograph.toml\"",
+            "database_url",
+        ),
+    ] {
+        write(text);
+        assert!(error(&place.run(&["config"])).contains(named), "{text}");
+    }
+}
+
+#[test]
+fn a_secret_may_stand_in_a_file() {
+    let place = Place::new();
+    fs::write(place.path().join("url"), "sqlite:from-file.db\n").unwrap();
+    let output = place
+        .command(&["config", "--json"])
+        .env("HELIOGRAPH_DATABASE_URL_FILE", "url")
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("sqlite:from-file.db")
+    );
+}
+
+#[test]
+fn the_currency_stays_and_prices_follow_the_start() {
+    let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
+    let server = TestServer::start(Place::new(), &[], &environment);
+    let keys = server.place.funded("priced@example.org", "10");
+    let key = keys.live.expose();
+    server.accepted(key, "57000001");
+    assert_eq!(server.balance(key), "9.95");
+    let (_, place) = server.stop();
+    let output = place
+        .command(&["serve"])
+        .envs(environment)
+        .env("HELIOGRAPH_CURRENCY", "EUR")
+        .output()
+        .unwrap();
+    assert!(error(&output).contains("USD"));
+
+    let dearer = [environment[0], ("HELIOGRAPH_PRICE_LOCAL", "0.1")];
+    let server = TestServer::start(place, &[], &dearer);
+    server.accepted(key, "57000001");
+    assert_eq!(server.balance(key), "9.85");
+    // The command line, with its own environment, leaves the prices alone.
+    server.place.json(&["application", "list"]);
+    server.accepted(key, "57000001");
+    assert_eq!(server.balance(key), "9.75");
+    server.place.check();
+}
+
+#[test]
+fn the_longest_message_is_a_setting() {
+    let environment = [("HELIOGRAPH_MESSAGE_PAGES_MAX", "2")];
+    let server = TestServer::start(Place::new(), &["--demo"], &environment);
+    let longest = "x".repeat(320);
+    let pairs = [("number", "57000001"), ("message", longest.as_str())];
+    assert_eq!(server.send(server.key(), &pairs).status, 200);
+    let longer = "x".repeat(321);
+    let pairs = [("number", "57000001"), ("message", longer.as_str())];
+    server
+        .send(server.key(), &pairs)
+        .is(400, 500, "message_too_long");
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let server = TestServer::demo();
+    let place = Place::new();
+    let output = place
+        .command(&["serve", "--demo"])
+        .env("HELIOGRAPH_ADDR", server.address())
+        .output()
+        .unwrap();
+    assert!(error(&output).contains(server.address()));
+}
