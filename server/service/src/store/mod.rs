@@ -63,7 +63,7 @@ impl Store {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
         if let Some(folder) = dialect.file(url).and_then(|file| Path::new(file).parent()) {
-            std::fs::create_dir_all(folder).map_err(OpenError::Folder)?;
+            make_folder(folder).map_err(OpenError::Folder)?;
         }
         let url = dialect.connection_url(url);
         let options = || {
@@ -141,4 +141,13 @@ impl Store {
         self.readers.close().await;
         self.writer.close().await;
     }
+}
+
+/// Numbers, texts and password hashes are inside: a folder made here is its owner's alone.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
