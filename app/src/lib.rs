@@ -3,6 +3,9 @@
 //! A page and its server functions share a file. A server function parses, calls one verb of the service
 //! and answers; who is asking it learns from `visit`, in the server's build alone.
 
+// A page's view is one type, nested as deep as its elements.
+#![recursion_limit = "512"]
+
 pub mod account;
 pub mod applications;
 pub mod client;
