@@ -87,10 +87,16 @@ pub(crate) fn spawn(service: &Service, mut jobs: mpsc::Receiver<Job>) {
     let task = tokio::spawn(async move {
         let mut waiting = Vec::with_capacity(BATCH_MAX);
         while jobs.recv_many(&mut waiting, BATCH_MAX).await > 0 {
-            let Some(inner) = inner.upgrade() else { return };
-            Service { inner }
-                .store_batch(waiting.drain(..).collect())
-                .await;
+            let Some(inner) = inner.upgrade() else {
+                return;
+            };
+            let (service, batch) = (Service { inner }, waiting.drain(..).collect());
+            // A task of its own, so that a fault in one batch leaves its callers without an answer and
+            // the next batch alone.
+            if let Err(error) = tokio::spawn(async move { service.store_batch(batch).await }).await
+            {
+                tracing::error!(%error, "a batch of sends broke down");
+            }
         }
     });
     *service
