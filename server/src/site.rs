@@ -167,3 +167,6 @@ fn portal_failed() -> Response<Body> {
     *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     response
 }
+
+#[cfg(test)]
+mod tests;

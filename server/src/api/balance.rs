@@ -11,7 +11,7 @@ use super::credentials::KeyText;
 use crate::json::Amount;
 
 #[derive(Serialize)]
-struct Balance<'a> {
+struct Answer<'a> {
     #[serde(flatten)]
     head: Head,
     balance: Amount,
@@ -21,7 +21,7 @@ struct Balance<'a> {
 pub async fn get(api: &Api, key: &KeyText) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref(), Use::Read).await?;
     let balance = api.service.balance(&access).await?;
-    Ok(json(&Balance {
+    Ok(json(&Answer {
         head: Head::success(),
         balance: Amount(balance),
         currency: &api.currency,

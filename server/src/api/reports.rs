@@ -37,7 +37,7 @@ const LIMIT_MAX: i64 = 1000;
 const NEXT_CURSOR: &str = "x-next-cursor";
 
 #[derive(Serialize)]
-struct Reports<'a> {
+struct ListAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     reports: Vec<Report<'a>>,
@@ -45,7 +45,7 @@ struct Reports<'a> {
 }
 
 #[derive(Serialize)]
-struct OneReport<'a> {
+struct OneAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     report: Detailed<'a>,
@@ -82,7 +82,7 @@ pub async fn list(
         }
         return Ok(response);
     }
-    Ok(json(&Reports {
+    Ok(json(&ListAnswer {
         head: Head::success(),
         reports,
         next: page.next,
@@ -111,7 +111,7 @@ pub async fn one(
     if as_csv {
         return csv_report::response(&[report]);
     }
-    Ok(json(&OneReport {
+    Ok(json(&OneAnswer {
         head: Head::success(),
         report: Detailed {
             report,

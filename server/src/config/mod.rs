@@ -8,6 +8,7 @@ mod network;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -109,7 +110,7 @@ impl Settings {
             )?,
             trusted_proxies: read.networks()?,
             allow_sandbox: read.parsed("allow_sandbox", "true or false")?,
-            sandbox_delay_ms: read.within("sandbox_delay_ms", 0, SANDBOX_DELAY_LIMIT_MS)?,
+            sandbox_delay_ms: read.within("sandbox_delay_ms", &(0..=SANDBOX_DELAY_LIMIT_MS))?,
             limits: read.limits()?,
             site_root: PathBuf::from(read.text("site_root")),
             log: read.log()?,
@@ -166,6 +167,10 @@ fn masked(text: &str) -> String {
     }
 }
 
+fn refused(name: &str, wanted: &str) -> ConfigError {
+    ConfigError::new(format!("{name} must be {wanted}"))
+}
+
 /// Turns texts into values; every error names its setting.
 struct Reader<'a>(&'a Values);
 
@@ -179,14 +184,8 @@ impl Reader<'_> {
         self.optional(name).unwrap_or_default()
     }
 
-    fn refused(&self, name: &str, wanted: &str) -> ConfigError {
-        ConfigError::new(format!("{name} must be {wanted}"))
-    }
-
     fn parsed<T: FromStr>(&self, name: &str, wanted: &str) -> Result<T, ConfigError> {
-        self.text(name)
-            .parse()
-            .map_err(|_| self.refused(name, wanted))
+        self.text(name).parse().map_err(|_| refused(name, wanted))
     }
 
     fn matching(
@@ -199,20 +198,24 @@ impl Reader<'_> {
         if fits(text) {
             Ok(text.to_owned())
         } else {
-            Err(self.refused(name, wanted))
+            Err(refused(name, wanted))
         }
     }
 
-    fn within<T>(&self, name: &str, least: T, most: T) -> Result<T, ConfigError>
+    fn within<T>(&self, name: &str, allowed: &RangeInclusive<T>) -> Result<T, ConfigError>
     where
         T: FromStr + PartialOrd + std::fmt::Display,
     {
-        let wanted = format!("a whole number from {least} to {most}");
+        let wanted = format!(
+            "a whole number from {} to {}",
+            allowed.start(),
+            allowed.end()
+        );
         let value: T = self.parsed(name, &wanted)?;
-        if value >= least && value <= most {
+        if allowed.contains(&value) {
             Ok(value)
         } else {
-            Err(self.refused(name, &wanted))
+            Err(refused(name, &wanted))
         }
     }
 
@@ -229,7 +232,7 @@ impl Reader<'_> {
         if host.is_some_and(plain) {
             Ok(Some(text.trim_end_matches('/').to_owned()))
         } else {
-            Err(self.refused("base_url", "a URL like https://sms.example.org"))
+            Err(refused("base_url", "a URL like https://sms.example.org"))
         }
     }
 
@@ -242,14 +245,13 @@ impl Reader<'_> {
         }
         match text.strip_prefix("sqlite:") {
             Some(path) if !path.is_empty() => Ok(text.to_owned()),
-            _ => Err(self.refused("database_url", "of the form sqlite:PATH")),
+            _ => Err(refused("database_url", "of the form sqlite:PATH")),
         }
     }
 
     fn prices(&self) -> Result<Prices, ConfigError> {
         let price = |name: &str| {
-            Money::parse(self.text(name))
-                .map_err(|_| self.refused(name, "a decimal number like 0.05"))
+            Money::parse(self.text(name)).map_err(|_| refused(name, "a decimal number like 0.05"))
         };
         let (local, international) = (price("price_local")?, price("price_international")?);
         Prices::new(local, international).map_err(|_| {
@@ -278,7 +280,7 @@ impl Reader<'_> {
             .filter(|text| !text.is_empty())
             .map(|text| {
                 text.parse().map_err(|_| {
-                    self.refused(
+                    refused(
                         "trusted_proxies",
                         "addresses or networks like 10.0.0.0/8, separated by commas",
                     )
@@ -289,9 +291,9 @@ impl Reader<'_> {
 
     fn limits(&self) -> Result<service::Limits, ConfigError> {
         Ok(service::Limits {
-            message_pages_max: self.within("message_pages_max", 1, MESSAGE_PAGES_LIMIT)?,
-            sign_in_failures_max: self.within("sign_in_failures_max", 1, i64::MAX)?,
-            registrations_max: self.within("registrations_max", 1, i64::MAX)?,
+            message_pages_max: self.within("message_pages_max", &(1..=MESSAGE_PAGES_LIMIT))?,
+            sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
+            registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
         })
     }
 
@@ -301,7 +303,7 @@ impl Reader<'_> {
             "warn" => Ok(tracing::Level::WARN),
             "info" => Ok(tracing::Level::INFO),
             "debug" => Ok(tracing::Level::DEBUG),
-            _ => Err(self.refused("log", "error, warn, info or debug")),
+            _ => Err(refused("log", "error, warn, info or debug")),
         }
     }
 

@@ -173,12 +173,15 @@ pub fn exchange(address: &str, bytes: &[u8]) -> Answer {
 
 /// A request without body.
 pub fn bare(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> {
-    let mut text = format!("{method} {target} HTTP/1.1\r\nHost: test\r\n");
-    for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
-    }
-    text.push_str("\r\n");
-    text.into_bytes()
+    let headers: Vec<String> = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    format!(
+        "{method} {target} HTTP/1.1\r\nHost: test\r\n{}\r\n",
+        headers.concat()
+    )
+    .into_bytes()
 }
 
 /// A POST with a body.

@@ -2,9 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 
 use crate::harness::{Place, TestServer};
+
+const SEED: u64 = 7;
 
 /// What stays the same from start to start.
 fn lasting(ready: &Value) -> Value {
@@ -131,39 +135,50 @@ fn half_made_data_is_completed() {
     server.accepted(server.key(), "57000001");
 }
 
+/// How far a start has got, by what it has written.
+fn progress(place: &Place) -> usize {
+    let data = place.path().join("data");
+    let kept = std::fs::read_to_string(data.join("demo.json")).unwrap_or_default();
+    let steps = [
+        data.exists(),
+        data.join("heliograph.db").exists(),
+        data.join("heliograph.db-wal").exists(),
+        kept.contains("\"settled\": false"),
+        kept.contains("\"settled\": true"),
+    ];
+    steps
+        .iter()
+        .rposition(|done| *done)
+        .map_or(0, |step| step + 1)
+}
+
 #[test]
 fn kills_during_the_first_start_leave_a_good_next_one() {
-    use std::io::Read as _;
     use std::process::Stdio;
 
-    use rand::{RngExt as _, SeedableRng as _};
-
-    let mut random = rand::rngs::StdRng::seed_from_u64(7);
-    for _ in 0..6 {
+    let mut random = StdRng::seed_from_u64(SEED);
+    for step in (0..=5).chain([4, 4, 4]) {
         let place = Place::new();
-        let mut child = place
-            .command(&["serve", "--demo", "--json"])
-            .stdout(Stdio::piped())
+        let mut command = place.command(&["serve", "--demo", "--json"]);
+        let mut child = command
+            .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Killed at a random time of the start, which takes about this long; any time is a good one.
-        let pause = std::time::Duration::from_millis(random.random_range(1..600));
-        std::thread::sleep(pause);
+        // So many more looks after the step was seen: the kill falls anywhere in what follows it.
+        let mut looks = random.random_range(0..2_000);
+        while progress(&place) < step || looks > 0 {
+            looks -= usize::from(progress(&place) >= step && looks > 0);
+        }
         child.kill().unwrap();
         child.wait().unwrap();
-        let mut text = String::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
         let server = TestServer::start(place, &["--demo"], &[]);
         server.accepted(server.key(), "57000001");
-        if let Ok(first) = serde_json::from_str::<Value>(&text) {
-            assert_eq!(lasting(&first), lasting(&server.ready));
-        }
+        server.accepted(server.test_key(), "57000001");
+        let first = lasting(&server.ready);
+        let (_, place) = server.stop();
+        let server = TestServer::start(place, &["--demo"], &[]);
+        assert_eq!(lasting(&server.ready), first);
     }
 }
 

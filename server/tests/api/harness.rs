@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::client::{Answer, Connection, bare, exchange, form, posted};
 
 /// By when a condition that a test waits for must hold.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 /// Pause between two looks at a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const LOG: &str = "log.txt";
@@ -226,10 +226,6 @@ impl TestServer {
 
     pub fn address(&self) -> &str {
         &self.address
-    }
-
-    pub fn ops_address(&self) -> &str {
-        &self.ops_address
     }
 
     /// What the process wrote to standard error so far.

@@ -1,6 +1,12 @@
 //! Tests of the `heliograph` binary through its public face: real sockets, a real database in a folder
 //! of its own, the real command line.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
+)]
+
 mod bad_input;
 mod canary;
 mod client;
@@ -17,3 +23,4 @@ mod outcomes;
 mod reports;
 mod sends;
 mod settings;
+mod tls;

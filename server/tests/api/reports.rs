@@ -77,11 +77,14 @@ fn filters_find_what_they_name() {
             .map(|report| report["transid"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(ids(&format!("transid={first}")), [first.clone()]);
+    assert_eq!(
+        ids(&format!("transid={first}")),
+        std::slice::from_ref(&first)
+    );
     assert_eq!(ids("requestid=r").len(), 1);
     assert_eq!(ids("requestid=other").len(), 0);
-    assert_eq!(ids("number=57000001"), [first.clone()]);
-    assert_eq!(ids("status=failed"), [failed.clone()]);
+    assert_eq!(ids("number=57000001"), std::slice::from_ref(&first));
+    assert_eq!(ids("status=failed"), std::slice::from_ref(&failed));
     assert_eq!(ids("batchid=b_0000000000000").len(), 0);
     // Newest first.
     assert_eq!(ids("").first(), Some(&failed));

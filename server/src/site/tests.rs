@@ -1,0 +1,80 @@
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Response;
+use axum::routing::get;
+use domain::{Money, Prices};
+use service::{Clock, Config, Entropy, Limits, Service};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::{CloseUnanswered, Site};
+use crate::api::Api;
+use crate::http;
+use crate::metrics::Metrics;
+
+async fn unanswered() -> Response<Body> {
+    let mut response = Response::new(Body::from("never seen"));
+    response.extensions_mut().insert(CloseUnanswered);
+    response
+}
+
+async fn breaks() -> &'static str {
+    let empty: Vec<&'static str> = Vec::new();
+    empty[0]
+}
+
+/// What a client gets for `GET path` from a site with such a portal, until the connection ends.
+async fn asked(path: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::open(Config {
+        database_url: format!("sqlite:{}", folder.path().join("test.db").display()),
+        prices: Prices::new(Money::from_micros(1), Money::from_micros(2)).unwrap(),
+        currency: "USD".to_owned(),
+        limits: Limits::default(),
+        clock: Clock::system(),
+        entropy: Entropy::system(),
+    })
+    .await
+    .unwrap();
+    let metrics = Arc::new(Metrics::default());
+    let api = Api {
+        service: service.clone(),
+        metrics: Arc::clone(&metrics),
+        currency: "USD".into(),
+        country_code: "266".into(),
+        message_pages_max: 10,
+    };
+    let portal = Router::new()
+        .route("/unanswered", get(unanswered))
+        .route("/breaks", get(breaks));
+    let site = Site::new(api, portal, metrics, Vec::new()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let server = tokio::spawn(http::serve(listener, None, site, stop.clone()));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    stop.cancel();
+    server.await.unwrap();
+    service.close().await;
+    answer
+}
+
+#[tokio::test]
+async fn what_must_not_be_answered_closes_the_connection() {
+    assert_eq!(asked("/unanswered").await, "");
+}
+
+#[tokio::test]
+async fn a_panic_is_answered_500_in_words_of_our_own() {
+    let answer = asked("/breaks").await;
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    assert!(answer.contains("x-request-id: "), "{answer}");
+    assert!(!answer.contains("index out of bounds"), "{answer}");
+}
