@@ -7,7 +7,13 @@ class Watch {
   readonly complaints: string[] = [];
   private readonly expected: RegExp[] = [];
 
-  constructor(private readonly origin: string) {}
+  constructor(
+    private readonly origin: string,
+    scripts: boolean,
+  ) {
+    // Without scripts the pages name a program ahead that nobody runs.
+    if (!scripts) this.expects(/was preloaded using link preload but not used/);
+  }
 
   follow(context: BrowserContext): void {
     context.on('console', (message) => {
@@ -55,8 +61,8 @@ export const test = base.extend<Tools, { server: Server }>({
   scripts: async ({ javaScriptEnabled }, use) => use(javaScriptEnabled !== false),
 
   watch: [
-    async ({ context, server }, use) => {
-      const watch = new Watch(server.url);
+    async ({ context, server, scripts }, use) => {
+      const watch = new Watch(server.url, scripts);
       watch.follow(context);
       await use(watch);
       expect(watch.complaints, 'what the pages complained about').toEqual([]);

@@ -8,14 +8,14 @@ test('one device is signed out, and only it', async ({ portal, anotherBrowser })
   await portal.open('/devices');
   const rows = portal.main.getByRole('row').filter({ has: portal.button('Sign out this device') });
   await expect(rows).toHaveCount(2);
-  await expect(rows.filter({ hasText: 'This device' })).toHaveCount(1);
+  await expect(rows.filter({ hasText: /This device/ })).toHaveCount(1);
 
   await third.signIn(account);
   await portal.reload();
   await expect(rows).toHaveCount(3);
 
-  // Newest or oldest first: the row that isn't this browser and signed in first of the others.
-  const others = rows.filter({ hasNotText: 'This device' });
+  // Whichever comes first: one of the others goes, one stays.
+  const others = rows.filter({ hasNotText: /This device/ });
   await others.first().getByRole('button', { name: 'Sign out this device' }).click();
   await expect(rows).toHaveCount(2);
 

@@ -29,7 +29,8 @@ const lookedAt = test.extend<{ look: Look }>({
         await expect(page.locator('html')).toHaveAttribute('lang', 'en');
         if (copy) await show(copy, page.url(), await page.content());
 
-        for (const colorScheme of ['light', 'dark'] as const) {
+        // Scripts have no part in the colours.
+        for (const colorScheme of scripts ? (['light', 'dark'] as const) : (['light'] as const)) {
           const media = { colorScheme, reducedMotion: 'reduce' } as const;
           await page.emulateMedia(media);
           for (const size of [NARROW, WIDE]) {
