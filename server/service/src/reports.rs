@@ -1,7 +1,9 @@
 //! Reports: what became of messages.
 
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
-use domain::{BatchId, KeyKind, MessageStatus, Money, Number, Reference, Timestamp, Transid, ids};
+use domain::{
+    BatchId, KeyKind, Kind, MessageStatus, Money, Number, Reference, Timestamp, Transid, ids,
+};
 use sqlx::AnyConnection;
 
 use crate::Service;
@@ -228,14 +230,17 @@ fn charge(row: &MessageRow) -> Option<ChargeRecord> {
     if computed != charged {
         return None;
     }
-    let kind = record.kind.as_str();
+    let kind = match record.kind {
+        Kind::Local => "a local",
+        Kind::International => "an international",
+    };
     let fate = match (row.released > Money::ZERO, record.status.is_final()) {
         (true, _) => "It was given back because no carrier took the message.",
         (false, true) => "It stays because a carrier took the message.",
         (false, false) => "It is given back only if no carrier takes the message.",
     };
     let pages_word = if pages == 1 { "page" } else { "pages" };
-    let why = format!("{pages} {pages_word} to a {kind} number at {unit_price} each. {fate}");
+    let why = format!("{pages} {pages_word} to {kind} number at {unit_price} each. {fate}");
     let (rule, released) = (number.rule().to_owned(), row.released);
     Some(ChargeRecord {
         rule,
