@@ -9,8 +9,8 @@ const workspace = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 const binary = resolve(process.env['HELIOGRAPH_BIN'] ?? join(workspace, 'target/release/heliograph'));
 const site = resolve(process.env['HELIOGRAPH_SITE_ROOT'] ?? join(workspace, 'target/site'));
 
-const READY_WITHIN_MS = 10_000;
-const STOP_WITHIN_MS = 10_000;
+const READY_WITHIN_MS = 20_000;
+const STOP_WITHIN_MS = 25_000;
 /** How long the sandbox carrier takes. Short, and long enough for a message to be seen on its way. */
 const SANDBOX_DELAY_MS = 100;
 
@@ -33,6 +33,7 @@ export class Server {
     private readonly folder: string,
     port: number,
     opsPort: number,
+    settings: Record<string, string>,
   ) {
     this.url = `http://127.0.0.1:${port}`;
     this.ops = `http://127.0.0.1:${opsPort}`;
@@ -50,17 +51,19 @@ export class Server {
       HELIOGRAPH_REGISTRATIONS_MAX: '100000',
       HELIOGRAPH_SIGN_IN_FAILURES_MAX: '100000',
       HELIOGRAPH_LOG: 'debug',
+      ...settings,
     };
   }
 
-  static async start(): Promise<Server> {
+  static async start(settings: Record<string, string> = {}): Promise<Server> {
     try {
       accessSync(binary, constants.X_OK);
     } catch {
       throw new Error(`There is no program at ${binary}: build it first (make build).`);
     }
     const [port, opsPort] = await freePorts();
-    const server = new Server(mkdtempSync(join(tmpdir(), 'heliograph-')), port, opsPort);
+    const folder = mkdtempSync(join(tmpdir(), 'heliograph-'));
+    const server = new Server(folder, port, opsPort, settings);
     const child = spawn(binary, ['serve'], {
       // No settings file of whoever runs the tests.
       cwd: server.folder,

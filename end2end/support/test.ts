@@ -53,7 +53,7 @@ export const test = base.extend<Tools, { server: Server }>({
       await use(server);
       await server.stop();
     },
-    { scope: 'worker', timeout: 30_000 },
+    { scope: 'worker', timeout: 60_000 },
   ],
 
   baseURL: async ({ server }, use) => use(server.url),

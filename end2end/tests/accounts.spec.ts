@@ -1,5 +1,6 @@
 import { expect, test } from '../support/test.js';
-import { newAccount, unique } from '../support/portal.js';
+import { Portal, newAccount, unique } from '../support/portal.js';
+import { Server } from '../support/server.js';
 
 test('who is signed out is led to the sign-in page and back', async ({ portal }) => {
   const account = await portal.register();
@@ -13,6 +14,16 @@ test('who is signed out is led to the sign-in page and back', async ({ portal })
   await portal.fillSignIn(account);
   await portal.at('/applications');
   await expect(portal.heading('My Applications')).toBeVisible();
+});
+
+test('after signing out, the way back shows nothing', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/applications');
+  await portal.button('Sign out').click();
+  await portal.at('/');
+  await portal.page.goBack();
+  await portal.at(/^\/login/);
+  await expect(portal.heading('My Applications')).toHaveCount(0);
 });
 
 for (const path of ['/reports?status=failed', '/applications/new', '/devices', '/account']) {
@@ -133,4 +144,23 @@ test('asking for a reset link tells nobody whether an account exists', async ({ 
     await portal.button('Send reset link').click();
     await expect(portal.page.getByText('If there is an account with this e-mail')).toBeVisible();
   }
+});
+
+test('too many wrong passwords make one wait, in a sentence', async ({ browser, scripts }) => {
+  const server = await Server.start({ HELIOGRAPH_SIGN_IN_FAILURES_MAX: '2' });
+  const context = await browser.newContext({ baseURL: server.url, javaScriptEnabled: scripts });
+  const portal = new Portal(await context.newPage(), server, scripts);
+  const account = await portal.register();
+  await portal.button('Sign out').click();
+  await portal.at('/');
+  await portal.open('/login');
+  for (const words of ['E-mail or password is wrong.', 'E-mail or password is wrong.']) {
+    await portal.fillSignIn({ ...account, password: 'not the password' });
+    await expect(portal.alert(words)).toBeVisible();
+    await portal.open('/login');
+  }
+  await portal.fillSignIn(account);
+  await expect(portal.alert('Too many attempts. Try again in 15 minutes.')).toBeVisible();
+  await context.close();
+  await server.stop();
 });

@@ -38,11 +38,17 @@ test('a second application without a sender name is refused in a sentence', asyn
   await expect(portal.page.getByRole('row')).toHaveCount(2);
 });
 
-test('a sender name that cannot be one is refused, and stays in the form', async ({ portal }) => {
+test('a sender name that cannot be one is refused, and stays in the form', async ({
+  portal,
+  scripts,
+}) => {
   await portal.register();
   for (const name of ['My Shop', 'TwelveLetter', 'Café']) {
     await portal.open('/applications/new');
     await portal.fillApplication(name, 'Electricity');
+    // Where scripts run, it is said while one types.
+    const invalid = portal.page.getByLabel('Sender name').and(portal.page.locator('[aria-invalid]'));
+    await expect(invalid).toHaveCount(scripts ? 1 : 0);
     await portal.button('Create application').click();
     await expect(portal.alert('A sender name has 1 to 11 letters and digits')).toBeVisible();
     await expect(portal.page.getByLabel('Sender name')).toHaveValue(name);

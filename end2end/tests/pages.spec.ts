@@ -72,7 +72,7 @@ async function seriousFaults(page: Page): Promise<string[]> {
 }
 
 lookedAt('pages for everybody', async ({ portal, look, watch }) => {
-  test.setTimeout(90_000);
+  test.setTimeout(180_000);
   watch.expects(/404/);
   const visit = async (path: string, name: string) => {
     await portal.open(path);
@@ -93,7 +93,7 @@ lookedAt('pages for everybody', async ({ portal, look, watch }) => {
 });
 
 lookedAt('pages of a new customer', async ({ portal, look }) => {
-  test.setTimeout(90_000);
+  test.setTimeout(180_000);
   await portal.register();
   await look('applications-empty');
   await portal.open('/reports');
@@ -113,7 +113,7 @@ lookedAt('pages of a new customer', async ({ portal, look }) => {
 });
 
 lookedAt('pages of a customer who sends', async ({ portal, look, server, anotherBrowser }) => {
-  test.setTimeout(90_000);
+  test.setTimeout(180_000);
   const sender = unique('P').slice(0, 9);
   const { key, testKey, reference, ...account } = await portal.customer(sender);
   await server.staff('sender', 'accept', await portal.senderRequest(sender));

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from '../support/test.js';
 
 test('filters stand in the address and find what they say', async ({ portal, server }) => {
@@ -69,4 +70,45 @@ test('a filter that cannot be one is answered in a sentence', async ({ portal, w
   await portal.register();
   await portal.open('/reports?number=12');
   await expect(portal.alert('A number has 4 to 15 digits')).toBeVisible();
+});
+
+test('more messages than a page holds are all found, once each', async ({ portal, server }) => {
+  await portal.register();
+  const { testKey } = await portal.createApplication();
+  const numbers = Array.from({ length: 55 }, (_, i) => String(58_300_000 + i));
+  const sent = await Promise.all(numbers.map((number) => server.send(testKey, number, 'One of many')));
+  expect(sent.every(({ body }) => body['code'] === 200)).toBe(true);
+
+  const found: string[] = [];
+  const rows = portal.main.locator('tbody tr');
+  await portal.open('/reports');
+  await expect(rows).toHaveCount(50);
+  found.push(...(await rows.allInnerTexts()));
+  await portal.link('Next page').click();
+  await expect(rows).toHaveCount(5);
+  found.push(...(await rows.allInnerTexts()));
+  const shown = found.map((text) => text.match(/583000\d\d/)?.[0]);
+  expect(shown.toSorted()).toEqual(numbers);
+  await expect(portal.link('Next page')).toHaveCount(0);
+});
+
+test('the messages that are shown can be taken away as a table', async ({ portal, server }) => {
+  const { key } = await portal.customer();
+  const text = 'Commas, "quotes", =1+1\nand a second line';
+  const transids = [];
+  for (const number of ['58777003', '58777004']) {
+    const sent = await server.send(key, number, text);
+    transids.push(sent.body['transid'] as string);
+  }
+  for (const transid of transids) await portal.settled(key, transid);
+  await portal.open('/reports?number=58777003');
+  const downloads = portal.page.waitForEvent('download');
+  await portal.link('Download CSV').click();
+  const download = await downloads;
+  expect(download.suggestedFilename()).toMatch(/\.csv$/);
+  const table = readFileSync(await download.path(), 'utf8');
+  expect(table.split('\r\n')[0]).toContain('transid');
+  expect(table).toContain(transids[0]);
+  expect(table).not.toContain(transids[1]);
+  expect(table).toContain('Commas, ""quotes"", =1+1\nand a second line');
 });
