@@ -38,6 +38,16 @@ for (const path of ['/reports?status=failed', '/applications/new', '/devices', '
   });
 }
 
+test('signing in leads to no other site', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  for (const next of ['//elsewhere.example/', 'https://elsewhere.example/', '/\\elsewhere.example']) {
+    const other = await anotherBrowser();
+    await other.open(`/login?next=${encodeURIComponent(next)}`);
+    await other.fillSignIn(account);
+    await other.at('/applications');
+  }
+});
+
 test('a wrong password and an unknown e-mail are refused in the same words', async ({ portal }) => {
   const account = await portal.register();
   await portal.button('Sign out').click();
