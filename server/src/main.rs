@@ -1,5 +1,8 @@
 //! The `heliograph` binary: reads the command line and the settings, and does one thing.
 
+// A page is one type, as deep as its markup.
+#![recursion_limit = "512"]
+
 mod api;
 mod carrier;
 mod cli;
