@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 
 tools := $(CURDIR)/.tools
 machine := $(PATH):$(HOME)/.cargo/bin
@@ -45,9 +46,12 @@ test-rust: setup ## Run the Rust tests, and check that the rules compile for the
 
 .PHONY: test-browser
 test-browser: build ## Run the browser tests against the release build
-	@if [ -e end2end/package.json ]; then \
-	  .make/setup browser end2end && cd end2end && npm test; \
-	else echo "No browser tests yet."; fi
+	@.make/setup browser end2end
+	@cd end2end && npm test
+
+.PHONY: bench
+bench: build ## Measure sends, pages and sizes of the release build, beside a bare handler
+	@cargo bench -p server --bench sends
 
 .PHONY: check
 check: ## Check format, lints, licences and the structure
