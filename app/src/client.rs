@@ -1,92 +1,132 @@
-//! How the browser calls server functions.
+//! How pages call server functions: directly on the server, by `fetch` in the browser.
+//!
+//! The library's own way makes a copy of the whole path from arguments to answer for each function, and
+//! the portal's WebAssembly half as large again. Here all share one.
 
-use futures_util::{Sink, Stream};
-use leptos::server_fn::Bytes;
-use leptos::server_fn::client::Client;
-use leptos::server_fn::client::browser::BrowserClient;
-use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
-use leptos::server_fn::request::browser::BrowserRequest;
-use leptos::server_fn::response::ClientRes;
-use leptos::server_fn::response::browser::BrowserResponse;
+use leptos::server_fn::ServerFn;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
-/// `fetch`, with refusals told by a header instead of the HTTP status: a refusal (a wrong password, a name
-/// that is taken) is an answer like any other, while browsers report every status from 400 up as an error
-/// of the page.
-pub struct PortalClient;
+/// The HTTP status of a refusal that scripts asked for. A refusal (a wrong password, a name that is taken)
+/// is an answer like any other, while browsers report every status from 400 up as an error of the page.
+pub const STATUS_OF_REFUSALS: u16 = 299;
 
-/// An answer to [`PortalClient`].
-pub struct Answer(BrowserResponse);
-
-/// What [`Answer`] says for a refusal: server functions read any status from 400 up as an error.
-const STATUS_OF_REFUSALS: u16 = 422;
-
-impl Client<Problem> for PortalClient {
-    type Request = BrowserRequest;
-    type Response = Answer;
-
-    async fn send(request: BrowserRequest) -> Result<Answer, Problem> {
-        <BrowserClient as Client<Problem>>::send(request)
-            .await
-            .map(Answer)
-    }
-
-    fn open_websocket(
-        path: &str,
-    ) -> impl Future<
-        Output = Result<
-            (
-                impl Stream<Item = Result<Bytes, Bytes>> + Send + 'static,
-                impl Sink<Bytes> + Send + 'static,
-            ),
-            Problem,
-        >,
-    > + Send {
-        <BrowserClient as Client<Problem>>::open_websocket(path)
-    }
-
-    fn spawn(future: impl Future<Output = ()> + Send + 'static) {
-        <BrowserClient as Client<Problem>>::spawn(future);
-    }
+/// Calls a server function that reads, by GET.
+///
+/// # Errors
+/// What the function refuses, or that there was no answer.
+pub async fn read<S>(call: S) -> Result<S::Output, Problem>
+where
+    S: ServerFn<Error = Problem> + Serialize,
+    S::Output: DeserializeOwned,
+{
+    #[cfg(feature = "ssr")]
+    return S::run_body(call).await;
+    #[cfg(not(feature = "ssr"))]
+    browser::call(S::PATH, &call, browser::Method::Get).await
 }
 
-impl ClientRes<Problem> for Answer {
-    fn try_into_string(self) -> impl Future<Output = Result<String, Problem>> + Send {
-        ClientRes::<Problem>::try_into_string(self.0)
+/// Calls a server function that changes something and answers with a value, by POST.
+///
+/// # Errors
+/// What the function refuses, or that there was no answer.
+pub async fn take<S>(call: S) -> Result<S::Output, Problem>
+where
+    S: ServerFn<Error = Problem> + Serialize,
+    S::Output: DeserializeOwned,
+{
+    #[cfg(feature = "ssr")]
+    return S::run_body(call).await;
+    #[cfg(not(feature = "ssr"))]
+    browser::call(S::PATH, &call, browser::Method::Post).await
+}
+
+#[cfg(feature = "hydrate")]
+pub(crate) use browser::post;
+
+#[cfg(not(feature = "ssr"))]
+mod browser {
+    use leptos::server_fn::error::FromServerFnError as _;
+    use leptos::server_fn::redirect::REDIRECT_HEADER;
+    use leptos::wasm_bindgen::{JsCast as _, JsValue};
+    use send_wrapper::SendWrapper;
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+    use wasm_bindgen_futures::JsFuture;
+    use web_sys::{FormData, RequestInit, Response, UrlSearchParams};
+
+    use super::STATUS_OF_REFUSALS;
+    use crate::problem::{Cause, Problem};
+
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub enum Method {
+        Get,
+        Post,
     }
 
-    fn try_into_bytes(self) -> impl Future<Output = Result<Bytes, Problem>> + Send {
-        ClientRes::<Problem>::try_into_bytes(self.0)
+    /// Calls a server function with its arguments as a form, and reads its answer.
+    pub async fn call<A: Serialize, T: DeserializeOwned>(
+        address: &str,
+        arguments: &A,
+        method: Method,
+    ) -> Result<T, Problem> {
+        let form = serde_qs::to_string(arguments).map_err(|_| Problem::from(Cause::Broken))?;
+        // Resources want futures that may change threads; a browser has one thread.
+        let text = SendWrapper::new(fetch_text(address, &form, method)).await?;
+        // The same reader as for what the server wrote into the page, so that each type has one.
+        serde_json::from_str(&text).map_err(|_| Cause::Broken.into())
     }
 
-    fn try_into_stream(
-        self,
-    ) -> Result<impl Stream<Item = Result<Bytes, Bytes>> + Send + Sync + 'static, Problem> {
-        ClientRes::<Problem>::try_into_stream(self.0)
+    /// Posts a form to a server function as the browser would, and gives the page to go to, if any.
+    pub async fn post(address: &str, fields: &FormData) -> Result<Option<String>, Problem> {
+        let form = UrlSearchParams::new_with_str_sequence_sequence(fields).map_err(broken)?;
+        let answer = fetch(address, Some(&form)).await?;
+        let headers = answer.headers();
+        let next = headers
+            .has(REDIRECT_HEADER)
+            .unwrap_or_default()
+            .then(|| headers.get("location"));
+        Ok(next.and_then(Result::ok).flatten())
     }
 
-    fn status(&self) -> u16 {
-        if self
-            .0
-            .generate_headers()
-            .contains_key(SERVER_FN_ERROR_HEADER)
-        {
-            STATUS_OF_REFUSALS
+    async fn fetch_text(address: &str, form: &str, method: Method) -> Result<String, Problem> {
+        let answer = if method == Method::Get {
+            fetch(&format!("{address}?{form}"), None).await?
         } else {
-            ClientRes::<Problem>::status(&self.0)
+            let form = UrlSearchParams::new_with_str(form).map_err(broken)?;
+            fetch(address, Some(&form)).await?
+        };
+        text(&answer).await
+    }
+
+    async fn fetch(address: &str, form: Option<&UrlSearchParams>) -> Result<Response, Problem> {
+        let request = RequestInit::new();
+        if let Some(form) = form {
+            request.set_method("POST");
+            request.set_body(form);
+        }
+        let answer = leptos::prelude::window().fetch_with_str_and_init(address, &request);
+        let answer = JsFuture::from(answer)
+            .await
+            .map_err(|_| Problem::from(Cause::Unreachable))?;
+        let answer: Response = answer.unchecked_into();
+        match answer.status() {
+            STATUS_OF_REFUSALS => Err(Problem::de(text(&answer).await?.into())),
+            200..=299 => Ok(answer),
+            _ => Err(Cause::Broken.into()),
         }
     }
 
-    fn status_text(&self) -> String {
-        ClientRes::<Problem>::status_text(&self.0)
+    async fn text(answer: &Response) -> Result<String, Problem> {
+        let text = JsFuture::from(answer.text().map_err(broken)?)
+            .await
+            .map_err(broken)?;
+        Ok(text.as_string().unwrap_or_default())
     }
 
-    fn location(&self) -> String {
-        ClientRes::<Problem>::location(&self.0)
-    }
-
-    fn has_redirect(&self) -> bool {
-        ClientRes::<Problem>::has_redirect(&self.0)
+    fn broken(_: JsValue) -> Problem {
+        Cause::Broken.into()
     }
 }

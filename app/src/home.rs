@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_meta::Title;
 use serde::{Deserialize, Serialize};
 
-use crate::client::PortalClient;
+use crate::client::read;
 use crate::problem::Problem;
 use crate::ui::{Loaded, mark_live};
 #[cfg(feature = "ssr")]
@@ -22,7 +22,7 @@ pub struct Home {
 }
 
 /// Prices in force, for everybody.
-#[server(prefix = "/fn", endpoint = "home", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "home", input = GetUrl)]
 pub async fn load_home() -> Result<Home, Problem> {
     let visit = visit()?;
     let prices = visit.service().price_list().await?;
@@ -36,7 +36,7 @@ pub async fn load_home() -> Result<Home, Problem> {
 
 #[component]
 pub fn HomePage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| load_home());
+    let data = Resource::new(|| (), |()| read(LoadHome {}));
     view! { <Loaded data render=|home| view! { <Welcome home/> }/> }
 }
 
@@ -70,8 +70,10 @@ fn Welcome(home: Home) -> impl IntoView {
             </div>
             <Sample base_url/>
         </section>
-        <Prices prices/>
-        <Steps/>
+        <div class="pair">
+            <Prices prices/>
+            <Steps/>
+        </div>
     }
 }
 

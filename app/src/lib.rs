@@ -5,6 +5,10 @@
 
 // A page's view is one type, nested as deep as its elements.
 #![recursion_limit = "512"]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "components own their properties; the macro takes no references"
+)]
 
 pub mod account;
 pub mod applications;

@@ -2,18 +2,17 @@
 
 use domain::records::DeviceRecord;
 use leptos::either::Either;
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
-use crate::client::PortalClient;
+use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, Loaded, Moment, Page, problem_of};
+use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm};
 #[cfg(feature = "ssr")]
 use crate::visit::signed_in;
 
 /// The browsers in which the account is signed in.
-#[server(prefix = "/fn", endpoint = "devices", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "devices", input = GetUrl)]
 pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
     let (visit, account) = signed_in().await?;
     let token = visit.token().unwrap_or_default();
@@ -21,7 +20,7 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
 }
 
 /// Signs one browser out; it may be this one.
-#[server(prefix = "/fn", endpoint = "sign-out-device", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "sign-out-device")]
 pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
     let (visit, account) = signed_in().await?;
     visit.service().sign_out_device(account.id, device).await?;
@@ -31,7 +30,7 @@ pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
 }
 
 /// Signs every browser but this one out.
-#[server(prefix = "/fn", endpoint = "sign-out-others", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "sign-out-others")]
 pub async fn sign_out_others() -> Result<(), Problem> {
     let (visit, account) = signed_in().await?;
     let token = visit.token().unwrap_or_default();
@@ -42,29 +41,25 @@ pub async fn sign_out_others() -> Result<(), Problem> {
 
 #[component]
 pub fn DevicesPage() -> impl IntoView {
-    let one = ServerAction::<SignOutDevice>::new();
-    let others = ServerAction::<SignOutOthers>::new();
+    let one = FormState::new::<SignOutDevice>("device-alert");
+    let others = FormState::new::<SignOutOthers>("others-alert");
     let data = Resource::new(
-        move || (one.version().get(), others.version().get()),
-        |_| load_devices(),
+        move || (one.accepted.get(), others.accepted.get()),
+        |_| read(LoadDevices {}),
     );
     let render = move |devices: Vec<DeviceRecord>| view! { <Devices devices one others/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Devices(
-    devices: Vec<DeviceRecord>,
-    one: ServerAction<SignOutDevice>,
-    others: ServerAction<SignOutOthers>,
-) -> impl IntoView {
+fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> impl IntoView {
     let alone = devices.len() < 2;
     view! {
         <Page title="Devices">
             <p class="lead">
                 "Browsers that are signed in to your account. A session ends after 30 minutes without use, and after 12 hours in any case."
             </p>
-            <FormAlert id="device-alert" problem=problem_of(one)/>
+            <FormAlert form=one/>
             <div class="table-scroll" tabindex="0" role="region" aria-label="Signed-in devices">
                 <table class="stacks">
                     <thead>
@@ -91,11 +86,11 @@ fn Devices(
             } else {
                 Either::Right(
                     view! {
-                        <ActionForm action=others>
+                        <PostForm form=others class="form-inline">
                             <button type="submit" class="button button-primary">
                                 "Sign out all other devices"
                             </button>
-                        </ActionForm>
+                        </PostForm>
                     },
                 )
             }}
@@ -104,7 +99,7 @@ fn Devices(
 }
 
 #[component]
-fn DeviceRow(device: DeviceRecord, one: ServerAction<SignOutDevice>) -> impl IntoView {
+fn DeviceRow(device: DeviceRecord, one: FormState) -> impl IntoView {
     view! {
         <tr>
             <td data-label="Device">
@@ -120,12 +115,12 @@ fn DeviceRow(device: DeviceRecord, one: ServerAction<SignOutDevice>) -> impl Int
                 <Moment at=device.last_seen_at/>
             </td>
             <td class="row-action">
-                <ActionForm action=one>
+                <PostForm form=one class="form-inline">
                     <input type="hidden" name="device" value=device.id.to_string()/>
                     <button type="submit" class="button">
                         "Sign out this device"
                     </button>
-                </ActionForm>
+                </PostForm>
             </td>
         </tr>
     }

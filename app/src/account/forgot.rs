@@ -1,17 +1,15 @@
 //! `/forgot`.
 
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
-use crate::client::PortalClient;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, Page, SubmitButton, problem_of};
+use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use crate::visit::visit;
 
 /// Asks for a reset link. The answer is the same whether or not the account exists.
-#[server(prefix = "/fn", endpoint = "forgot", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "forgot")]
 pub async fn forgot(email: String) -> Result<(), Problem> {
     let visit = visit()?;
     let asked = visit
@@ -25,9 +23,7 @@ pub async fn forgot(email: String) -> Result<(), Problem> {
 
 #[component]
 pub fn ForgotPage() -> impl IntoView {
-    let action = ServerAction::<Forgot>::new();
-    let problem = problem_of(action);
-    let alert = "forgot-alert";
+    let form = FormState::new::<Forgot>("forgot-alert");
     let query = use_query_map();
     let sent = move || query.with(|query| query.get("sent").is_some());
 
@@ -46,18 +42,18 @@ pub fn ForgotPage() -> impl IntoView {
                 }}
             </div>
             <p class="lead">"Enter the e-mail of your account, and we send you a link to set a new password."</p>
-            <ActionForm action attr:class="form">
-                <FormAlert id=alert problem/>
+            <PostForm form>
+                <FormAlert form/>
                 <Field
                     label="Email"
                     name="email"
                     kind="email"
                     autocomplete="username"
                     required=true
-                    problem=(problem, alert)
+                    form
                 />
-                <SubmitButton label="Send reset link" pending=action.pending() primary=true/>
-            </ActionForm>
+                <SubmitButton label="Send reset link" form primary=true/>
+            </PostForm>
             <p>
                 <a href="/login">"Back to the sign-in page"</a>
             </p>

@@ -11,7 +11,6 @@ use domain::records::AccountRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
-use crate::client::PortalClient;
 use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use crate::visit::visit;
@@ -20,17 +19,17 @@ pub use devices::DevicesPage;
 pub use forgot::ForgotPage;
 pub use register::RegisterPage;
 pub use reset::ResetPage;
-pub use settings::AccountPage;
+pub use settings::{AccountPage, LoadAccount};
 pub use sign_in::SignInPage;
 
 /// Who is signed in, if anybody.
-#[server(prefix = "/fn", endpoint = "viewer", input = GetUrl, client = PortalClient)]
-pub async fn viewer() -> Result<Option<AccountRecord>, Problem> {
+#[server(prefix = "/fn", endpoint = "viewer", input = GetUrl)]
+pub async fn load_viewer() -> Result<Option<AccountRecord>, Problem> {
     visit()?.account().await
 }
 
 /// Ends this browser's session.
-#[server(prefix = "/fn", endpoint = "sign-out", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "sign-out")]
 pub async fn sign_out() -> Result<(), Problem> {
     visit()?.sign_out().await?;
     leptos_axum::redirect("/");

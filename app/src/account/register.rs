@@ -1,18 +1,16 @@
 //! `/register`.
 
 use domain::Password;
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 
 use super::next_page;
-use crate::client::PortalClient;
 use crate::problem::{Cause, Problem};
-use crate::ui::{Field, FormAlert, Page, SubmitButton, problem_of};
+use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use crate::visit::{local_path, visit};
 
 /// Creates an account and signs in at once.
-#[server(prefix = "/fn", endpoint = "register", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "register")]
 pub async fn register(email: String, new_password: String, next: String) -> Result<(), Problem> {
     let visit = visit()?;
     let account = create(&visit, &email, &new_password)
@@ -46,17 +44,15 @@ pub(super) fn judge_password(text: &str) -> Option<String> {
 
 #[component]
 pub fn RegisterPage() -> impl IntoView {
-    let action = ServerAction::<Register>::new();
-    let problem = problem_of(action);
-    let alert = "register-alert";
+    let form = FormState::new::<Register>("register-alert");
 
     view! {
         <Page title="Create an account">
             <p class="lead">
                 "One account holds your applications, their keys and their balances. You are signed in as soon as it exists."
             </p>
-            <ActionForm action attr:class="form">
-                <FormAlert id=alert problem/>
+            <PostForm form>
+                <FormAlert form/>
                 <input type="hidden" name="next" value=next_page()/>
                 <Field
                     label="Email"
@@ -64,7 +60,7 @@ pub fn RegisterPage() -> impl IntoView {
                     kind="email"
                     autocomplete="username"
                     required=true
-                    problem=(problem, alert)
+                    form
                 />
                 <Field
                     label="Password"
@@ -74,10 +70,10 @@ pub fn RegisterPage() -> impl IntoView {
                     required=true
                     hint=Cause::Password.sentence()
                     judge=judge_password
-                    problem=(problem, alert)
+                    form
                 />
-                <SubmitButton label="Create account" pending=action.pending() primary=true/>
-            </ActionForm>
+                <SubmitButton label="Create account" form primary=true/>
+            </PostForm>
             <p>"You have an account? " <a href="/login">"Sign in"</a></p>
         </Page>
     }

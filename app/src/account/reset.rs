@@ -1,18 +1,16 @@
 //! `/reset/{token}`.
 
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos_router::hooks::use_params_map;
 
 use super::register::judge_password;
-use crate::client::PortalClient;
 use crate::problem::{Cause, Problem};
-use crate::ui::{Field, FormAlert, Page, SubmitButton, problem_of};
+use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::visit::visit, domain::Password};
 
 /// Sets a new password by a link, which works once, and signs every device out.
-#[server(prefix = "/fn", endpoint = "reset", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "reset")]
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;
     visit()?.service().reset_password(&token, &password).await?;
@@ -22,9 +20,7 @@ pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
 
 #[component]
 pub fn ResetPage() -> impl IntoView {
-    let action = ServerAction::<Reset>::new();
-    let problem = problem_of(action);
-    let alert = "reset-alert";
+    let form = FormState::new::<Reset>("reset-alert");
     let token = use_params_map()
         .with_untracked(|params| params.get("token"))
         .unwrap_or_default();
@@ -32,8 +28,8 @@ pub fn ResetPage() -> impl IntoView {
     view! {
         <Page title="Set a new password">
             <p class="lead">"Every device that is signed in to the account will be signed out."</p>
-            <ActionForm action attr:class="form">
-                <FormAlert id=alert problem/>
+            <PostForm form>
+                <FormAlert form/>
                 <input type="hidden" name="token" value=token/>
                 <Field
                     label="New password"
@@ -43,10 +39,10 @@ pub fn ResetPage() -> impl IntoView {
                     required=true
                     hint=Cause::Password.sentence()
                     judge=judge_password
-                    problem=(problem, alert)
+                    form
                 />
-                <SubmitButton label="Set new password" pending=action.pending() primary=true/>
-            </ActionForm>
+                <SubmitButton label="Set new password" form primary=true/>
+            </PostForm>
             <p>"The link doesn't work any more? " <a href="/forgot">"Ask for a new one"</a></p>
         </Page>
     }

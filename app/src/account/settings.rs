@@ -1,26 +1,25 @@
 //! `/account`.
 
 use domain::records::AccountRecord;
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 
 use super::register::judge_password;
-use crate::client::PortalClient;
+use crate::client::read;
 use crate::problem::{Cause, Problem};
-use crate::ui::{Field, FormAlert, Loaded, Page, SubmitButton, problem_of};
+use crate::ui::{Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::visit::signed_in, domain::Password};
 
 /// The account that is signed in.
-#[server(prefix = "/fn", endpoint = "account", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "account", input = GetUrl)]
 pub async fn load_account() -> Result<AccountRecord, Problem> {
     signed_in().await.map(|(_, account)| account)
 }
 
 /// Changes the password; all other devices are signed out.
-#[server(prefix = "/fn", endpoint = "change-password", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "change-password")]
 pub async fn change_password(password: String, new_password: String) -> Result<(), Problem> {
     let (visit, account) = signed_in().await?;
     let new = Password::parse(&new_password)?;
@@ -35,15 +34,13 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
 
 #[component]
 pub fn AccountPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| load_account());
+    let data = Resource::new(|| (), |()| read(LoadAccount {}));
     view! { <Loaded data render=|account| view! { <Settings account/> }/> }
 }
 
 #[component]
 fn Settings(account: AccountRecord) -> impl IntoView {
-    let action = ServerAction::<ChangePassword>::new();
-    let problem = problem_of(action);
-    let alert = "account-alert";
+    let form = FormState::new::<ChangePassword>("account-alert");
     let query = use_query_map();
     let changed = move || query.with(|query| query.get("changed").is_some());
 
@@ -69,8 +66,8 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                 }}
             </div>
             <p>"Changing it signs out all other devices. The keys of your applications stay as they are."</p>
-            <ActionForm action attr:class="form">
-                <FormAlert id=alert problem/>
+            <PostForm form>
+                <FormAlert form/>
                 // Password managers file the new password under this name.
                 <input
                     type="hidden"
@@ -85,7 +82,7 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                     kind="password"
                     autocomplete="current-password"
                     required=true
-                    problem=(problem, alert)
+                    form
                 />
                 <Field
                     label="New password"
@@ -95,10 +92,10 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                     required=true
                     hint=Cause::Password.sentence()
                     judge=judge_password
-                    problem=(problem, alert)
+                    form
                 />
-                <SubmitButton label="Change password" pending=action.pending() primary=true/>
-            </ActionForm>
+                <SubmitButton label="Change password" form primary=true/>
+            </PostForm>
         </Page>
     }
 }

@@ -1,17 +1,15 @@
 //! `/login`.
 
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 
 use super::next_page;
-use crate::client::PortalClient;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, Page, SubmitButton, problem_of};
+use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use crate::visit::{local_path, visit};
 
 /// Signs in and goes on to `next`.
-#[server(prefix = "/fn", endpoint = "sign-in", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "sign-in")]
 pub async fn sign_in(email: String, password: String, next: String) -> Result<(), Problem> {
     let visit = visit()?;
     let signed_in = visit
@@ -26,14 +24,12 @@ pub async fn sign_in(email: String, password: String, next: String) -> Result<()
 
 #[component]
 pub fn SignInPage() -> impl IntoView {
-    let action = ServerAction::<SignIn>::new();
-    let problem = problem_of(action);
-    let alert = "sign-in-alert";
+    let form = FormState::new::<SignIn>("sign-in-alert");
 
     view! {
         <Page title="Sign in">
-            <ActionForm action attr:class="form">
-                <FormAlert id=alert problem/>
+            <PostForm form>
+                <FormAlert form/>
                 <input type="hidden" name="next" value=next_page()/>
                 <Field
                     label="Email"
@@ -41,7 +37,7 @@ pub fn SignInPage() -> impl IntoView {
                     kind="email"
                     autocomplete="username"
                     required=true
-                    problem=(problem, alert)
+                    form
                 />
                 <Field
                     label="Password"
@@ -49,10 +45,10 @@ pub fn SignInPage() -> impl IntoView {
                     kind="password"
                     autocomplete="current-password"
                     required=true
-                    problem=(problem, alert)
+                    form
                 />
-                <SubmitButton label="Sign in" pending=action.pending() primary=true/>
-            </ActionForm>
+                <SubmitButton label="Sign in" form primary=true/>
+            </PostForm>
             <p>
                 <a href="/forgot">"Forgot the password?"</a>
             </p>

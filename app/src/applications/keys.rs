@@ -1,13 +1,11 @@
 //! An application's keys: new ones are shown once, and either can be replaced.
 
 use domain::Reference;
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::client::PortalClient;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, SecretField, SubmitButton, problem_of};
+use crate::ui::{Field, FormAlert, FormState, PostForm, SecretField, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::Cause,
@@ -34,7 +32,7 @@ impl std::fmt::Debug for NewKeys {
 }
 
 /// Gives new keys out and forgets them. By POST, for it changes something.
-#[server(prefix = "/fn", endpoint = "take-keys", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "take-keys")]
 pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
     if !is_shown() {
         return Ok(None);
@@ -43,7 +41,7 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
 }
 
 /// Replaces a key; the old one is dead at once. For the live key all other devices are signed out.
-#[server(prefix = "/fn", endpoint = "replace-key", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(reference: String, kind: String, password: String) -> Result<(), Problem> {
     let (visit, account) = signed_in().await?;
     let reference = Reference::parse(&reference)?;
@@ -90,8 +88,16 @@ const TEST: &str = "test";
 /// Keys that are seen here for the only time.
 #[component]
 pub fn KeysShown(keys: NewKeys) -> impl IntoView {
+    // The form that made them may stand far below.
+    let section = NodeRef::<leptos::html::Section>::new();
+    Effect::new(move || {
+        if let Some(section) = section.get() {
+            // A browser that can't move the focus shows the keys nevertheless.
+            let _ = section.focus();
+        }
+    });
     view! {
-        <section class="once" role="status">
+        <section class="once" tabindex="-1" node_ref=section>
             <p>
                 <strong>"Keep this now: it is shown this once."</strong>
                 " We store only a fingerprint of it. Whoever has it can spend the balance."
@@ -121,34 +127,34 @@ pub fn KeysShown(keys: NewKeys) -> impl IntoView {
 
 /// The form that replaces a key: one password, one button for each.
 #[component]
-pub fn ReplaceKeys(reference: Reference, action: ServerAction<ReplaceKey>) -> impl IntoView {
-    let problem = problem_of(action);
-    let alert = "keys-alert";
+pub fn ReplaceKeys(reference: Reference, form: FormState) -> impl IntoView {
     view! {
-        <h2 id="keys">"Keys"</h2>
-        <p>
-            "A replaced key stops working in that moment. Replacing the API key also signs out every other device of your account."
-        </p>
-        <ActionForm action attr:class="form">
-            <FormAlert id=alert problem/>
-            <input type="hidden" name="reference" value=reference.to_string()/>
-            <Field
-                label="Password"
-                name="password"
-                kind="password"
-                autocomplete="current-password"
-                required=true
-                hint="Your account's password."
-                problem=(problem, alert)
-            />
-            <div class="buttons">
-                <SubmitButton label="Replace key" says=("kind", LIVE) pending=action.pending()/>
-                <SubmitButton
-                    label="Replace test key"
-                    says=("kind", TEST)
-                    pending=action.pending()
+        <section>
+            <h2 id="keys">"Keys"</h2>
+            <p>
+                "A replaced key stops working in that moment. Replacing the API key also signs out every other device of your account."
+            </p>
+            <PostForm form>
+                <FormAlert form/>
+                <input type="hidden" name="reference" value=reference.to_string()/>
+                <Field
+                    label="Password"
+                    name="password"
+                    kind="password"
+                    autocomplete="current-password"
+                    required=true
+                    hint="Your account's password."
+                    form
                 />
-            </div>
-        </ActionForm>
+                <div class="buttons">
+                    <SubmitButton label="Replace key" says=("kind", LIVE) form/>
+                    <SubmitButton
+                        label="Replace test key"
+                        says=("kind", TEST)
+                        form
+                    />
+                </div>
+            </PostForm>
+        </section>
     }
 }

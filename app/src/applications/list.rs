@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
-use crate::client::PortalClient;
+use crate::client::read;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, StateMark};
 #[cfg(feature = "ssr")]
@@ -21,7 +21,7 @@ pub struct Applications {
 }
 
 /// The account's applications.
-#[server(prefix = "/fn", endpoint = "applications", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "applications", input = GetUrl)]
 pub async fn load_applications() -> Result<Applications, Problem> {
     let (visit, account) = signed_in().await?;
     let applications = visit.service().applications(account.id).await?;
@@ -33,7 +33,7 @@ pub async fn load_applications() -> Result<Applications, Problem> {
 
 #[component]
 pub fn ApplicationsPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| load_applications());
+    let data = Resource::new(|| (), |()| read(LoadApplications {}));
     view! { <Loaded data render=|data| view! { <List data/> }/> }
 }
 

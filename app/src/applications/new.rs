@@ -1,19 +1,19 @@
 //! `/applications/new`.
 
 use domain::{Category, SenderName};
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 
-use crate::client::PortalClient;
+use crate::account::LoadAccount;
+use crate::client::read;
 use crate::problem::{Cause, Problem};
-use crate::ui::{Choice, Field, FormAlert, Page, SubmitButton, problem_of};
+use crate::ui::{Choice, Field, FormAlert, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use crate::visit::{Visit, signed_in};
 #[cfg(feature = "ssr")]
 use {super::keys::NewKeys, domain::Reference, domain::records::AccountRecord};
 
 /// Creates an application and shows its keys on its page, once.
-#[server(prefix = "/fn", endpoint = "create-application", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "create-application")]
 pub async fn create_application(category: String, sender: String) -> Result<(), Problem> {
     let (visit, account) = signed_in().await?;
     let created = create(&visit, &account, &category, &sender).await;
@@ -49,17 +49,6 @@ async fn create(
     Ok(new.reference)
 }
 
-/// Nobody who is signed out should fill the form in.
-#[server(
-    prefix = "/fn",
-    endpoint = "may-create",
-    input = leptos::server_fn::codec::GetUrl,
-    client = PortalClient
-)]
-pub async fn may_create() -> Result<(), Problem> {
-    signed_in().await.map(drop)
-}
-
 /// The sentence about a sender name that can't be used, while it is typed.
 pub(super) fn judge_sender(text: &str) -> Option<String> {
     SenderName::parse(text)
@@ -69,30 +58,27 @@ pub(super) fn judge_sender(text: &str) -> Option<String> {
 
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| may_create());
-    view! { <crate::ui::Loaded data render=|()| view! { <Form/> }/> }
+    // Nobody who is signed out should fill the form in.
+    let data = Resource::new(|| (), |()| read(LoadAccount {}));
+    view! { <crate::ui::Loaded data render=|_| view! { <Form/> }/> }
 }
 
 #[component]
 fn Form() -> impl IntoView {
-    let action = ServerAction::<CreateApplication>::new();
-    let problem = problem_of(action);
-    let alert = "new-application-alert";
+    let form = FormState::new::<CreateApplication>("new-application-alert");
     let categories = Category::ALL
         .into_iter()
         .map(|category| (category.as_str().to_owned(), category.as_str().to_owned()))
         .collect();
-    let chosen = problem
-        .with_untracked(|problem| problem.as_ref().and_then(|p| p.text_of("category")))
-        .unwrap_or_default();
+    let chosen = form.typed("category").unwrap_or_default();
 
     view! {
         <Page title="New application">
             <p class="lead">
                 "You get an API key and a test key. The test key works at once; the API key when the application is active."
             </p>
-            <ActionForm action attr:class="form">
-                <FormAlert id=alert problem/>
+            <PostForm form>
+                <FormAlert form/>
                 <Choice label="Category" name="category" options=categories chosen/>
                 <Field
                     label="Sender name"
@@ -100,10 +86,10 @@ fn Form() -> impl IntoView {
                     autocomplete="off"
                     hint="Optional: 1 to 11 letters and digits, which recipients see as the sender. It is used once we have accepted it."
                     judge=judge_sender
-                    problem=(problem, alert)
+                    form
                 />
-                <SubmitButton label="Create application" pending=action.pending() primary=true/>
-            </ActionForm>
+                <SubmitButton label="Create application" form primary=true/>
+            </PostForm>
         </Page>
     }
 }

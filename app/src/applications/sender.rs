@@ -2,13 +2,11 @@
 
 use domain::SenderStatus;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 
 use super::new::judge_sender;
-use crate::client::PortalClient;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, Moment, StateMark, SubmitButton, problem_of};
+use crate::ui::{Field, FormAlert, FormState, Moment, PostForm, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::Cause,
@@ -17,7 +15,7 @@ use {
 };
 
 /// Asks for a sender name; staff decide.
-#[server(prefix = "/fn", endpoint = "request-sender-name", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "request-sender-name")]
 pub async fn request_sender_name(reference: String, sender: String) -> Result<(), Problem> {
     let (visit, account) = signed_in().await?;
     let keep = |problem: Problem| problem.typed("sender", &sender);
@@ -40,29 +38,26 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
 
 /// Where the sender name stands, and the form to ask for one.
 #[component]
-pub fn SenderSection(
-    application: ApplicationRecord,
-    action: ServerAction<RequestSenderName>,
-) -> impl IntoView {
-    let problem = problem_of(action);
-    let alert = "sender-alert";
+pub fn SenderSection(application: ApplicationRecord, form: FormState) -> impl IntoView {
     view! {
-        <h2 id="sender-name">"Sender name"</h2>
-        <p>{in_use(application.sender_name.as_deref())}</p>
-        {application.requested_sender.map(|request| view! { <Request request/> })}
-        <ActionForm action attr:class="form">
-            <FormAlert id=alert problem/>
-            <input type="hidden" name="reference" value=application.reference.to_string()/>
-            <Field
-                label="Sender name"
-                name="sender"
-                autocomplete="off"
-                hint="1 to 11 letters and digits. Acceptance is not guaranteed."
-                judge=judge_sender
-                problem=(problem, alert)
-            />
-            <SubmitButton label="Request sender name" pending=action.pending()/>
-        </ActionForm>
+        <section>
+            <h2 id="sender-name">"Sender name"</h2>
+            <p>{in_use(application.sender_name.as_deref())}</p>
+            {application.requested_sender.map(|request| view! { <Request request/> })}
+            <PostForm form>
+                <FormAlert form/>
+                <input type="hidden" name="reference" value=application.reference.to_string()/>
+                <Field
+                    label="Sender name"
+                    name="sender"
+                    autocomplete="off"
+                    hint="1 to 11 letters and digits. Acceptance is not guaranteed."
+                    judge=judge_sender
+                    form
+                />
+                <SubmitButton label="Request sender name" form/>
+            </PostForm>
+        </section>
     }
 }
 

@@ -3,20 +3,19 @@
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{ApplicationStatus, Category, Reference};
 use leptos::either::Either;
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::{use_params_map, use_query_map};
 use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
-use super::keys::{KeysShown, NewKeys, ReplaceKey, ReplaceKeys, take_keys};
+use super::keys::{KeysShown, NewKeys, ReplaceKey, ReplaceKeys, TakeKeys};
 use super::quick_start::QuickStart;
 use super::sender::{RequestSenderName, SenderSection};
 use super::statement::Statement;
-use crate::client::PortalClient;
+use crate::client::{read, take};
 use crate::problem::Problem;
-use crate::ui::{FormAlert, Loaded, Moment, Page, StateMark, SubmitButton, problem_of};
+use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::problem::Cause, crate::visit::signed_in};
 
@@ -34,7 +33,7 @@ pub struct ApplicationView {
 }
 
 /// An application of the account with a page of its statement.
-#[server(prefix = "/fn", endpoint = "application", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "application", input = GetUrl)]
 pub async fn load_application(
     reference: String,
     #[server(default)] cursor: Option<String>,
@@ -57,7 +56,7 @@ pub async fn load_application(
 }
 
 /// Asks for the application to be activated; staff decide.
-#[server(prefix = "/fn", endpoint = "request-activation", client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "request-activation")]
 pub async fn request_activation(reference: String) -> Result<(), Problem> {
     let (visit, account) = signed_in().await?;
     Ok(visit
@@ -68,10 +67,10 @@ pub async fn request_activation(reference: String) -> Result<(), Problem> {
 
 /// The page's forms.
 #[derive(Clone, Copy)]
-struct Actions {
-    activate: ServerAction<RequestActivation>,
-    sender: ServerAction<RequestSenderName>,
-    replace: ServerAction<ReplaceKey>,
+struct Forms {
+    activate: FormState,
+    sender: FormState,
+    replace: FormState,
 }
 
 #[component]
@@ -84,45 +83,31 @@ pub fn ApplicationPage() -> impl IntoView {
             .unwrap_or_default()
     });
     let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
-    let actions = Actions {
-        activate: ServerAction::new(),
-        sender: ServerAction::new(),
-        replace: ServerAction::new(),
+    let forms = Forms {
+        activate: FormState::new::<RequestActivation>("activation-alert"),
+        sender: FormState::new::<RequestSenderName>("sender-alert"),
+        replace: FormState::new::<ReplaceKey>("keys-alert"),
     };
     let data = Resource::new(
         move || {
-            let changes = (
-                actions.activate.version().get(),
-                actions.sender.version().get(),
-            );
+            let changes = (forms.activate.accepted.get(), forms.sender.accepted.get());
             (reference.get(), cursor.get(), changes)
         },
-        |(reference, cursor, _)| load_application(reference, cursor),
+        |(reference, cursor, _)| read(LoadApplication { reference, cursor }),
     );
-    let replaced = replaced(actions.replace);
     let keys = Resource::new(
-        move || (reference.get(), replaced.get()),
-        |(reference, _)| take_keys(reference),
+        move || (reference.get(), forms.replace.accepted.get()),
+        |(reference, _)| take(TakeKeys { reference }),
     );
-    let render = move |data| view! { <Application data keys actions/> };
+    let render = move |data| view! { <Application data keys forms/> };
     view! { <Loaded data render/> }
-}
-
-/// Counts the replacements that were done; a refused one leaves the keys on the page where they are.
-fn replaced(action: ServerAction<ReplaceKey>) -> Memo<usize> {
-    let (value, version) = (action.value(), action.version());
-    Memo::new(move |before: Option<&usize>| {
-        version.track();
-        let before = before.copied().unwrap_or_default();
-        before + usize::from(value.with(|value| matches!(value, Some(Ok(())))))
-    })
 }
 
 #[component]
 fn Application(
     data: ApplicationView,
     keys: Resource<Result<Option<NewKeys>, Problem>>,
-    actions: Actions,
+    forms: Forms,
 ) -> impl IntoView {
     let ApplicationView {
         application,
@@ -156,11 +141,13 @@ fn Application(
         <Page title>
             <Transition>{new_keys}</Transition>
             <Overview application=application.clone() currency=currency.clone()/>
-            <Standing application=application.clone() action=actions.activate/>
+            <Standing application=application.clone() form=forms.activate/>
             <Deposits reference/>
             <Statement reference statement currency/>
-            <SenderSection application action=actions.sender/>
-            <ReplaceKeys reference action=actions.replace/>
+            <div class="pair">
+                <SenderSection application form=forms.sender/>
+                <ReplaceKeys reference form=forms.replace/>
+            </div>
             {is_sms.then(|| view! { <Transition>{quick_start}</Transition> })}
         </Page>
     }
@@ -204,10 +191,7 @@ fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
 
 /// What the status means for the customer, and what to do about it.
 #[component]
-fn Standing(
-    application: ApplicationRecord,
-    action: ServerAction<RequestActivation>,
-) -> impl IntoView {
+fn Standing(application: ApplicationRecord, form: FormState) -> impl IntoView {
     match application.status {
         ApplicationStatus::Active => ().into_any(),
         ApplicationStatus::Suspended => view! {
@@ -217,32 +201,28 @@ fn Standing(
             </p>
         }
         .into_any(),
-        ApplicationStatus::Pending => view! { <Activation application action/> }.into_any(),
+        ApplicationStatus::Pending => view! { <Activation application form/> }.into_any(),
     }
 }
 
 #[component]
-fn Activation(
-    application: ApplicationRecord,
-    action: ServerAction<RequestActivation>,
-) -> impl IntoView {
-    let alert = "activation-alert";
-    let form = match application.activation_requested_at {
+fn Activation(application: ApplicationRecord, form: FormState) -> impl IntoView {
+    let next = match application.activation_requested_at {
         Some(at) => Either::Left(view! {
             <p>"You requested activation " <Moment at/> ". We look at it as soon as we can."</p>
         }),
         None => Either::Right(view! {
-            <ActionForm action>
+            <PostForm form class="form-inline">
                 <input type="hidden" name="reference" value=application.reference.to_string()/>
-                <SubmitButton label="Request activation" pending=action.pending() primary=true/>
-            </ActionForm>
+                <SubmitButton label="Request activation" form primary=true/>
+            </PostForm>
         }),
     };
     view! {
         <div class="notice">
             <p>"The API key sends nothing until the application is activated. The test key works already."</p>
-            <FormAlert id=alert problem=problem_of(action)/>
-            {form}
+            <FormAlert form/>
+            {next}
         </div>
     }
 }

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use crate::client::PortalClient;
+use crate::client::read;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
@@ -27,7 +27,7 @@ pub struct Docs {
 }
 
 /// What the reference needs to know of the reader, who needn't be signed in.
-#[server(prefix = "/fn", endpoint = "docs", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
 pub async fn load_docs() -> Result<Docs, Problem> {
     let visit = visit()?;
     let applications = match visit.account().await? {
@@ -46,7 +46,7 @@ pub async fn load_docs() -> Result<Docs, Problem> {
 
 #[component]
 pub fn DocsPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| load_docs());
+    let data = Resource::new(|| (), |()| read(LoadDocs {}));
     view! { <Loaded data render=|docs| view! { <Chapters docs/> }/> }
 }
 

@@ -9,9 +9,9 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::filter::{CSV_PATH, ReportFilter};
-use crate::client::PortalClient;
+use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{Choice, Field, FormAlert, Loaded, Moment, Page, StateMark};
+use crate::ui::{Choice, Field, FormAlert, FormState, Loaded, Moment, Page, StateMark};
 #[cfg(feature = "ssr")]
 use {crate::problem::Cause, crate::visit::signed_in};
 
@@ -33,7 +33,7 @@ pub struct Report {
 }
 
 /// Messages of the account, newest first.
-#[server(prefix = "/fn", endpoint = "reports", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
 pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Report, Problem> {
     let (visit, account) = signed_in().await?;
     let service = visit.service();
@@ -85,7 +85,7 @@ fn is_about_filters(problem: &Problem) -> bool {
 pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
-    let data = Resource::new(move || filter.get(), load_reports);
+    let data = Resource::new(move || filter.get(), |filter| read(LoadReports { filter }));
     view! { <Loaded data render=|report| view! { <Messages report/> }/> }
 }
 
@@ -153,12 +153,11 @@ fn Filters(
                 .map(|status| (status.as_str().to_owned(), status.as_str().to_owned())),
         )
         .collect();
-    let alert = "filter-alert";
-    let problem = Signal::stored(problem);
+    let form = FormState::plain("filter-alert", problem);
     view! {
         // A plain form: the filters stand in the address, and the page can be kept and shared.
         <form class="filters" method="get" action="/reports" role="search" aria-label="Messages">
-            <FormAlert id=alert problem/>
+            <FormAlert form/>
             <Choice
                 label="Application"
                 name="application"
@@ -171,21 +170,21 @@ fn Filters(
                 name="number"
                 autocomplete="off"
                 value=filter.number
-                problem=(problem, alert)
+                form
             />
             <Field
                 label="Request id"
                 name="requestid"
                 autocomplete="off"
                 value=filter.requestid
-                problem=(problem, alert)
+                form
             />
             <Field
                 label="Transid"
                 name="transid"
                 autocomplete="off"
                 value=filter.transid
-                problem=(problem, alert)
+                form
             />
             <div class="filters-do">
                 <button type="submit" class="button button-primary">

@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
-use crate::client::PortalClient;
+use crate::client::read;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Moment, Page, StateMark};
 #[cfg(feature = "ssr")]
@@ -21,7 +21,7 @@ pub struct Message {
 }
 
 /// One message of the account.
-#[server(prefix = "/fn", endpoint = "report", input = GetUrl, client = PortalClient)]
+#[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
 pub async fn load_report(transid: String) -> Result<Message, Problem> {
     let (visit, account) = signed_in().await?;
     let transid = Transid::parse(&transid).ok_or(Cause::NotFound)?;
@@ -40,7 +40,10 @@ pub fn ReportPage() -> impl IntoView {
             .with(|params| params.get("transid"))
             .unwrap_or_default()
     });
-    let data = Resource::new(move || transid.get(), load_report);
+    let data = Resource::new(
+        move || transid.get(),
+        |transid| read(LoadReport { transid }),
+    );
     view! { <Loaded data render=|message| view! { <Detail message/> }/> }
 }
 
@@ -57,7 +60,7 @@ fn Detail(message: Message) -> impl IntoView {
     } = message;
     view! {
         <Page title="Message">
-            <p>
+            <p class="back">
                 <a href="/reports">"All messages"</a>
             </p>
             <Facts record=record.clone()/>
@@ -93,7 +96,7 @@ fn Facts(record: MessageRecord) -> impl IntoView {
             </div>
             <div>
                 <dt>"Sent with"</dt>
-                <dd>{if record.test { "the test key: to nobody, free" } else { "the API key" }}</dd>
+                <dd>{if record.test { "the test key (to nobody)" } else { "the API key" }}</dd>
             </div>
             <div>
                 <dt>"Sender name"</dt>

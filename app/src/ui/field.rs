@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::problem::Problem;
+use super::FormState;
 
 /// A one-line field under its label. Keeps what was typed when the form comes back with a problem.
 #[component]
@@ -20,37 +20,34 @@ pub fn Field(
     /// What stands in it at first.
     #[prop(optional, into)]
     value: Option<String>,
-    /// The form's last problem, and the id of the element that says it.
-    problem: (Signal<Option<Problem>>, &'static str),
+    form: FormState,
     /// Judges what is being typed: a sentence when it can't be used.
     #[prop(optional)]
     judge: Option<fn(&str) -> Option<String>>,
 ) -> impl IntoView {
-    let (problem, alert_id) = problem;
     let id = format!("field-{name}");
     let hint_id = format!("{id}-hint");
     let verdict = RwSignal::new(None::<String>);
     let blamed = move || {
         verdict.with(Option::is_some)
-            || problem.with(|problem| {
+            || form.problem.with(|problem| {
                 problem
                     .as_ref()
                     .is_some_and(|problem| problem.cause.field() == Some(name))
             })
     };
+    // Where there is nothing to say, nothing takes up room or is pointed to.
+    let has_hint = hint.is_some() || judge.is_some();
     let described_by = {
         let hint_id = hint_id.clone();
-        move || {
-            if blamed() {
-                format!("{hint_id} {alert_id}")
-            } else {
-                hint_id.clone()
-            }
+        move || match (has_hint, blamed()) {
+            (true, true) => Some(format!("{hint_id} {}", form.alert)),
+            (true, false) => Some(hint_id.clone()),
+            (false, true) => Some(form.alert.to_owned()),
+            (false, false) => None,
         }
     };
-    let typed = problem
-        .with_untracked(|problem| problem.as_ref().and_then(|problem| problem.text_of(name)))
-        .or(value);
+    let typed = form.typed(name).or(value);
     let on_input = move |event| {
         if let Some(judge) = judge {
             let text = event_target_value(&event);
@@ -74,9 +71,14 @@ pub fn Field(
                 aria-describedby=described_by
                 on:input=on_input
             />
-            <p id=hint_id class="hint" aria-live="polite">
-                {move || verdict.get().or_else(|| hint.clone()).unwrap_or_default()}
-            </p>
+            {has_hint
+                .then(|| {
+                    view! {
+                        <p id=hint_id class="hint" aria-live="polite">
+                            {move || verdict.get().or_else(|| hint.clone()).unwrap_or_default()}
+                        </p>
+                    }
+                })}
         </div>
     }
 }

@@ -1,48 +1,134 @@
-//! What every form has: its problem and its button.
+//! Forms: they post to a server function, by script where scripts run and by the browser where not.
 
 use leptos::prelude::*;
+use leptos::server::ServerActionError;
 use leptos::server_fn::ServerFn;
+use leptos::server_fn::error::ServerFnUrlError;
 
 use super::loaded::LeaveToSignIn;
 use crate::problem::{Cause, Problem};
 
-/// The problem of a form's last submission. Without JavaScript it comes from the page's address.
-pub fn problem_of<S>(action: ServerAction<S>) -> Signal<Option<Problem>>
-where
-    S: ServerFn<Error = Problem> + Clone + Send + Sync + 'static,
-    S::Output: Send + Sync + 'static,
-{
-    let value = action.value();
-    Signal::derive(move || {
-        value.with(|value| {
-            value
-                .as_ref()
-                .and_then(|result| result.as_ref().err().cloned())
-        })
-    })
+/// Where a form stands. It is made inside a page, under the routes: elsewhere a problem that came back in
+/// the page's address isn't known.
+#[derive(Clone, Copy)]
+pub struct FormState {
+    /// Of the server function.
+    address: &'static str,
+    /// Id of the element that says the problem; fields point to it.
+    pub alert: &'static str,
+    /// True while the answer is awaited.
+    pub pending: RwSignal<bool>,
+    /// The problem of the last submission.
+    pub problem: RwSignal<Option<Problem>>,
+    /// How often the form was accepted while the page was open.
+    pub accepted: RwSignal<usize>,
+}
+
+impl FormState {
+    /// The state of a form that posts to a server function.
+    pub fn new<S: ServerFn<Error = Problem, Output = ()>>(alert: &'static str) -> Self {
+        let problem = use_context::<ServerActionError>()
+            .filter(|error| error.path() == S::PATH)
+            .map(|error| ServerFnUrlError::<Problem>::decode_err(error.err()));
+        Self {
+            address: S::PATH,
+            ..Self::plain(alert, problem)
+        }
+    }
+
+    /// The state of a form that posts nowhere.
+    pub fn plain(alert: &'static str, problem: Option<Problem>) -> Self {
+        Self {
+            address: "",
+            alert,
+            pending: RwSignal::new(false),
+            problem: RwSignal::new(problem),
+            accepted: RwSignal::new(0),
+        }
+    }
+
+    /// What was typed into a field before the form came back, if it did.
+    pub fn typed(&self, field: &str) -> Option<String> {
+        self.problem
+            .with_untracked(|problem| problem.as_ref()?.text_of(field))
+    }
+}
+
+/// A form of a server function.
+#[component]
+pub fn PostForm(
+    form: FormState,
+    #[prop(default = "form")] class: &'static str,
+    children: Children,
+) -> impl IntoView {
+    let node = NodeRef::<leptos::html::Form>::new();
+    Effect::new(move || {
+        // Its page may stay, and what was accepted needn't be sent again.
+        if form.accepted.get() > 0
+            && let Some(node) = node.get_untracked()
+        {
+            node.reset();
+        }
+    });
+    view! {
+        <form
+            class=class
+            method="post"
+            action=form.address
+            node_ref=node
+            on:submit=move |event| submit(&event, form)
+        >
+            {children()}
+        </form>
+    }
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn submit(_event: &leptos::ev::SubmitEvent, _form: FormState) {}
+
+#[cfg(feature = "hydrate")]
+fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
+    // What can't be read here the browser sends by itself.
+    let Ok(fields) = leptos::form::form_data_from_event(event) else {
+        return;
+    };
+    event.prevent_default();
+    // A second click before the button is disabled.
+    if form.pending.get_untracked() {
+        return;
+    }
+    form.pending.set(true);
+    leptos::task::spawn_local(async move {
+        let answer = crate::client::post(form.address, &fields).await;
+        // The page may have been left meanwhile.
+        form.pending.try_set(false);
+        match answer {
+            Ok(next) => {
+                form.problem.try_set(None);
+                form.accepted.try_update(|accepted| *accepted += 1);
+                if let Some(next) = next {
+                    leptos::server_fn::redirect::call_redirect_hook(&next);
+                }
+            }
+            Err(problem) => {
+                form.problem.try_set(Some(problem));
+            }
+        }
+    });
 }
 
 /// Says what was wrong with a form; read out as it appears.
 #[component]
-pub fn FormAlert(
-    /// Fields point to it by this.
-    id: &'static str,
-    problem: Signal<Option<Problem>>,
-) -> impl IntoView {
-    let text =
-        move || problem.with(|problem| problem.as_ref().map(|problem| problem.cause.sentence()));
-    let signed_out = move || {
-        problem.with(|problem| {
-            problem
-                .as_ref()
-                .is_some_and(|problem| problem.cause == Cause::SignedOut)
-        })
+pub fn FormAlert(form: FormState) -> impl IntoView {
+    let cause = move || {
+        form.problem
+            .with(|problem| Some(problem.as_ref()?.cause.clone()))
     };
     view! {
-        <div id=id class="alert-slot" role="alert">
-            {move || text().map(|text| view! { <p class="alert">{text}</p> })}
+        <div id=form.alert class="alert-slot" role="alert">
+            {move || cause().map(|cause| view! { <p class="alert">{cause.sentence()}</p> })}
         </div>
-        {move || signed_out().then(|| view! { <LeaveToSignIn/> })}
+        {move || (cause() == Some(Cause::SignedOut)).then(|| view! { <LeaveToSignIn/> })}
     }
 }
 
@@ -50,9 +136,7 @@ pub fn FormAlert(
 #[component]
 pub fn SubmitButton(
     label: &'static str,
-    /// True while the form is on its way.
-    #[prop(into)]
-    pending: Signal<bool>,
+    form: FormState,
     /// The one thing to do on the page.
     #[prop(optional)]
     primary: bool,
@@ -67,7 +151,7 @@ pub fn SubmitButton(
             class=if primary { "button button-primary" } else { "button" }
             name=name
             value=value
-            disabled=move || pending.get()
+            disabled=move || form.pending.get()
         >
             {label}
         </button>

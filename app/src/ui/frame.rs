@@ -1,21 +1,24 @@
 //! What surrounds every page: header, navigation, footer.
 
 use domain::records::AccountRecord;
-use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos_router::components::{A, Outlet};
 use leptos_router::hooks::use_location;
 
-use super::{Mark, NotFound};
-use crate::account::{SignOut, viewer};
+use super::{FormState, Mark, NotFound, PostForm};
+use crate::account::{LoadViewer, SignOut};
+use crate::client::read;
 
 /// Header, page and footer. The header knows who is signed in.
 #[component]
 pub fn Frame() -> impl IntoView {
-    let sign_out = ServerAction::<SignOut>::new();
+    let sign_out = FormState::new::<SignOut>("sign-out-alert");
     let path = use_location().pathname;
     // Asked again on each page: signing in, signing out and an ended session all lead to another one.
-    let viewer = Resource::new(move || (path.get(), sign_out.version().get()), |_| viewer());
+    let viewer = Resource::new(
+        move || (path.get(), sign_out.accepted.get()),
+        |_| read(LoadViewer {}),
+    );
 
     view! {
         <a class="skip" href="#main">"Skip to the content"</a>
@@ -47,7 +50,7 @@ pub fn Frame() -> impl IntoView {
 }
 
 #[component]
-fn SignedInBar(account: AccountRecord, sign_out: ServerAction<SignOut>) -> impl IntoView {
+fn SignedInBar(account: AccountRecord, sign_out: FormState) -> impl IntoView {
     view! {
         <nav class="nav" aria-label="Main">
             <A href="/applications">"My Applications"</A>
@@ -58,9 +61,9 @@ fn SignedInBar(account: AccountRecord, sign_out: ServerAction<SignOut>) -> impl 
         </nav>
         <div class="whoami">
             <span class="whoami-mail">{account.email}</span>
-            <ActionForm action=sign_out>
+            <PostForm form=sign_out class="form-inline">
                 <button type="submit" class="button button-quiet">"Sign out"</button>
-            </ActionForm>
+            </PostForm>
         </div>
     }
 }

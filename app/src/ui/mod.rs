@@ -10,7 +10,7 @@ mod state;
 
 pub use copy::SecretField;
 pub use field::{Choice, Field};
-pub use form::{FormAlert, SubmitButton, problem_of};
+pub use form::{FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;

@@ -1,5 +1,6 @@
 //! Lets server functions answer forms with and without JavaScript.
 
+use app::client::STATUS_OF_REFUSALS;
 use axum::extract::Request;
 use axum::http::header::REFERER;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -8,8 +9,7 @@ use axum::response::Response;
 use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 
 /// Without JavaScript a problem goes back to the page in its address; an older one in it must go, or it
-/// would be the one that is shown. With JavaScript the header says that it is a problem, and the HTTP
-/// status stays good: browsers report others as errors of the page.
+/// would be the one that is shown. With JavaScript it is the answer, under the status for refusals.
 pub async fn speak_to_both(mut request: Request, next: Next) -> Response {
     if !request.uri().path().starts_with("/fn/") {
         return next.run(request).await;
@@ -17,8 +17,11 @@ pub async fn speak_to_both(mut request: Request, next: Next) -> Response {
     forget_old_problem(request.headers_mut());
     let mut response = next.run(request).await;
     let refused = response.headers().contains_key(SERVER_FN_ERROR_HEADER);
-    if refused && response.status() == StatusCode::INTERNAL_SERVER_ERROR {
-        *response.status_mut() = StatusCode::OK;
+    if refused
+        && response.status() == StatusCode::INTERNAL_SERVER_ERROR
+        && let Ok(status) = StatusCode::from_u16(STATUS_OF_REFUSALS)
+    {
+        *response.status_mut() = status;
     }
     response
 }

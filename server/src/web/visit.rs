@@ -103,7 +103,7 @@ impl Visitor for PortalVisit {
         Ok(self
             .portal
             .service
-            .device_sign_in(&token, account.id, &self.client)
+            .device_sign_in(&token, account, &self.client)
             .await?)
     }
 
