@@ -1,0 +1,100 @@
+//! What axum does without us: one handler that answers JSON of the size of ours.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use axum::extract::Query;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+
+/// Calls this executable as the bare handler.
+pub const ARGUMENT: &str = "serve-bare-handler";
+
+#[derive(Deserialize)]
+struct Parameters {
+    number: String,
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    code: u16,
+    message: &'static str,
+    text: &'static str,
+    balance: f64,
+    transid: String,
+    pages: usize,
+    cost: f64,
+    currency: &'static str,
+    warnings: [&'static str; 0],
+}
+
+async fn handle(Query(parameters): Query<Parameters>) -> Json<Answer> {
+    Json(Answer {
+        code: 200,
+        message: "SUCCESS",
+        text: "SUCCESS",
+        balance: 9.95,
+        transid: format!("m_05{}", parameters.number),
+        pages: parameters.message.len().div_ceil(160),
+        cost: 0.05,
+        currency: "USD",
+        warnings: [],
+    })
+}
+
+/// Serves until it is killed; prints its address first.
+pub fn serve() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let router = Router::new().route("/sms/send/{key}", get(handle));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        println!("{}", listener.local_addr().unwrap());
+        axum::serve(listener, router).await.unwrap();
+    });
+}
+
+/// The bare handler in a process of its own.
+pub struct Bare {
+    child: Child,
+    address: String,
+}
+
+impl Bare {
+    pub fn start() -> Self {
+        let this = std::env::current_exe().unwrap();
+        let mut child = Command::new(this)
+            .arg(ARGUMENT)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Self {
+            child,
+            address: line.trim().to_owned(),
+        }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn request() -> Vec<u8> {
+    let key = "123456hk_000000000000000000000000000000000000";
+    format!(
+        "GET /sms/send/{key}?number=57000001&message=Hello%20there HTTP/1.1\r\nHost: bench\r\n\r\n"
+    )
+    .into_bytes()
+}

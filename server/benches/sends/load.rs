@@ -1,0 +1,154 @@
+//! The load generator: as many connections as asked for, each sending the next request when its answer
+//! is whole. One thread, so that it takes as little as possible from what it measures.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Not counted, at the start of each run.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+pub struct Load {
+    pub address: String,
+    pub request: Vec<u8>,
+    pub connections: usize,
+    pub duration: Duration,
+}
+
+/// What a run gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub per_second: f64,
+    p50: Duration,
+    p99: Duration,
+}
+
+impl Measured {
+    /// The run in the middle by rate.
+    pub fn median(mut runs: Vec<Self>) -> Self {
+        runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+        runs[runs.len() / 2]
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+        let text = format!(
+            "{:.0}/s p50 {:.2} p99 {:.2} ms",
+            self.per_second,
+            ms(self.p50),
+            ms(self.p99)
+        );
+        f.pad(&text)
+    }
+}
+
+impl Load {
+    pub fn run(self) -> Measured {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let (mut latencies, duration) = runtime.block_on(async {
+            let from = Instant::now() + WARM_UP;
+            let until = from + self.duration;
+            let tasks: Vec<_> = (0..self.connections)
+                .map(|_| {
+                    tokio::spawn(talk(
+                        self.address.clone(),
+                        self.request.clone(),
+                        from,
+                        until,
+                    ))
+                })
+                .collect();
+            let mut latencies = Vec::new();
+            for task in tasks {
+                latencies.extend(task.await.unwrap());
+            }
+            (latencies, self.duration)
+        });
+        latencies.sort_unstable();
+        let at = |part: f64| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "an index into what fits in memory"
+            )]
+            let index = (latencies.len() as f64 * part) as usize;
+            latencies
+                .get(index.min(latencies.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or_default()
+        };
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let per_second = latencies.len() as f64 / duration.as_secs_f64();
+        Measured {
+            per_second,
+            p50: at(0.5),
+            p99: at(0.99),
+        }
+    }
+}
+
+async fn talk(address: String, request: Vec<u8>, from: Instant, until: Instant) -> Vec<Duration> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut buffer = Vec::with_capacity(64 * 1024);
+    let mut latencies = Vec::new();
+    loop {
+        let started = Instant::now();
+        if started >= until {
+            return latencies;
+        }
+        stream.write_all(&request).await.unwrap();
+        read_answer(&mut stream, &mut buffer).await;
+        if started >= from {
+            latencies.push(started.elapsed());
+        }
+    }
+}
+
+/// Reads one answer, which must be a 200.
+async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    loop {
+        if whole(buffer) {
+            break;
+        }
+        let read = stream.read_buf(buffer).await.unwrap();
+        assert!(read > 0, "the server closed the connection");
+    }
+    assert!(
+        buffer.starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&buffer[..buffer.len().min(400)])
+    );
+}
+
+/// Whether head and body are there: by length, or by the last chunk.
+fn whole(answer: &[u8]) -> bool {
+    let Some(head) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return false;
+    };
+    let body = &answer[head + 4..];
+    match content_length(&answer[..head]) {
+        Some(length) => body.len() >= length,
+        None => body.ends_with(b"0\r\n\r\n"),
+    }
+}
+
+fn content_length(head: &[u8]) -> Option<usize> {
+    const NAME: &[u8] = b"content-length: ";
+    let at = head
+        .windows(NAME.len())
+        .position(|window| window.eq_ignore_ascii_case(NAME))?;
+    let digits = head[at + NAME.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0')))
+}
