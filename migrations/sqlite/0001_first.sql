@@ -6,7 +6,8 @@ CREATE TABLE installation (
     id         INTEGER PRIMARY KEY CHECK (id = 1), -- there is one
     currency   TEXT NOT NULL,                      -- ISO 4217 code, fixed at first start
     created_at INTEGER NOT NULL,                   -- first start
-    sweep_low_id INTEGER NOT NULL                  -- every message below this id is final; the expiry sweep starts here
+    sweep_low_id INTEGER NOT NULL,                 -- every message below this id is final; the expiry sweep starts here
+    swept_at   INTEGER NOT NULL                    -- when that was last made sure of
 ) STRICT;
 
 CREATE TABLE prices (
@@ -27,7 +28,7 @@ CREATE TABLE accounts (
 
 -- Signed-in browsers, and sessions on the way to it.
 CREATE TABLE sessions (
-    id           INTEGER PRIMARY KEY,  -- names the device in forms; opens nothing
+    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- names the device in forms, never another; opens nothing
     token_hash   TEXT NOT NULL UNIQUE, -- SHA-256 of the cookie's token, hexadecimal
     account_id   INTEGER REFERENCES accounts (id), -- null until signed in
     data         TEXT NOT NULL,        -- JSON of what the portal keeps; secrets in it are sealed with the token
@@ -41,7 +42,7 @@ CREATE INDEX sessions_by_age ON sessions (last_seen_at);
 
 -- Counts attempts at what must not be tried without end.
 CREATE TABLE throttles (
-    bucket            TEXT PRIMARY KEY, -- what is counted, e.g. sign-in of one e-mail from one address
+    bucket            TEXT PRIMARY KEY, -- SHA-256 of what is counted, e.g. sign-in of one e-mail from one address
     window_started_at INTEGER NOT NULL, -- when this count began
     hits              INTEGER NOT NULL  -- attempts since
 ) STRICT;
@@ -163,6 +164,7 @@ CREATE TABLE messages (
 ) STRICT;
 CREATE INDEX messages_by_application ON messages (application_id, test, id);
 CREATE INDEX messages_by_number ON messages (application_id, number, id);
+CREATE INDEX messages_by_batch ON messages (application_id, batch_id, id) WHERE batch_id IS NOT NULL;
 CREATE INDEX messages_by_requestid ON messages (application_id, requestid, id) WHERE requestid IS NOT NULL;
 
 -- What a message's own row can't say: retries, receipts that came late.

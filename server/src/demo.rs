@@ -160,7 +160,7 @@ async fn account(
     let password = Password::parse(&sign_in.password)
         .map_err(|_| DemoError::Impossible("demo.json has no usable password"))?;
     if let Some(account) = service.find_account(email.as_str()).await? {
-        let token = service.issue_reset(email.as_str()).await?;
+        let token = service.issue_reset(&Actor::System, email.as_str()).await?;
         service.reset_password(&token, &password).await?;
         return Ok(account);
     }

@@ -52,9 +52,10 @@ impl MessageText {
         &self.0
     }
 
+    /// A text as it was stored.
     #[must_use]
-    pub fn into_string(self) -> String {
-        self.0
+    pub const fn from_stored(text: String) -> Self {
+        Self(text)
     }
 
     /// Pages that are billed.

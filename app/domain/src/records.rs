@@ -21,6 +21,8 @@ pub struct AccountRecord {
     pub id: i64,
     pub email: String,
     pub staff: bool,
+    /// A sign-in counts while this is what it was.
+    pub password_changed_at: Timestamp,
 }
 
 /// A browser in which an account is signed in.

@@ -1,8 +1,11 @@
 //! Registration, sign-in, passwords.
 
+use std::net::IpAddr;
+
 use domain::records::AccountRecord;
 use domain::{Email, Password, Timestamp};
 use sha2::{Digest, Sha256};
+use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
@@ -17,6 +20,8 @@ const RESET_LIFETIME_MS: i64 = HOUR_MS;
 /// Reset mails per e-mail in an hour.
 const RESETS_PER_HOUR_MAX: i64 = 5;
 const TOKEN_BYTES: usize = 32;
+/// How many e-mails' worth of failed sign-ins one network may have.
+const EMAILS_PER_NETWORK: i64 = 10;
 
 impl Service {
     /// Makes a customer's account. `client` is the address it comes from.
@@ -30,7 +35,7 @@ impl Service {
         client: &str,
     ) -> Result<AccountRecord> {
         let max = self.inner.limits.registrations_max;
-        self.count_attempt(&format!("register {client}"), max, HOUR_MS)
+        self.count_attempt(&format!("register {}", network(client)), max, HOUR_MS)
             .await?;
         self.insert_account(&Actor::System, email, password, false)
             .await
@@ -61,8 +66,16 @@ impl Service {
         client: &str,
     ) -> Result<AccountRecord> {
         let email = email.trim().to_lowercase();
-        let bucket = format!("sign-in {email} {client}");
+        let bucket = format!("sign-in {email} {}", network(client));
         let max = self.inner.limits.sign_in_failures_max;
+        // One address may not try one password on every e-mail either: each try costs a hash.
+        let sweeping = max.saturating_mul(EMAILS_PER_NETWORK);
+        self.count_attempt(
+            &format!("sign-in {}", network(client)),
+            sweeping,
+            SIGN_IN_WINDOW_MS,
+        )
+        .await?;
         self.count_attempt(&bucket, max, SIGN_IN_WINDOW_MS).await?;
         let account = {
             let mut conn = self.store().read().await?;
@@ -76,7 +89,7 @@ impl Service {
         let service = self.clone();
         whole(async move {
             let mut tx = service.store().begin().await?;
-            throttles::clear(&mut tx, &bucket).await?;
+            throttles::clear(&mut tx, &token_hash(&bucket)).await?;
             tx.commit().await?;
             Ok(record)
         })
@@ -115,40 +128,49 @@ impl Service {
         new: &Password,
         keep_token: &str,
     ) -> Result<()> {
-        self.verify_password(account_id, current).await?;
+        let verified = self.verify_password(account_id, current).await?;
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
-        let keep = token_hash(keep_token);
-        let actor = Actor::Account(account_id);
-        self.store_password(account_id, hash, keep, actor).await
+        let (service, keep) = (self.clone(), token_hash(keep_token));
+        whole(async move {
+            let (now, actor) = (service.now(), Actor::Account(account_id));
+            let mut tx = service.store().begin().await?;
+            still_in_force(&mut tx, account_id, &verified).await?;
+            accounts::set_password(&mut tx, account_id, &hash, now).await?;
+            accounts::spend_resets(&mut tx, account_id, now).await?;
+            sessions::delete_others(&mut tx, account_id, &keep).await?;
+            audit::insert(
+                &mut tx,
+                now,
+                &actor,
+                "account.password",
+                &actor.to_string(),
+                None,
+            )
+            .await?;
+            Ok(tx.commit().await?)
+        })
+        .await
     }
 
     /// Makes a reset link's token for whoever runs the server. Only its hash is stored.
     ///
     /// # Errors
     /// `NoSuchAccount`.
-    pub async fn issue_reset(&self, email: &str) -> Result<String> {
+    pub async fn issue_reset(&self, actor: &Actor, email: &str) -> Result<String> {
         let account = self
             .find_account(email)
             .await?
             .ok_or(Refusal::NoSuchAccount)?;
         let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
         let hash = token_hash(&token);
-        let service = self.clone();
+        let (service, actor) = (self.clone(), *actor);
         whole(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let expires = now.plus_ms(RESET_LIFETIME_MS);
             accounts::insert_reset(&mut tx, &hash, account.id, now, expires).await?;
             let subject = format!("account {}", account.id);
-            audit::insert(
-                &mut tx,
-                now,
-                &Actor::CommandLine,
-                "account.reset",
-                &subject,
-                None,
-            )
-            .await?;
+            audit::insert(&mut tx, now, &actor, "account.reset", &subject, None).await?;
             tx.commit().await?;
             Ok(token)
         })
@@ -195,12 +217,9 @@ impl Service {
     /// `Throttled`.
     pub async fn request_reset(&self, email: &str, client: &str) -> Result<()> {
         let email = email.trim().to_lowercase();
-        self.count_attempt(
-            &format!("reset {email} {client}"),
-            RESETS_PER_HOUR_MAX,
-            HOUR_MS,
-        )
-        .await?;
+        let bucket = format!("reset {email} {}", network(client));
+        self.count_attempt(&bucket, RESETS_PER_HOUR_MAX, HOUR_MS)
+            .await?;
         let service = self.clone();
         whole(async move {
             let now = service.now();
@@ -216,11 +235,12 @@ impl Service {
         .await
     }
 
-    /// Asks for the password again before something that matters.
+    /// Asks for the password again before something that matters; the hash that it fitted, which must
+    /// still be in force when that is done.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`.
-    pub(crate) async fn verify_password(&self, account_id: i64, password: &str) -> Result<()> {
+    pub(crate) async fn verify_password(&self, account_id: i64, password: &str) -> Result<String> {
         let bucket = format!("password {account_id}");
         let max = self.inner.limits.sign_in_failures_max;
         self.count_attempt(&bucket, max, SIGN_IN_WINDOW_MS).await?;
@@ -230,42 +250,16 @@ impl Service {
                 .await?
                 .map(|row| row.password_hash)
         };
-        if !self.inner.hasher.verify(password, hash).await? {
+        if !self.inner.hasher.verify(password, hash.clone()).await? {
             return Err(Refusal::WrongPassword.into());
         }
+        let hash = hash.unwrap_or_default();
         let service = self.clone();
         whole(async move {
             let mut tx = service.store().begin().await?;
-            throttles::clear(&mut tx, &bucket).await?;
-            Ok(tx.commit().await?)
-        })
-        .await
-    }
-
-    async fn store_password(
-        &self,
-        account_id: i64,
-        hash: String,
-        keep: String,
-        actor: Actor,
-    ) -> Result<()> {
-        let service = self.clone();
-        whole(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            accounts::set_password(&mut tx, account_id, &hash, now).await?;
-            accounts::spend_resets(&mut tx, account_id, now).await?;
-            sessions::delete_others(&mut tx, account_id, &keep).await?;
-            audit::insert(
-                &mut tx,
-                now,
-                &actor,
-                "account.password",
-                &actor.to_string(),
-                None,
-            )
-            .await?;
-            Ok(tx.commit().await?)
+            throttles::clear(&mut tx, &token_hash(&bucket)).await?;
+            tx.commit().await?;
+            Ok(hash)
         })
         .await
     }
@@ -300,6 +294,7 @@ impl Service {
                 id,
                 email: email.as_str().to_owned(),
                 staff,
+                password_changed_at: now,
             })
         })
         .await
@@ -310,7 +305,9 @@ impl Service {
         let (service, bucket) = (self.clone(), bucket.to_owned());
         whole(async move {
             let mut tx = service.store().begin().await?;
-            let verdict = throttle::attempt(&mut tx, &bucket, max, window_ms, service.now()).await;
+            let verdict =
+                throttle::attempt(&mut tx, &token_hash(&bucket), max, window_ms, service.now())
+                    .await;
             if !matches!(verdict, Err(Error::Broken(_))) {
                 tx.commit().await?;
             }
@@ -320,7 +317,30 @@ impl Service {
     }
 }
 
-/// What is stored of a token.
+/// A password may have been changed since it was verified: then it is wrong now.
+pub(crate) async fn still_in_force(
+    conn: &mut AnyConnection,
+    account_id: i64,
+    verified: &str,
+) -> Result<()> {
+    match accounts::by_id(conn, account_id).await? {
+        Some(row) if row.password_hash == verified => Ok(()),
+        _ => Err(Refusal::WrongPassword.into()),
+    }
+}
+
+/// Whom an address is counted as: an IPv6 customer has a whole /64 to try from.
+fn network(client: &str) -> String {
+    match client.parse() {
+        Ok(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+        _ => client.to_owned(),
+    }
+}
+
+/// What is stored of a token or of what is counted.
 pub(crate) fn token_hash(token: &str) -> String {
     hex::encode(Sha256::digest(token.as_bytes()))
 }

@@ -240,7 +240,9 @@ impl Service {
             if !applications::set_status(&mut tx, row.id, &change).await? {
                 return Err(conflict.into());
             }
-            queue::hold(&mut tx, row.id, suspended).await?;
+            if action != StatusAction::Approve {
+                queue::hold(&mut tx, row.id, suspended).await?;
+            }
             let subject = reference.to_string();
             audit::insert(
                 &mut tx,

@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
 
 use crate::accounts::{throttles_before, token_hash};
-use crate::error::{Broken, Error, Refusal, Result};
+use crate::error::{Refusal, Result};
 use crate::store::sessions::{self, Valid};
 use crate::store::throttles;
 use crate::{Service, whole};
@@ -92,14 +92,14 @@ impl Service {
         .await
     }
 
-    /// Makes a stored session a device of an account.
+    /// Makes a stored session a device of the account that signed in.
     ///
     /// # Errors
-    /// Broken, when there is no such session.
+    /// `WrongCredentials`, when the password was changed since, or when there is no such session.
     pub async fn device_sign_in(
         &self,
         token: &str,
-        account_id: i64,
+        account: &AccountRecord,
         client: &ClientInfo,
     ) -> Result<()> {
         let (service, hash) = (self.clone(), token_hash(token));
@@ -108,16 +108,11 @@ impl Service {
             .chars()
             .take(USER_AGENT_CHARS_MAX)
             .collect();
-        let address = client.address.clone();
+        let (account, address) = (account.clone(), client.address.clone());
         whole(async move {
             let mut tx = service.store().begin().await?;
-            if !sessions::bind(&mut tx, &hash, account_id, &user_agent, &address).await? {
-                let (expected, actual) = (1, 0);
-                return Err(Error::Broken(Broken::RowCount {
-                    table: "sessions",
-                    expected,
-                    actual,
-                }));
+            if !sessions::bind(&mut tx, &hash, &account, &user_agent, &address).await? {
+                return Err(Refusal::WrongCredentials.into());
             }
             Ok(tx.commit().await?)
         })

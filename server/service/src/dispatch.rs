@@ -1,9 +1,10 @@
 //! Handing messages to carriers: claim under a lease, record what became of it.
 
-use domain::{MessageStatus, Number, Timestamp, Transid};
+use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
 use crate::error::Result;
 use crate::settlement::settle;
+use crate::store::installation;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
 use crate::{Service, whole};
@@ -26,12 +27,10 @@ pub struct Claimed {
     pub number: Number,
     /// The accepted name; `None` when the application has none.
     pub sender: Option<String>,
-    pub message: String,
-    /// Sent with a test key: never to a carrier.
-    pub test: bool,
+    pub message: MessageText,
     /// Submits that were to be repeated so far.
     pub attempts: i64,
-    pub created_at: Timestamp,
+    /// When its time runs out: what is left of it is the validity that a carrier is given.
     pub expires_at: Timestamp,
 }
 
@@ -107,14 +106,14 @@ impl Service {
         queue::state(&mut conn).await
     }
 
-    /// Records what became of submits. Where the lease was lost, status and queue are left alone: whoever
-    /// claimed the message next decides.
+    /// Records what became of submits; the messages that are stored as taken. Where the lease was lost,
+    /// nothing is changed: whoever claimed the message next decides.
     pub async fn record_submitted(
         &self,
         carrier: &str,
         lease: &Lease,
         results: Vec<Submitted>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Transid>> {
         let (service, carrier, lease) = (self.clone(), carrier.to_owned(), *lease);
         whole(async move {
             let now = service.now();
@@ -136,9 +135,12 @@ impl Service {
                 .collect();
             let ended = messages::finish(&mut tx, batch, &refused, now).await?;
             settle(&mut tx, batch, &ended, now).await?;
-            queue::requeue(&mut tx, batch, &sorted.again, lease.token, true).await?;
-            queue::insert_events(&mut tx, batch, &sorted.events, now).await?;
-            Ok(tx.commit().await?)
+            let waiting = queue::requeue(&mut tx, batch, &sorted.again, lease.token, true).await?;
+            let mut events = sorted.events;
+            events.retain(|event| waiting.contains(&event.id.0));
+            queue::insert_events(&mut tx, batch, &events, now).await?;
+            tx.commit().await?;
+            Ok(taken.into_iter().map(|(id, _)| Transid(id)).collect())
         })
         .await
     }
@@ -158,10 +160,11 @@ impl Service {
         .await
     }
 
-    /// Messages that a carrier took and that aren't final, by id, after the given one.
+    /// Messages that a carrier took before this moment and that aren't final, by id, after the given one.
     pub async fn outstanding(
         &self,
         carrier: &str,
+        submitted_before: Timestamp,
         after: Option<Transid>,
         limit: i64,
     ) -> Result<Vec<Outstanding>> {
@@ -169,9 +172,9 @@ impl Service {
         let after = match after {
             Some(id) => id.0,
             // Everything below is final.
-            None => crate::store::installation::sweep_low(&mut conn).await? - 1,
+            None => installation::swept(&mut conn).await?.low - 1,
         };
-        queue::outstanding(&mut conn, after, carrier, limit).await
+        queue::outstanding(&mut conn, after, carrier, submitted_before, limit).await
     }
 
     /// Ends every lease, at a start when nobody else can dispatch; how many there were.

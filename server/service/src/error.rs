@@ -1,6 +1,8 @@
 //! What a verb answers when it doesn't do its work.
 
-use domain::{ApplicationStatus, SenderStatus};
+use std::path::PathBuf;
+
+use domain::{ApplicationStatus, Reason, SenderStatus};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -23,6 +25,29 @@ impl Error {
             Self::Refused(refusal) => Some(refusal),
             Self::Broken(_) => None,
         }
+    }
+
+    /// What the SMS API answers for it: `unavailable` where waiting helps.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Broken(Broken::Database(error)) if is_busy(error) => Reason::Unavailable,
+            _ => Reason::Internal,
+        }
+    }
+}
+
+/// Whether the database only had no time: no connection became free, or another process wrote for long.
+fn is_busy(error: &sqlx::Error) -> bool {
+    /// SQLITE_BUSY; extended codes carry it in their lowest byte.
+    const BUSY: i64 = 5;
+    match error {
+        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
+        sqlx::Error::Database(error) => error
+            .code()
+            .and_then(|code| code.parse::<i64>().ok())
+            .is_some_and(|code| code & 0xff == BUSY),
+        _ => false,
     }
 }
 
@@ -55,6 +80,8 @@ pub enum Broken {
     PasswordHash(String),
     #[error("a task failed: {0}")]
     Task(String),
+    #[error("file: {0}")]
+    File(std::io::Error),
     #[error("no reference is free")]
     ReferencesUsedUp,
     #[error("a sum of money is more than can be held")]
@@ -117,6 +144,8 @@ pub enum Refusal {
     BalanceTooLarge,
     #[error("This link is used or too old. Ask for a new one.")]
     ResetLinkInvalid,
+    #[error("The file exists already; choose another name.")]
+    FileExists,
     #[error("The cursor isn't one that was given out.")]
     InvalidCursor,
 }
@@ -130,8 +159,12 @@ pub enum OpenError {
     Database(#[from] sqlx::Error),
     #[error("the database can't be migrated: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
-    #[error("the folder of the database can't be made: {0}")]
-    Folder(std::io::Error),
+    #[error("the file of the database can't be made: {0}")]
+    File(std::io::Error),
+    #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
+    Missing(PathBuf),
+    #[error("another process serves {0}; only one can")]
+    Served(String),
     #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
     Currency { stored: String, wanted: String },
     #[error("{0}")]

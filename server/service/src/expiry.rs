@@ -1,6 +1,6 @@
 //! The end of the 48 hours.
 
-use domain::{MessageStatus, ids};
+use domain::{MessageStatus, Timestamp, ids};
 
 use crate::error::Result;
 use crate::settlement::settle;
@@ -14,50 +14,65 @@ const CHUNK: i64 = 500;
 impl Service {
     /// Makes every message final whose time ran out; how many. What never reached a carrier is given back.
     pub async fn expire(&self) -> Result<u64> {
-        let mut expired = 0;
-        loop {
-            let (count, more) = self.expire_chunk().await?;
-            expired += count;
-            if !more {
-                return Ok(expired);
-            }
+        let mut run = Run::default();
+        while !run.done {
+            let service = self.clone();
+            run = whole(async move { service.expire_chunk(run).await }).await?;
         }
+        Ok(run.expired)
     }
 
-    /// How many became final, and whether there may be more.
-    async fn expire_chunk(&self) -> Result<(u64, bool)> {
-        let service = self.clone();
-        whole(async move {
-            let now = service.now();
-            let batch = service.store().dialect().batch();
-            let below = ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0);
-            let mut tx = service.store().begin().await?;
-            let low = installation::sweep_low(&mut tx).await?;
-            let overdue = queue::overdue(&mut tx, low, below, CHUNK).await?;
-            let more = i64::try_from(overdue.len()).unwrap_or(CHUNK) == CHUNK;
-            let mut endings = Vec::with_capacity(overdue.len());
-            let mut waiting = None;
-            for (id, status) in overdue {
-                // A submit under way decides itself within its lease.
-                if queue::leased(&mut tx, id, now).await? {
-                    waiting = waiting.or(Some(id.0));
-                } else {
-                    endings.push(ending(id, status));
-                }
+    async fn expire_chunk(&self, mut run: Run) -> Result<Run> {
+        let now = self.now();
+        let batch = self.store().dialect().batch();
+        let mut tx = self.store().begin().await?;
+        let from = match run.from {
+            Some(id) => id,
+            None => installation::swept(&mut tx).await?.low,
+        };
+        let below = first_unexpired(now);
+        let overdue = queue::overdue(&mut tx, from, below, CHUNK).await?;
+        run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
+        run.from = overdue.last().map(|(id, _)| id.0 + 1);
+        let mut endings = Vec::with_capacity(overdue.len());
+        for (id, status) in overdue {
+            // A submit under way decides itself within its lease; a later sweep looks again.
+            if queue::leased(&mut tx, id, now).await? {
+                run.first_leased = run.first_leased.or(Some(id.0));
+            } else {
+                endings.push(ending(id, status));
             }
-            let gone: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
-            let ended = messages::finish(&mut tx, batch, &endings, now).await?;
-            queue::drop_all(&mut tx, batch, &gone).await?;
-            settle(&mut tx, batch, &ended, now).await?;
-            let last = gone.last().map_or(low, |id| id + 1);
-            let swept = if more { last } else { below };
-            installation::set_sweep_low(&mut tx, waiting.unwrap_or(swept).min(swept)).await?;
-            tx.commit().await?;
-            let count = u64::try_from(ended.len()).unwrap_or(u64::MAX);
-            Ok((count, more && waiting.is_none()))
-        })
-        .await
+        }
+        let gone: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
+        let ended = messages::finish(&mut tx, batch, &endings, now).await?;
+        queue::drop_all(&mut tx, batch, &gone).await?;
+        settle(&mut tx, batch, &ended, now).await?;
+        if run.done {
+            // Never beyond what exists: the clock may be ahead now and be set right later.
+            let existing = messages::greatest(&mut tx).await? + 1;
+            let low = run.first_leased.unwrap_or(below).min(below).min(existing);
+            installation::set_swept(&mut tx, low, now).await?;
+        }
+        tx.commit().await?;
+        run.expired += u64::try_from(ended.len()).unwrap_or(u64::MAX);
+        Ok(run)
     }
+}
+
+/// The least id of a message whose time hasn't run out.
+pub(crate) fn first_unexpired(now: Timestamp) -> i64 {
+    ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0)
+}
+
+/// A sweep under way.
+#[derive(Default)]
+struct Run {
+    expired: u64,
+    /// Where the next chunk begins.
+    from: Option<i64>,
+    /// The first message that a dispatcher holds.
+    first_leased: Option<i64>,
+    done: bool,
 }
 
 /// How a message ends whose time ran out.

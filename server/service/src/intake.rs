@@ -69,8 +69,8 @@ impl Service {
             .and_then(|text| ApiKey::parse(text).ok())
             .ok_or(Reason::ApiInvalid)?;
         let row = self.key_row(key.reference()).await.map_err(|error| {
-            tracing::error!(%error, detail = ?error, "a key can't be looked up");
-            Reason::Internal
+            tracing::error!(detail = ?error, "a key can't be looked up");
+            error.reason()
         })?;
         let row = row
             .filter(|row| row.holds(&key))
@@ -117,10 +117,15 @@ impl Service {
 /// The play money of a test key now: topped up at the first use of a day.
 pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
     if day < now.day() {
-        Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
+        play_money_max()
     } else {
         stored
     }
+}
+
+/// What a top-up makes of it.
+pub(crate) fn play_money_max() -> Money {
+    Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
 }
 
 fn applicable(row: &KeyRow) -> Result<(), Reason> {

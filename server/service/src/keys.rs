@@ -2,7 +2,7 @@
 
 use domain::{ApiKey, KeyKind, Reference};
 
-use crate::accounts::token_hash;
+use crate::accounts::{still_in_force, token_hash};
 use crate::applications::owned;
 use crate::audit::Actor;
 use crate::error::Result;
@@ -23,12 +23,13 @@ impl Service {
         password: &str,
         current_token: &str,
     ) -> Result<ApiKey> {
-        self.verify_password(account_id, password).await?;
+        let verified = self.verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let (service, keep) = (self.clone(), token_hash(current_token));
         whole(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
+            still_in_force(&mut tx, account_id, &verified).await?;
             let row = owned(&mut tx, account_id, reference).await?;
             let action = match kind {
                 KeyKind::Live => {

@@ -6,6 +6,7 @@ use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
+use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, UNMATCHED};
 use crate::store::{applications, audit, deposits};
 use crate::{Service, whole};
@@ -201,7 +202,7 @@ async fn credit(
         Err(_) => None,
     };
     let id = application.map(|row| row.id);
-    deposits::insert(
+    let fresh = deposits::insert(
         conn,
         &order.bank_id,
         &order.reference,
@@ -210,6 +211,7 @@ async fn credit(
         now,
     )
     .await?;
+    touched("deposits", 1, u64::from(fresh))?;
     let balance = match id {
         Some(id) => Some(transfer(conn, BANK, id, &order.bank_id, order.amount, now).await?),
         None => {

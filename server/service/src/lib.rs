@@ -47,7 +47,7 @@ pub use reports::MessageFilter;
 
 use id_source::IdSource;
 use password::Hasher;
-use store::Store;
+use store::{Missing, Store};
 use writer::Writer;
 
 /// How long a message may take, from acceptance to its final status.
@@ -113,24 +113,28 @@ impl Service {
     /// # Errors
     /// When the database can't be used, is of a newer release, or has another currency.
     pub async fn open(config: Config) -> std::result::Result<Self, OpenError> {
-        Self::open_as(config, false).await
+        Self::open_as(config, Missing::Make).await
     }
 
-    /// Like [`Service::open`], for a command beside the server: prices and currency stay as they are
-    /// recorded, and those given count for a new database alone.
+    /// Like [`Service::open`], for a command beside the server: the database must be there, and prices and
+    /// currency stay as they are recorded.
     ///
     /// # Errors
-    /// When the database can't be used or is of a newer release.
+    /// When the database is missing, can't be used, or is of a newer release.
     pub async fn open_beside(config: Config) -> std::result::Result<Self, OpenError> {
-        Self::open_as(config, true).await
+        Self::open_as(config, Missing::Refuse).await
     }
 
-    async fn open_as(config: Config, keep: bool) -> std::result::Result<Self, OpenError> {
-        let store = Store::open(&config.database_url).await?;
+    async fn open_as(config: Config, missing: Missing) -> std::result::Result<Self, OpenError> {
+        let store = Store::open(&config.database_url, missing).await?;
+        let beside = missing == Missing::Refuse;
+        if !beside {
+            store.serve_alone()?;
+        }
         store.migrate().await?;
         let now = config.clock.now();
-        upkeep::install(&store, &config, keep, now).await?;
-        let last_id = upkeep::greatest_message_id(&store).await?;
+        upkeep::install(&store, &config, beside, now).await?;
+        let last_id = upkeep::last_id(&store, now).await?;
         let (writer, jobs) = Writer::new();
         let service = Self {
             inner: Arc::new(Inner {
@@ -153,7 +157,7 @@ impl Service {
     /// # Errors
     /// When the database can't be used or is of a newer release.
     pub async fn migrate(database_url: &str) -> std::result::Result<(), OpenError> {
-        let store = Store::open(database_url).await?;
+        let store = Store::open(database_url, Missing::Make).await?;
         store.migrate().await?;
         store.close().await;
         Ok(())

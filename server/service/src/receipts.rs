@@ -39,6 +39,9 @@ impl Service {
                 .collect();
             let mut tx = service.store().begin().await?;
             let ended = messages::finish(&mut tx, batch, &endings, now).await?;
+            // One that comes before the submit is recorded, or after its lease was lost, ends the waiting too.
+            let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
+            queue::drop_all(&mut tx, batch, &gone).await?;
             let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
             let late: Vec<_> = receipts
                 .into_iter()

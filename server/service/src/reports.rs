@@ -14,6 +14,8 @@ use crate::store::reports::{self, Condition, MessageRow, Selection};
 
 /// Most messages of one answer.
 const LIMIT_MAX: i64 = 1000;
+/// Messages that one answer looks through for a status: a few hundredths of a second.
+const SCAN_ROWS_MAX: i64 = 20_000;
 
 /// Which messages; every condition that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,8 +48,8 @@ impl Service {
     ) -> Result<Paged<MessageRecord>> {
         let mut conn = self.store().read().await?;
         let test = access.kind == KeyKind::Test;
-        let rows = list(&mut conn, access.application_id, test, filter).await?;
-        Ok(paged(rows, filter))
+        let found = list(&mut conn, access.application_id, test, filter).await?;
+        Ok(paged(vec![found], filter))
     }
 
     /// One message that a key may see.
@@ -80,14 +82,13 @@ impl Service {
             }
         }
         // An account has few applications: each is read by its index, and the newest of all are kept.
-        let mut rows = Vec::new();
+        let mut found = Vec::new();
         for (id, _) in owned {
             for test in [false, true] {
-                rows.extend(list(&mut conn, id, test, filter).await?);
+                found.push(list(&mut conn, id, test, filter).await?);
             }
         }
-        rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.record.transid));
-        Ok(paged(rows, filter))
+        Ok(paged(found, filter))
     }
 
     /// One message of an account.
@@ -108,13 +109,36 @@ impl Service {
     }
 }
 
-/// One row more than asked for, which says that there are more.
+/// What a list found, newest first.
+struct Found {
+    /// One more than asked for when there are more.
+    rows: Vec<MessageRow>,
+    /// Set when the scan ended before it found enough: the list goes on below this id.
+    resume: Option<i64>,
+}
+
 async fn list(
     conn: &mut AnyConnection,
     application_id: i64,
     test: bool,
     filter: &MessageFilter,
-) -> Result<Vec<MessageRow>> {
+) -> Result<Found> {
+    let mut selection = selection(application_id, test, filter)?;
+    let mut resume = None;
+    // Only the status has no index: a rare one would otherwise be looked for in years of messages.
+    if filter.status.is_some() && filter.requestid.is_none() && filter.number.is_none() {
+        if let Some(end) = reports::scan_end(conn, &selection, SCAN_ROWS_MAX).await? {
+            selection.from = end + 1;
+            resume = Some(end + 1);
+        }
+    }
+    Ok(Found {
+        rows: reports::list(conn, selection).await?,
+        resume,
+    })
+}
+
+fn selection(application_id: i64, test: bool, filter: &MessageFilter) -> Result<Selection> {
     let (mut from, mut below) = (0, i64::MAX);
     if let Some(moment) = filter.from {
         from = from.max(first_id(moment));
@@ -135,15 +159,14 @@ async fn list(
         filter.number.clone().map(Condition::Number),
         filter.status.map(Condition::Status),
     ];
-    let selection = Selection {
+    Ok(Selection {
         application_id,
         test,
         from,
         below,
         conditions: conditions.into_iter().flatten().collect(),
         limit: limit(filter) + 1,
-    };
-    reports::list(conn, selection).await
+    })
 }
 
 /// The least id that a message of this moment can have: an id carries its milliseconds.
@@ -160,14 +183,18 @@ fn limit(filter: &MessageFilter) -> i64 {
     filter.limit.clamp(1, LIMIT_MAX)
 }
 
-fn paged(mut rows: Vec<MessageRow>, filter: &MessageFilter) -> Paged<MessageRecord> {
+/// One page of what was found. Where a scan ended early, nothing below its end can be told yet, also not
+/// from the other lists.
+fn paged(found: Vec<Found>, filter: &MessageFilter) -> Paged<MessageRecord> {
     let limit = usize::try_from(limit(filter)).unwrap_or(usize::MAX);
+    let resume = found.iter().filter_map(|found| found.resume).max();
+    let mut rows: Vec<_> = found.into_iter().flat_map(|found| found.rows).collect();
+    rows.retain(|row| resume.is_none_or(|end| row.record.transid.0 >= end));
+    rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.record.transid));
     let more = rows.len() > limit;
     rows.truncate(limit);
-    let next = rows
-        .last()
-        .filter(|_| more)
-        .map(|row| row.record.transid.to_string());
+    let last = rows.last().filter(|_| more).map(|row| row.record.transid);
+    let next = last.or(resume.map(Transid)).map(|id| id.to_string());
     Paged {
         items: rows.into_iter().map(|row| row.record).collect(),
         next,
@@ -185,7 +212,7 @@ async fn detail(
         limit: 1,
         ..MessageFilter::default()
     };
-    let Some(row) = list(conn, application_id, test, &filter).await?.pop() else {
+    let Some(row) = list(conn, application_id, test, &filter).await?.rows.pop() else {
         return Ok(None);
     };
     let events = reports::events(conn, transid, row.application_id).await?;

@@ -6,6 +6,7 @@ use domain::{Money, Timestamp};
 use sqlx::AnyConnection;
 
 use crate::error::{Broken, Error, Result};
+use crate::intake::play_money_max;
 use crate::store::dialect::Batch;
 use crate::store::messages::{self, Ended, MessageTransfer};
 use crate::store::settlement;
@@ -70,7 +71,7 @@ pub(crate) async fn settle(
         .into_iter()
         .map(|(id, p)| (id, p.before.micros(), p.balance.micros(), p.play.micros()))
         .collect();
-    settlement::write_balances(conn, batch, &rows).await?;
+    settlement::write_balances(conn, batch, &rows, play_money_max()).await?;
     messages::insert_transfers(conn, batch, transfers.into_iter(), now).await
 }
 

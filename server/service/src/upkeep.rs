@@ -5,7 +5,7 @@ use std::path::Path;
 use domain::Timestamp;
 
 use crate::error::{OpenError, Result};
-use crate::store::{Store, backup, installation, messages};
+use crate::store::{Store, installation, messages};
 use crate::{Config, Service};
 
 /// Records the currency at first start and the prices whenever a start brings other ones. A command
@@ -46,18 +46,29 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     })
 }
 
-pub(crate) async fn greatest_message_id(store: &Store) -> Result<i64> {
+/// The id after which new ones begin: what is below the sweep's mark counts as final.
+pub(crate) async fn last_id(store: &Store, now: Timestamp) -> Result<i64> {
     let mut conn = store.read().await?;
-    messages::greatest(&mut conn).await
+    let last = messages::greatest(&mut conn).await?;
+    let ahead_ms = domain::ids::id_unix_ms(last) - now.unix_ms();
+    if ahead_ms > CLOCK_AHEAD_MS {
+        tracing::warn!(
+            ahead_ms,
+            "the newest message is from the future: was the clock set back?"
+        );
+    }
+    Ok(last.max(installation::swept(&mut conn).await?.low - 1))
 }
+
+/// Clocks differ a little; more than this is worth a word.
+const CLOCK_AHEAD_MS: i64 = 60_000;
 
 impl Service {
     /// Writes a copy of the database as it is now into a new file, while the service goes on.
     ///
     /// # Errors
-    /// Broken, when the file exists or can't be written.
+    /// `FileExists`; broken, when it can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
-        let mut conn = self.store().exclusive().await?;
-        backup::copy(&mut conn, &file.to_string_lossy()).await
+        Ok(self.store().copy(file).await?)
     }
 }

@@ -167,10 +167,14 @@ impl Service {
             .collect();
         match tx.commit().await {
             Ok(()) => Ok(answers),
-            Err(error) => Err(FailedBatch {
-                error: error.into(),
-                commit: Some(answers),
-            }),
+            Err(error) => {
+                let (error, reason) = (error.into(), Reason::Internal);
+                Err(FailedBatch {
+                    error,
+                    reason,
+                    commit: Some(answers),
+                })
+            }
         }
     }
 
@@ -180,7 +184,7 @@ impl Service {
         failed: FailedBatch,
         count: usize,
     ) -> Vec<std::result::Result<Sent, SendError>> {
-        let internal = Err(SendError::Refused(Reason::Internal));
+        let internal = Err(SendError::Refused(failed.reason));
         let Some(answers) = failed.commit else {
             return vec![internal; count];
         };
@@ -263,8 +267,8 @@ impl Service {
         }
         let pages = request.message.pages();
         let unit_price = prices.per_page(request.number.kind());
-        let cost = unit_price
-            .checked_times(pages)
+        let cost = prices
+            .cost(request.number.kind(), pages)
             .ok_or(Reason::InsufficientFunds)?;
         let balance = purse.spend(kind, cost).ok_or(Reason::InsufficientFunds)?;
         let transid = Transid(self.inner.ids.next(now));
@@ -327,14 +331,18 @@ impl Service {
 /// A batch that was not stored, or perhaps was.
 struct FailedBatch {
     error: Error,
+    /// What the callers are told when nothing was stored.
+    reason: Reason,
     /// The answers, when it was the commit that failed.
     commit: Option<Vec<std::result::Result<Sent, SendError>>>,
 }
 
 impl FailedBatch {
     fn before_commit(error: impl Into<Error>) -> Self {
+        let error = error.into();
         Self {
-            error: error.into(),
+            reason: error.reason(),
+            error,
             commit: None,
         }
     }

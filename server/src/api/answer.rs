@@ -134,7 +134,7 @@ impl From<service::Error> for Failure {
     /// For reads, which the rules don't refuse: what is broken is logged here, once.
     fn from(error: service::Error) -> Self {
         tracing::error!(?error, "a read failed");
-        Self::of(Reason::Internal)
+        Self::of(error.reason())
     }
 }
 

@@ -32,7 +32,7 @@ pub async fn run(
     match command {
         Account::Add { email, staff, .. } => add(service, &email, staff, output).await,
         Account::Reset { email } => {
-            let token = service.issue_reset(&email).await?;
+            let token = service.issue_reset(&Actor::CommandLine, &email).await?;
             let link = format!("{}/reset/{token}", settings.base_url(settings.addr));
             output.print(&Reset { email, link }, |reset| reset.link.clone())?;
             Ok(())

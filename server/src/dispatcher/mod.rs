@@ -10,6 +10,7 @@ mod sweeping;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Timestamp;
 use service::{Receipt, Service};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +43,8 @@ pub fn spawn(
         settings.sandbox_delay_ms,
     ));
     tokio::spawn(async move {
-        recover(&service, carrier.as_ref(), &shutdown).await;
+        free_leases(&service, &shutdown).await;
+        let started = service.clock().now();
         tokio::join!(
             supervise("sending", &shutdown, || sending::run(
                 service.clone(),
@@ -53,6 +55,12 @@ pub fn spawn(
             supervise("receipts", &shutdown, || receive(
                 service.clone(),
                 Arc::clone(&carrier),
+                shutdown.clone()
+            )),
+            supervise("recovery", &shutdown, || recover(
+                service.clone(),
+                Arc::clone(&carrier),
+                started,
                 shutdown.clone()
             )),
             supervise("sweeping", &shutdown, || sweeping::run(
@@ -77,34 +85,51 @@ async fn supervise<F: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Takes up what an earlier process left: nobody else dispatches from this database now.
-async fn recover(service: &Service, carrier: &impl Carrier, shutdown: &CancellationToken) {
-    while let Err(error) = try_recover(service, carrier).await {
-        tracing::error!(detail = ?error, "what an earlier process left can't be read; trying again");
+/// Frees what an earlier process had claimed: nobody else dispatches from this database now.
+async fn free_leases(service: &Service, shutdown: &CancellationToken) {
+    loop {
+        match service.recover_leases().await {
+            Ok(0) => return,
+            Ok(count) => {
+                tracing::info!(
+                    count,
+                    "messages that an earlier process had claimed are sent again"
+                );
+                return;
+            }
+            Err(error) => {
+                tracing::error!(detail = ?error, "old claims can't be freed; trying again")
+            }
+        }
         if pause(RETRY, shutdown).await {
             return;
         }
     }
 }
 
-async fn try_recover(service: &Service, carrier: &impl Carrier) -> service::Result<()> {
-    let recovered = service.recover_leases().await?;
-    if recovered > 0 {
-        tracing::info!(
-            recovered,
-            "messages that an earlier process had claimed are sent again"
-        );
-    }
+/// Tells the carrier what an earlier process handed over; new messages needn't wait for that.
+async fn recover<C: Carrier>(
+    service: Service,
+    carrier: Arc<C>,
+    started: Timestamp,
+    shutdown: CancellationToken,
+) {
     let mut after = None;
-    loop {
-        let found = service
-            .outstanding(carrier.name(), after, OUTSTANDING_CHUNK)
-            .await?;
-        let Some(last) = found.last() else {
-            return Ok(());
-        };
-        after = Some(last.id);
-        carrier.expect_receipts(found);
+    while !shutdown.is_cancelled() {
+        match service
+            .outstanding(carrier.name(), started, after, OUTSTANDING_CHUNK)
+            .await
+        {
+            Ok(found) => {
+                let Some(last) = found.last() else { return };
+                after = Some(last.id);
+                carrier.expect_receipts(found);
+            }
+            Err(error) => {
+                tracing::error!(detail = ?error, "what awaits receipts can't be read; trying again");
+                pause(RETRY, &shutdown).await;
+            }
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Claim, submit, record.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use service::{Claimed, Lease, Outstanding, Service, SubmitOutcome, Submitted};
+use domain::{Timestamp, Transid};
+use service::{Claimed, Lease, Outstanding, Service};
 use tokio_util::sync::CancellationToken;
 
 use super::{RETRY, pause};
@@ -80,8 +82,8 @@ async fn hand_over(
             .record_submitted(carrier.name(), lease, results.clone())
             .await
         {
-            Ok(()) => {
-                carrier.expect_receipts(taken(service, messages, &results));
+            Ok(taken) => {
+                carrier.expect_receipts(outstanding(messages, &taken, service.clock().now()));
                 return;
             }
             Err(error) => {
@@ -92,17 +94,16 @@ async fn hand_over(
     }
 }
 
-/// The messages that the carrier took.
-fn taken(service: &Service, messages: Vec<Claimed>, results: &[Submitted]) -> Vec<Outstanding> {
-    let submitted_at = service.clock().now();
-    let accepted: std::collections::HashSet<_> = results
-        .iter()
-        .filter(|result| matches!(result.outcome, SubmitOutcome::Accepted { .. }))
-        .map(|result| result.id)
-        .collect();
+/// What is known of the messages that are stored as taken.
+fn outstanding(
+    messages: Vec<Claimed>,
+    taken: &[Transid],
+    submitted_at: Timestamp,
+) -> Vec<Outstanding> {
+    let taken: HashSet<_> = taken.iter().collect();
     messages
         .into_iter()
-        .filter(|message| accepted.contains(&message.id))
+        .filter(|message| taken.contains(&message.id))
         .map(|message| Outstanding {
             id: message.id,
             application_id: message.application_id,

@@ -285,7 +285,7 @@ proptest! {
         prop_assert_eq!(message.as_str(), text.as_str());
         prop_assert_eq!(message.pages(), pages(&text));
         prop_assert_eq!(message.segments(), segments(&text));
-        prop_assert_eq!(message.into_string(), text);
+        prop_assert_eq!(message.as_str(), text);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::error::Result;
 statements! {
     INSERT = "INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at) \
               VALUES ($1, $2, $3, $4, $4) ON CONFLICT (email) DO NOTHING RETURNING id";
-    BY_ID = "SELECT id, email, role, password_hash FROM accounts WHERE id = $1";
-    BY_EMAIL = "SELECT id, email, role, password_hash FROM accounts WHERE email = $1";
+    BY_ID = "SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE id = $1";
+    BY_EMAIL = "SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE email = $1";
     SET_PASSWORD = "UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1";
     COUNT = "SELECT COUNT(*) AS n FROM accounts";
     INSERT_RESET = "INSERT INTO password_resets (token_hash, account_id, created_at, expires_at) \
@@ -38,7 +38,7 @@ fn account(row: &AnyRow) -> Result<AccountRow> {
     })
 }
 
-/// Reads `id`, `email` and `role`.
+/// Reads `id`, `email`, `role` and `password_changed_at`.
 pub(super) fn record(row: &AnyRow) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
@@ -49,6 +49,7 @@ pub(super) fn record(row: &AnyRow) -> Result<AccountRecord> {
         id: row::int(row, "id")?,
         email: row::text(row, "email")?,
         staff,
+        password_changed_at: Timestamp::from_unix_ms(row::int(row, "password_changed_at")?),
     })
 }
 

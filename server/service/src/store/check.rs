@@ -2,9 +2,9 @@
 //!
 //! Each statement gives a row per violation, with a column `what` that names it.
 
-use domain::Timestamp;
 use sqlx::AnyConnection;
 
+use super::installation;
 use super::row;
 use super::statements;
 use crate::error::Result;
@@ -37,10 +37,14 @@ statements! {
            OR (kind = 'unmatched' AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL)) \
            OR (kind <> 'unmatched' AND application_id IS NULL)";
     MESSAGE_IS_PRICED = "\
-        SELECT 'message ' || id || ': cost ' || cost || ' for ' || pages || ' pages at ' || unit_price AS what \
+        SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at ' || unit_price AS what \
         FROM messages WHERE cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost)";
+    PRICE_WAS_IN_FORCE = "\
+        SELECT 'message ' || m.id || ': unit price ' || m.unit_price || ' was never in force' AS what \
+        FROM messages m WHERE NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price = \
+            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END)";
     MESSAGE_IS_CHARGED = "\
-        SELECT 'message ' || m.id || ': cost ' || m.cost || ', charged ' || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what \
+        SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged ' || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what \
         FROM messages m LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n, \
                                           MIN(application_id) AS application_id \
                                    FROM transfers WHERE kind = 'charge' GROUP BY message_id) t ON t.message_id = m.id \
@@ -51,12 +55,11 @@ statements! {
         FROM transfers t LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0 \
         WHERE t.kind IN ('charge', 'release') AND m.id IS NULL";
     RELEASE_IS_THE_MESSAGES = "\
-        SELECT 'message ' || m.id || ': released ' || m.released || ', transfers ' || COALESCE(t.amount, 0) AS what \
-        FROM messages m LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers \
-                                   WHERE kind = 'release' GROUP BY message_id) t ON t.message_id = m.id \
-        WHERE m.test = 0 AND m.released <> COALESCE(t.amount, 0)";
+        SELECT 'message ' || m.id || ': released ' || m.released || ', transferred ' || COALESCE(t.amount, 0) AS what \
+        FROM messages m LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 'release' \
+        WHERE m.test = 0 AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)";
     RELEASE_IS_ALLOWED = "\
-        SELECT 'message ' || id || ': released though ' || status || COALESCE(' and taken by ' || carrier, '') AS what \
+        SELECT 'message ' || id || ': given back though ' || status || COALESCE(' and taken by ' || carrier, '') AS what \
         FROM messages WHERE released > 0 AND (status NOT IN ('rejected', 'expired') OR submitted_at IS NOT NULL)";
     FAILED_IS_RELEASED = "\
         SELECT 'message ' || id || ': ' || status || ' without a carrier and not released' AS what \
@@ -97,7 +100,7 @@ statements! {
         SELECT 'application ' || a.reference || ': sender name of another account' AS what \
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name) \
         WHERE a.sender_name IS NOT NULL AND (o.account_id IS NULL OR o.account_id <> a.account_id)";
-    /// Needs the id below which every message must be final.
+    /// Needs the id below which every message must be final: what the last sweep had to look at.
     OVERDUE_IS_FINAL = "\
         SELECT 'message ' || id || ': ' || status || ' after its time' AS what FROM messages \
         WHERE id < $1 AND status IN ('queued', 'sending', 'unknown', 'submitted')";
@@ -108,6 +111,7 @@ const WITHOUT_PARAMETER: &[&str] = &[
     STATEMENT_IS_UNBROKEN,
     TRANSFER_IS_THE_APPLICATIONS_OWN,
     MESSAGE_IS_PRICED,
+    PRICE_WAS_IN_FORCE,
     MESSAGE_IS_CHARGED,
     CHARGE_HAS_A_MESSAGE,
     RELEASE_IS_THE_MESSAGES,
@@ -125,7 +129,7 @@ const WITHOUT_PARAMETER: &[&str] = &[
 /// Everything that is broken, in words.
 pub(crate) async fn violations(
     conn: &mut AnyConnection,
-    final_before: Timestamp,
+    final_after_ms: i64,
 ) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for statement in WITHOUT_PARAMETER {
@@ -138,7 +142,10 @@ pub(crate) async fn violations(
         }
     }
     let limited = format!("{OVERDUE_IS_FINAL}{LISTED_MAX}");
-    let below = domain::ids::compose_id(final_before.unix_ms(), 0);
+    // By the last sweep and not by the clock: a service that was down for days has done nothing wrong.
+    let swept = installation::swept(&mut *conn).await?;
+    let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
+    let below = overdue.max(swept.low);
     let rows = sqlx::query(sqlx::AssertSqlSafe(limited))
         .bind(below)
         .fetch_all(conn)

@@ -1,6 +1,8 @@
 //! What must differ between databases. Everything else is one SQL body for all.
 
 use sqlx::AnyConnection;
+use std::path::Path;
+
 use sqlx::Executor as _;
 
 use super::sqlite;
@@ -34,12 +36,14 @@ impl Dialect {
     }
 
     /// The database's file, where it has one.
-    pub(crate) fn file(self, url: &str) -> Option<&str> {
+    pub(crate) fn file(self, url: &str) -> Option<&Path> {
         match self {
             Self::Sqlite => {
                 let path = url.strip_prefix("sqlite:")?;
                 let path = path.strip_prefix("//").unwrap_or(path);
-                Some(path.split_once('?').map_or(path, |(path, _)| path))
+                Some(Path::new(
+                    path.split_once('?').map_or(path, |(path, _)| path),
+                ))
             }
         }
     }
@@ -99,7 +103,8 @@ impl Dialect {
 pub(crate) struct Batch {
     /// `[reference]` → applications.
     pub(crate) applications_by_reference: &'static str,
-    /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash]]`.
+    /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash, sender
+    /// state, test balance before]]`.
     pub(crate) charge_applications: &'static str,
     /// `[[id, application, test, number, kind, sender, body, requestid, pages, segments, unit price,
     /// cost, created at]]`.
@@ -114,7 +119,7 @@ pub(crate) struct Batch {
     pub(crate) submit_messages: &'static str,
     /// `[id]`, then the moment: claimed rows are being sent.
     pub(crate) start_messages: &'static str,
-    /// Carrier, now, end of the lease, token, limit: claims due rows.
+    /// Carrier, now, end of the lease, token, limit, least id whose time hasn't run out: claims due rows.
     pub(crate) claim: &'static str,
     /// `[id]` → what a carrier needs to know of them.
     pub(crate) claimed_messages: &'static str,
@@ -122,12 +127,14 @@ pub(crate) struct Batch {
     pub(crate) dequeue: &'static str,
     /// `[id]`: takes rows out of the queue.
     pub(crate) drop_queued: &'static str,
-    /// `[[id, due at]]`, token: puts claimed rows back.
+    /// `[[id, due at]]`, token, attempts to add: puts claimed rows back whose lease still holds.
     pub(crate) requeue: &'static str,
     /// `[[message, application, status, detail]]`, then the moment.
     pub(crate) insert_events: &'static str,
-    /// `[[application, balance before, balance, play money to give back]]`.
+    /// `[[application, balance before, balance, play money to give back]]`, then the most play money.
     pub(crate) settle_applications: &'static str,
+    /// A file: a consistent copy of the database, without stopping anybody.
+    pub(crate) copy: &'static str,
     /// `[id]` → id, balance.
     pub(crate) balances: &'static str,
 }
@@ -143,7 +150,7 @@ fn without_password(url: &str) -> String {
 #[cfg(test)]
 impl Batch {
     /// Every statement with its name.
-    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 16] {
+    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 17] {
         [
             ("applications_by_reference", self.applications_by_reference),
             ("charge_applications", self.charge_applications),
@@ -160,6 +167,7 @@ impl Batch {
             ("requeue", self.requeue),
             ("insert_events", self.insert_events),
             ("settle_applications", self.settle_applications),
+            ("copy", self.copy),
             ("balances", self.balances),
         ]
     }

@@ -8,13 +8,15 @@ use super::statements;
 use crate::error::{Broken, Error, Result};
 
 statements! {
-    INSERT = "INSERT INTO installation (id, currency, created_at, sweep_low_id) VALUES (1, $1, $2, 0) \
+    INSERT = "INSERT INTO installation (id, currency, created_at, sweep_low_id, swept_at) VALUES (1, $1, $2, 0, $2) \
               ON CONFLICT (id) DO NOTHING";
     CURRENCY = "SELECT currency FROM installation WHERE id = 1";
     PRICES = "SELECT local, international FROM prices ORDER BY id DESC LIMIT 1";
     INSERT_PRICES = "INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)";
-    SWEEP_LOW = "SELECT sweep_low_id FROM installation WHERE id = 1";
-    SET_SWEEP_LOW = "UPDATE installation SET sweep_low_id = $1 WHERE id = 1 AND sweep_low_id < $1";
+    SWEPT = "SELECT sweep_low_id, swept_at FROM installation WHERE id = 1";
+    SET_SWEPT = "UPDATE installation SET swept_at = $2, \
+                     sweep_low_id = CASE WHEN sweep_low_id < $1 THEN $1 ELSE sweep_low_id END \
+                 WHERE id = 1";
 }
 
 pub(crate) async fn insert(conn: &mut AnyConnection, currency: &str, now: Timestamp) -> Result<()> {
@@ -63,15 +65,27 @@ pub(crate) async fn insert_prices(
     Ok(())
 }
 
-/// Every message below this id is final.
-pub(crate) async fn sweep_low(conn: &mut AnyConnection) -> Result<i64> {
-    row::int(
-        &sqlx::query(SWEEP_LOW).fetch_one(conn).await?,
-        "sweep_low_id",
-    )
+/// How far the expiry sweep has come.
+pub(crate) struct Swept {
+    /// Every message below this id is final.
+    pub(crate) low: i64,
+    /// When that was last made sure of.
+    pub(crate) at: Timestamp,
 }
 
-pub(crate) async fn set_sweep_low(conn: &mut AnyConnection, id: i64) -> Result<()> {
-    sqlx::query(SET_SWEEP_LOW).bind(id).execute(conn).await?;
+pub(crate) async fn swept(conn: &mut AnyConnection) -> Result<Swept> {
+    let row = sqlx::query(SWEPT).fetch_one(conn).await?;
+    Ok(Swept {
+        low: row::int(&row, "sweep_low_id")?,
+        at: Timestamp::from_unix_ms(row::int(&row, "swept_at")?),
+    })
+}
+
+pub(crate) async fn set_swept(conn: &mut AnyConnection, low: i64, now: Timestamp) -> Result<()> {
+    sqlx::query(SET_SWEPT)
+        .bind(low)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
     Ok(())
 }

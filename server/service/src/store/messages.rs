@@ -94,6 +94,8 @@ pub(crate) async fn charge_applications(
                 status.as_str(),
                 &c.before.live_hash,
                 &c.before.test_hash,
+                c.before.sender_state.as_str(),
+                c.before.test_balance.micros(),
             )
         })
         .collect();

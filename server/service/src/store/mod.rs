@@ -6,7 +6,6 @@
 pub(crate) mod accounts;
 pub(crate) mod applications;
 pub(crate) mod audit;
-pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
@@ -24,7 +23,9 @@ mod sqlite;
 pub(crate) mod throttles;
 pub(crate) mod transfers;
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::any::AnyPoolOptions;
@@ -32,7 +33,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyPool, SqlStr, Transaction};
 
-use crate::error::OpenError;
+use crate::error::{Broken, OpenError, Refusal};
 use dialect::Dialect;
 
 /// Connections that only read.
@@ -52,20 +53,35 @@ pub(crate) use statements;
 
 /// The database: one connection that writes, several that read.
 pub(crate) struct Store {
+    url: String,
     dialect: Dialect,
+    /// Held by a process that serves a database which only one may serve.
+    serving: Mutex<Option<File>>,
     writer: AnyPool,
     readers: AnyPool,
 }
 
+/// What to do when a database that is a file isn't there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Make,
+    /// A misspelt path must not become an empty database that takes money.
+    Refuse,
+}
+
 impl Store {
-    /// Connects; makes a SQLite file and its folder when they are missing.
-    pub(crate) async fn open(url: &str) -> Result<Self, OpenError> {
+    /// Connects.
+    pub(crate) async fn open(url: &str, missing: Missing) -> Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
-        if let Some(folder) = dialect.file(url).and_then(|file| Path::new(file).parent()) {
-            make_folder(folder).map_err(OpenError::Folder)?;
+        if let Some(file) = dialect.file(url) {
+            match missing {
+                Missing::Make => make_file(file).map_err(OpenError::File)?,
+                Missing::Refuse if file.exists() => {}
+                Missing::Refuse => return Err(OpenError::Missing(file.to_owned())),
+            }
         }
-        let url = dialect.connection_url(url);
+        let (named, url) = (url.to_owned(), dialect.connection_url(url));
         let options = || {
             AnyPoolOptions::new()
                 .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -86,10 +102,25 @@ impl Store {
             .connect(&url)
             .await?;
         Ok(Self {
+            url: named,
             dialect,
+            serving: Mutex::new(None),
             writer,
             readers,
         })
+    }
+
+    /// Makes sure that no other process serves this database, where only one may: it would take up
+    /// what this one is about to send.
+    pub(crate) fn serve_alone(&self) -> Result<(), OpenError> {
+        let Some(file) = self.dialect.file(&self.url) else {
+            return Ok(());
+        };
+        let lock = File::create(file.with_added_extension("lock")).map_err(OpenError::File)?;
+        lock.try_lock()
+            .map_err(|_| OpenError::Served(self.url.clone()))?;
+        *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(())
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -137,17 +168,51 @@ impl Store {
         self.writer.acquire().await
     }
 
+    /// Copies the database as it is now into a new file, its owner's alone.
+    pub(crate) async fn copy(&self, file: &Path) -> Result<(), crate::Error> {
+        make_new_file(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
+            _ => crate::Error::Broken(Broken::File(error)),
+        })?;
+        let mut conn = self.exclusive().await?;
+        let text = file.to_string_lossy().into_owned();
+        sqlx::query(self.dialect.batch().copy)
+            .bind(text)
+            .execute(&mut *conn)
+            .await?;
+        Ok(())
+    }
+
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
+        self.serving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 }
 
-/// Numbers, texts and password hashes are inside: a folder made here is its owner's alone.
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
+/// Makes the database's file and its folder, unless they exist. Numbers, texts and password hashes
+/// are inside: both are their owner's alone, and so are the files that SQLite makes beside.
+fn make_file(file: &Path) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
+    }
+    match make_new_file(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+fn make_new_file(file: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
     #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop)
 }

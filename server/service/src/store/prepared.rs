@@ -2,19 +2,18 @@
 
 use sqlx::{AssertSqlSafe, Executor as _};
 
-use super::Store;
+use super::{Missing, Store};
 
 #[tokio::test]
 async fn every_statement_can_be_prepared() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("statements.db").display());
-    let store = Store::open(&url).await.unwrap();
+    let store = Store::open(&url, Missing::Make).await.unwrap();
     store.migrate().await.unwrap();
     let modules = [
         super::accounts::STATEMENTS,
         super::applications::STATEMENTS,
         super::audit::STATEMENTS,
-        super::backup::STATEMENTS,
         super::check::STATEMENTS,
         super::deposits::STATEMENTS,
         super::installation::STATEMENTS,

@@ -1,6 +1,6 @@
 //! The queue: messages that no carrier has taken yet.
 
-use domain::{Kind, MessageStatus, Number, Timestamp, Transid};
+use domain::{Kind, MessageStatus, MessageText, Number, Timestamp, Transid};
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
@@ -9,6 +9,7 @@ use super::statements;
 use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
 use crate::error::Result;
+use crate::expiry::first_unexpired;
 
 statements! {
     HOLD = "UPDATE queue SET held = $2 WHERE application_id = $1";
@@ -16,7 +17,8 @@ statements! {
     STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
     NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM queue WHERE carrier = $1 AND held = 0";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
-                   WHERE id > $1 AND status = 'submitted' AND carrier = $2 ORDER BY id LIMIT $3";
+                   WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
+                   ORDER BY id LIMIT $3";
     OVERDUE = "SELECT id, application_id, status FROM messages \
                WHERE id >= $1 AND id < $2 \
                  AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id LIMIT $3";
@@ -91,6 +93,7 @@ pub(crate) async fn claim(
         .bind(lease.until.unix_ms())
         .bind(lease.token)
         .bind(limit)
+        .bind(first_unexpired(now))
         .fetch_all(conn)
         .await?;
     rows.iter()
@@ -130,10 +133,8 @@ pub(crate) async fn start(
                 application_id: row::int(row, "application_id")?,
                 number: number(row)?,
                 sender: row::opt_text(row, "sender")?,
-                message: row::text(row, "body")?,
-                test: row::int(row, "test")? == 1,
+                message: MessageText::from_stored(row::text(row, "body")?),
                 attempts: attempts.map_or(0, |(_, attempts)| *attempts),
-                created_at,
                 expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
             })
         })
@@ -186,21 +187,22 @@ pub(crate) async fn drop_all(conn: &mut AnyConnection, batch: &Batch, ids: &[i64
     Ok(())
 }
 
-/// Puts claimed rows back, to be claimed again at the moment given for each.
+/// Puts claimed rows back whose lease still holds, to be claimed again at the moment given for each;
+/// which ones they were.
 pub(crate) async fn requeue(
     conn: &mut AnyConnection,
     batch: &Batch,
     rows: &[(i64, i64)],
     token: i64,
     attempted: bool,
-) -> Result<()> {
-    sqlx::query(batch.requeue)
+) -> Result<Vec<i64>> {
+    let rows = sqlx::query(batch.requeue)
         .bind(json(&rows)?)
         .bind(token)
         .bind(i64::from(attempted))
-        .execute(conn)
+        .fetch_all(conn)
         .await?;
-    Ok(())
+    rows.iter().map(|row| row::int(row, "message_id")).collect()
 }
 
 /// Something in a message's life that its row can't say.
@@ -237,12 +239,14 @@ pub(crate) async fn outstanding(
     conn: &mut AnyConnection,
     after: i64,
     carrier: &str,
+    submitted_before: Timestamp,
     limit: i64,
 ) -> Result<Vec<Outstanding>> {
     let rows = sqlx::query(OUTSTANDING)
         .bind(after)
         .bind(carrier)
         .bind(limit)
+        .bind(submitted_before.unix_ms())
         .fetch_all(conn)
         .await?;
     rows.iter()

@@ -16,6 +16,10 @@ const COLUMNS: &str = "SELECT id, application_id, test, number, kind, sender, bo
     sending_at, submitted_at, final_at FROM messages";
 
 statements! {
+    /// The id before which a scan of so many rows ends; from the index alone.
+    SCAN_END = "SELECT id FROM messages \
+                WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4 \
+                ORDER BY id DESC LIMIT 1 OFFSET $5";
     EVENTS = "SELECT status, at, detail FROM message_events \
               WHERE message_id = $1 AND application_id = $2 ORDER BY id";
 }
@@ -110,6 +114,23 @@ fn list_sql(conditions: &[Condition]) -> String {
     }
     sql.push_str(" ORDER BY id DESC LIMIT $5");
     sql
+}
+
+/// Where a scan of at most so many rows ends: the greatest id that it doesn't reach.
+pub(crate) async fn scan_end(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    rows: i64,
+) -> Result<Option<i64>> {
+    let row = sqlx::query(SCAN_END)
+        .bind(selection.application_id)
+        .bind(i64::from(selection.test))
+        .bind(selection.from)
+        .bind(selection.below)
+        .bind(rows)
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| row::int(&row, "id")).transpose()
 }
 
 pub(crate) async fn list(

@@ -16,8 +16,9 @@ statements! {
             WHERE token_hash = $1 AND last_seen_at > $2 AND created_at > $3";
     TOUCH = "UPDATE sessions SET last_seen_at = $2 WHERE token_hash = $1 AND last_seen_at < $2";
     DELETE = "DELETE FROM sessions WHERE token_hash = $1";
-    BIND = "UPDATE sessions SET account_id = $2, user_agent = $3, address = $4 WHERE token_hash = $1";
-    ACCOUNT = "SELECT accounts.id, accounts.email, accounts.role, sessions.last_seen_at \
+    BIND = "UPDATE sessions SET account_id = $2, user_agent = $3, address = $4 WHERE token_hash = $1 \
+            AND EXISTS (SELECT 1 FROM accounts WHERE id = $2 AND password_changed_at = $5)";
+    ACCOUNT = "SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at, sessions.last_seen_at \
                FROM sessions JOIN accounts ON accounts.id = sessions.account_id \
                WHERE token_hash = $1 AND last_seen_at > $2 AND sessions.created_at > $3";
     DEVICES = "SELECT id, token_hash, user_agent, address, created_at, last_seen_at FROM sessions \
@@ -113,19 +114,21 @@ pub(crate) async fn delete(conn: &mut AnyConnection, token_hash: &str) -> Result
     Ok(())
 }
 
-/// Makes a session a signed-in device; false when there is no such session.
+/// Makes a session a signed-in device; false when there is no such session, or when the password was
+/// changed since it was asked for.
 pub(crate) async fn bind(
     conn: &mut AnyConnection,
     token_hash: &str,
-    account_id: i64,
+    account: &AccountRecord,
     user_agent: &str,
     address: &str,
 ) -> Result<bool> {
     let done = sqlx::query(BIND)
         .bind(token_hash)
-        .bind(account_id)
+        .bind(account.id)
         .bind(user_agent)
         .bind(address)
+        .bind(account.password_changed_at.unix_ms())
         .execute(conn)
         .await?;
     Ok(done.rows_affected() == 1)

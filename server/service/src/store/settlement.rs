@@ -32,9 +32,11 @@ pub(crate) async fn write_balances(
     conn: &mut AnyConnection,
     batch: &Batch,
     rows: &[(i64, i64, i64, i64)],
+    play_money_max: Money,
 ) -> Result<()> {
     let done = sqlx::query(batch.settle_applications)
         .bind(json(&rows)?)
+        .bind(play_money_max.micros())
         .execute(conn)
         .await?;
     touched("applications", rows.len(), done.rows_affected())

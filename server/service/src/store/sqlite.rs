@@ -24,7 +24,8 @@ pub(super) const BATCH: Batch = Batch {
         FROM json_each($1) AS r \
         WHERE applications.id = r.value ->> 0 AND applications.balance = r.value ->> 1 \
           AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6 \
-          AND applications.test_hash = r.value ->> 7",
+          AND applications.test_hash = r.value ->> 7 AND applications.sender_state = r.value ->> 8 \
+          AND applications.test_balance = r.value ->> 9",
     insert_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, \
                               segments, unit_price, cost, created_at, status, released) \
@@ -58,25 +59,29 @@ pub(super) const BATCH: Batch = Batch {
     claim: "\
         UPDATE queue SET due_at = $3, lease_token = $4 \
         WHERE message_id IN (SELECT message_id FROM queue \
-                             WHERE carrier = $1 AND held = 0 AND due_at <= $2 \
+                             WHERE carrier = $1 AND held = 0 AND due_at <= $2 AND message_id >= $6 \
                              ORDER BY due_at, message_id LIMIT $5) \
         RETURNING message_id, attempts",
     claimed_messages: "\
         SELECT id, application_id, test, number, kind, sender, body, created_at FROM messages \
-        WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id",
+        WHERE id IN (SELECT value FROM json_each($1)) AND status = 'sending' ORDER BY id",
     dequeue: "\
         DELETE FROM queue WHERE lease_token = $2 \
           AND message_id IN (SELECT value FROM json_each($1)) RETURNING message_id",
     drop_queued: "DELETE FROM queue WHERE message_id IN (SELECT value FROM json_each($1))",
     requeue: "\
         UPDATE queue SET due_at = r.value ->> 1, lease_token = 0, attempts = attempts + $3 \
-        FROM json_each($1) AS r WHERE queue.message_id = r.value ->> 0 AND lease_token = $2",
+        FROM json_each($1) AS r WHERE queue.message_id = r.value ->> 0 AND lease_token = $2 \
+        RETURNING message_id",
     insert_events: "\
         INSERT INTO message_events (message_id, application_id, status, detail, at) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2 FROM json_each($1)",
+    // Play money never exceeds a day's, also when yesterday's message is given back today.
     settle_applications: "\
-        UPDATE applications SET balance = r.value ->> 2, test_balance = test_balance + (r.value ->> 3) \
+        UPDATE applications SET balance = r.value ->> 2, \
+               test_balance = MIN(test_balance + (r.value ->> 3), $2) \
         FROM json_each($1) AS r \
         WHERE applications.id = r.value ->> 0 AND applications.balance = r.value ->> 1",
+    copy: "VACUUM INTO $1",
     balances: "SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",
 };

@@ -102,13 +102,21 @@ async fn registration_is_throttled_by_address() {
 async fn a_reset_link_works_once_for_an_hour() {
     let world = World::new().await;
     world.account("one@example.org").await;
-    let late = world.service.issue_reset("one@example.org").await.unwrap();
+    let late = world
+        .service
+        .issue_reset(&Actor::CommandLine, "one@example.org")
+        .await
+        .unwrap();
     world.pass(HOUR_MS + 1);
     let new = password("another password");
     let refused = world.service.reset_password(&late, &new).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::ResetLinkInvalid));
 
-    let token = world.service.issue_reset("one@example.org").await.unwrap();
+    let token = world
+        .service
+        .issue_reset(&Actor::CommandLine, "one@example.org")
+        .await
+        .unwrap();
     world.service.reset_password(&token, &new).await.unwrap();
     assert!(world.service.reset_password(&token, &new).await.is_err());
     world
@@ -125,7 +133,7 @@ async fn a_reset_link_works_once_for_an_hour() {
     );
     let unknown = world
         .service
-        .issue_reset("two@example.org")
+        .issue_reset(&Actor::CommandLine, "two@example.org")
         .await
         .unwrap_err();
     assert_eq!(unknown.refusal(), Some(&Refusal::NoSuchAccount));

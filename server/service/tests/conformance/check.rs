@@ -42,7 +42,10 @@ async fn the_ledger_and_the_audit_log_refuse_to_be_changed() {
 #[tokio::test]
 async fn every_broken_invariant_is_found() {
     let cases = [
-        ("UPDATE applications SET balance = balance + 1", "balance"),
+        (
+            "UPDATE applications SET balance = balance + 1",
+            "balance 850001, transfers 850000",
+        ),
         (
             "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
           message_id, balance_after, created_at) SELECT debit_account, credit_account, amount, kind, \
@@ -55,35 +58,63 @@ async fn every_broken_invariant_is_found() {
           balance_after, created_at) SELECT id, -1, 1, 'charge', id, balance - 1, 0 FROM applications",
             "between wrong accounts",
         ),
-        ("UPDATE messages SET cost = cost * 2", "cost"),
+        (
+            "UPDATE messages SET cost = cost * 2",
+            "priced 100000 for 1 pages at 50000",
+        ),
+        (
+            "UPDATE messages SET unit_price = 1, cost = 1",
+            "unit price 1 was never in force",
+        ),
+        (
+            "UPDATE messages SET unit_price = 250000, cost = 250000, kind = 'international'",
+            ", charged 50000 in 1",
+        ),
         (
             "DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)",
             "without a message",
         ),
-        ("UPDATE messages SET released = cost", "released"),
-        ("UPDATE messages SET status = 'delivered'", "final_at"),
-        ("DELETE FROM queue", "not in the queue"),
+        (
+            "UPDATE messages SET released = cost",
+            "released 50000, transferred 0",
+        ),
+        (
+            "UPDATE messages SET released = cost, status = 'delivered'",
+            "given back though delivered",
+        ),
+        (
+            "UPDATE messages SET status = 'expired', final_at = 1; DELETE FROM queue",
+            "without a carrier and not released",
+        ),
+        (
+            "UPDATE messages SET status = 'delivered'",
+            "delivered with final_at null",
+        ),
+        ("DELETE FROM queue", "queued and not in the queue"),
         (
             "UPDATE messages SET status = 'expired', final_at = 1, error = 'x'",
-            "queue row",
+            "message is expired",
         ),
-        ("UPDATE queue SET held = 1", "held"),
+        ("UPDATE queue SET held = 1", "held 1, application Active"),
         (
             "UPDATE deposits SET amount = 7 WHERE bank_id = 'first of one@example.org'",
-            "credited",
+            "credited 1 times",
         ),
         (
             "DELETE FROM deposits WHERE application_id IS NULL",
-            "unmatched",
+            "unmatched money 2000000, unmatched deposits 0",
         ),
         (
             "UPDATE applications SET sender_name = 'Acme', sender_state = 'accepted'",
-            "another account",
+            "sender name of another account",
         ),
         (
-            "UPDATE messages SET id = id - 18014398509481984; UPDATE queue SET message_id = message_id - \
-          18014398509481984",
-            "after its time",
+            "UPDATE installation SET swept_at = swept_at + 180000000",
+            "queued after its time",
+        ),
+        (
+            "UPDATE installation SET sweep_low_id = (SELECT MAX(id) FROM messages)",
+            "queued after its time",
         ),
     ];
     for (statement, word) in cases {

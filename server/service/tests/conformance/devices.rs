@@ -6,6 +6,7 @@ use crate::world::{HOUR_MS, PASSWORD, World, password};
 const MINUTE_MS: i64 = 60_000;
 
 async fn sign_in(service: &Service, token: &str, account_id: i64) {
+    let account = service.account(account_id).await.unwrap().unwrap();
     let row = SessionRow {
         account_id: None,
         data: "{}".to_owned(),
@@ -17,7 +18,7 @@ async fn sign_in(service: &Service, token: &str, account_id: i64) {
         address: "::1".to_owned(),
     };
     service
-        .device_sign_in(token, account_id, &client)
+        .device_sign_in(token, &account, &client)
         .await
         .unwrap();
 }

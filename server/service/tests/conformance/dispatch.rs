@@ -368,8 +368,13 @@ async fn a_restart_finds_what_awaits_a_receipt() {
     let world = world.reopen().await;
     let mut found = Vec::new();
     let mut after = None;
+    let later = world.now().plus_ms(1);
     loop {
-        let page = world.service.outstanding(CARRIER, after, 2).await.unwrap();
+        let page = world
+            .service
+            .outstanding(CARRIER, later, after, 2)
+            .await
+            .unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.id);
         found.extend(page.into_iter().map(|message| message.id));
@@ -409,4 +414,110 @@ async fn what_is_found_by_status_is_what_has_it() {
     assert_eq!(queued.items.len(), 3);
     assert_eq!(world.service.queue_state().await.unwrap().waiting, 4);
     assert_ne!(world.balance(&customer.live).await, Money::ZERO);
+}
+
+#[tokio::test]
+async fn a_message_whose_time_ran_out_is_not_handed_over_any_more() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let old = world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(48 * HOUR_MS + 1);
+    let new = world.send(&customer.live, "12345678").await.unwrap();
+    let (_, claimed) = claim(&world).await;
+    assert_eq!(
+        claimed.iter().map(|message| message.id).collect::<Vec<_>>(),
+        [new.transid]
+    );
+    assert_eq!(world.service.expire().await.unwrap(), 1);
+    assert_eq!(
+        status(&world, &customer, old.transid).await,
+        MessageStatus::Expired
+    );
+    assert_eq!(world.balance(&customer.live).await, money("0.95"));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_claimed_message_does_not_stop_the_sweep_of_those_behind_it() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "100").await;
+    for _ in 0..1100 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    world.pass(48 * HOUR_MS - 10_000);
+    let (lease, messages) = world.service.claim(CARRIER, 1).await.unwrap();
+    world.pass(20_000);
+    assert_eq!(world.service.expire().await.unwrap(), 1099);
+    let late = vec![accepted(&messages[0])];
+    assert_eq!(
+        world
+            .service
+            .record_submitted(CARRIER, &lease, late)
+            .await
+            .unwrap(),
+        [messages[0].id]
+    );
+    assert_eq!(world.service.expire().await.unwrap(), 1);
+    assert_eq!(world.balance(&customer.live).await, money("99.95"));
+    world.pass(11 * 60_000);
+    world.service.expire().await.unwrap();
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_sweep_with_a_clock_that_is_ahead_leaves_later_messages_in_sight() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    world.pass(1000 * HOUR_MS);
+    world.service.expire().await.unwrap();
+    world.pass(-1000 * HOUR_MS);
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(48 * HOUR_MS + 1);
+    assert_eq!(world.service.expire().await.unwrap(), 1);
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Expired
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_receipt_before_the_submit_is_recorded_ends_the_waiting() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    let (_, messages) = claim(&world).await;
+    let failed = receipt(&messages[0], MessageStatus::Expired);
+    world.service.record_receipts(vec![failed]).await.unwrap();
+    world.pass(60_000);
+    assert!(claim(&world).await.1.is_empty());
+    assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
+    assert_eq!(
+        status(&world, &customer, sent.transid).await,
+        MessageStatus::Expired
+    );
+}
+
+#[tokio::test]
+async fn play_money_given_back_the_next_day_is_not_more_than_a_days() {
+    let world = World::new().await;
+    let customer = world.pending("one@example.org").await;
+    world.send(&customer.test, "12345678").await.unwrap();
+    world.pass(domain::timestamp::DAY_MS);
+    let (lease, messages) = claim(&world).await;
+    let sent = world.send(&customer.test, "0000").await.unwrap();
+    assert_eq!(sent.balance, money("999.75"));
+    world
+        .service
+        .record_submitted(CARRIER, &lease, vec![refused(&messages[0])])
+        .await
+        .unwrap();
+    assert_eq!(world.balance(&customer.test).await, money("999.8"));
+    let (lease, messages) = claim(&world).await;
+    world
+        .service
+        .record_submitted(CARRIER, &lease, vec![refused(&messages[0])])
+        .await
+        .unwrap();
+    assert_eq!(world.balance(&customer.test).await, money("1000"));
 }

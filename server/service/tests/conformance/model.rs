@@ -56,7 +56,11 @@ struct Model {
     suspended: Vec<bool>,
     /// Not final: whose, cost, taken by the carrier.
     open: BTreeMap<Transid, (usize, i64, bool)>,
+    /// Final: whose, and how it ended.
+    ended: BTreeMap<Transid, (usize, MessageStatus)>,
     claims: Vec<(Lease, Vec<Claimed>)>,
+    /// Who claimed a message last and has not answered.
+    holders: BTreeMap<Transid, i64>,
     deposits: u32,
     last_deposit: Option<(usize, i64)>,
 }
@@ -79,7 +83,9 @@ impl Model {
             balances: vec![1_000_000, 0],
             suspended: vec![false, false],
             open: BTreeMap::new(),
+            ended: BTreeMap::new(),
             claims: Vec::new(),
+            holders: BTreeMap::new(),
             deposits: 0,
             last_deposit: None,
         }
@@ -99,6 +105,8 @@ impl Model {
                     .claim(SANDBOX_CARRIER, limit)
                     .await
                     .unwrap();
+                let holders = claim.1.iter().map(|message| (message.id, claim.0.token));
+                self.holders.extend(holders);
                 self.claims.push(claim);
             }
             Operation::Answer(kind) => self.answer(kind).await,
@@ -192,17 +200,12 @@ impl Model {
         self.suspended[who] = !self.suspended[who];
     }
 
-    /// Answers a claim while its lease holds; one whose lease was lost is answered too, to no effect that
-    /// the model could not tell.
+    /// Answers a claim. Where its lease was lost, the answer must change nothing.
     async fn answer(&mut self, kind: u8) {
         if self.claims.is_empty() {
             return;
         }
         let (lease, messages) = self.claims.remove(0);
-        let holds = lease.until > self.world.now();
-        if !holds {
-            return;
-        }
         let mut results = Vec::new();
         for message in messages {
             let outcome = match kind {
@@ -217,15 +220,8 @@ impl Model {
                     after_ms: 100,
                 },
             };
-            if let Some((who, cost, taken)) = self.open.get_mut(&message.id) {
-                match kind {
-                    0 => *taken = true,
-                    1 => {
-                        self.balances[*who] += *cost;
-                        self.open.remove(&message.id);
-                    }
-                    _ => {}
-                }
+            if self.holders.get(&message.id) == Some(&lease.token) {
+                self.expect(message.id, kind);
             }
             results.push(Submitted {
                 id: message.id,
@@ -238,6 +234,22 @@ impl Model {
             .record_submitted(SANDBOX_CARRIER, &lease, results)
             .await
             .unwrap();
+    }
+
+    fn expect(&mut self, id: Transid, kind: u8) {
+        self.holders.remove(&id);
+        let Some((who, cost, taken)) = self.open.get_mut(&id) else {
+            return;
+        };
+        match kind {
+            0 => *taken = true,
+            1 => {
+                self.balances[*who] += *cost;
+                self.ended.insert(id, (*who, MessageStatus::Rejected));
+                self.open.remove(&id);
+            }
+            _ => {}
+        }
     }
 
     async fn receive(&mut self, kind: u8) {
@@ -269,8 +281,9 @@ impl Model {
         self.world.pass(ms);
         self.world.service.expire().await.unwrap();
         if ms > 48 * HOUR_MS {
-            for (who, cost, taken) in std::mem::take(&mut self.open).into_values() {
+            for (id, (who, cost, taken)) in std::mem::take(&mut self.open) {
                 self.balances[who] += if taken { 0 } else { cost };
+                self.ended.insert(id, (who, MessageStatus::Expired));
             }
         }
     }
@@ -281,6 +294,29 @@ impl Model {
                 self.world.balance(&customer.live).await,
                 Money::from_micros(*balance)
             );
+        }
+        for (id, (who, status)) in &self.ended {
+            let access = self.world.access(&self.customers[*who].live).await;
+            let found = self
+                .world
+                .service
+                .message(&access, *id)
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(found.record.status, *status);
+        }
+        for (id, (who, _, taken)) in &self.open {
+            let access = self.world.access(&self.customers[*who].live).await;
+            let found = self
+                .world
+                .service
+                .message(&access, *id)
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(found.record.status == MessageStatus::Submitted, *taken);
+            assert!(!found.record.status.is_final());
         }
         self.world.assert_sound().await;
     }

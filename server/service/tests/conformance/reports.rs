@@ -246,3 +246,57 @@ async fn the_charge_of_a_message_is_explained() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_rare_status_is_looked_for_in_bounded_steps_that_lose_nothing() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "2000").await;
+    let first = world
+        .send(&customer.live, "12345678")
+        .await
+        .unwrap()
+        .transid;
+    let (lease, claimed) = world
+        .service
+        .claim(service::SANDBOX_CARRIER, 1)
+        .await
+        .unwrap();
+    let outcome = service::SubmitOutcome::Refused {
+        error: "x".to_owned(),
+    };
+    let application_id = claimed[0].application_id;
+    let result = service::Submitted {
+        id: first,
+        application_id,
+        outcome,
+    };
+    world
+        .service
+        .record_submitted(service::SANDBOX_CARRIER, &lease, vec![result])
+        .await
+        .unwrap();
+    let request = request(&customer.live, "12345678", "x");
+    // In groups that fit the writer's queue.
+    for _ in 0..21 {
+        let tasks: Vec<_> = (0..1000)
+            .map(|_| {
+                let (service, request) = (world.service.clone(), request.clone());
+                tokio::spawn(async move { service.send(request).await.unwrap() })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    }
+    let access = world.access(&customer.live).await;
+    let mut filter = MessageFilter {
+        status: Some(domain::MessageStatus::Rejected),
+        ..filter()
+    };
+    let page = world.service.messages(&access, &filter).await.unwrap();
+    assert!(page.items.is_empty() && page.next.is_some());
+    filter.cursor = page.next;
+    let page = world.service.messages(&access, &filter).await.unwrap();
+    let found: Vec<_> = page.items.iter().map(|record| record.transid).collect();
+    assert_eq!((found, page.next), (vec![first], None));
+}

@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use service::Service;
+use service::{OpenError, Refusal, Service};
 
 use crate::world::{World, money};
 
@@ -11,10 +11,8 @@ async fn a_backup_is_a_whole_database() {
     world.send(&customer.live, "12345678").await.unwrap();
     let copy = world.folder().join("copy.db");
     world.service.backup(&copy).await.unwrap();
-    assert!(
-        world.service.backup(&copy).await.is_err(),
-        "a file that exists is left alone"
-    );
+    let again = world.service.backup(&copy).await.unwrap_err();
+    assert_eq!(again.refusal(), Some(&Refusal::FileExists));
     world.send(&customer.live, "12345678").await.unwrap();
     let mut config = world.config();
     config.database_url = format!("sqlite:{}", copy.display());
@@ -66,5 +64,57 @@ async fn urls_that_cannot_hold_money_are_refused() {
         let mut config = world.config();
         config.database_url = url.to_owned();
         assert!(Service::open(config).await.is_err(), "{url:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_may_work_beside_the_one_that_serves_but_not_serve() {
+    let world = World::new().await;
+    let second = Service::open(world.config()).await;
+    assert!(matches!(second, Err(OpenError::Served(_))));
+    let beside = Service::open_beside(world.config()).await.unwrap();
+    beside.price_list().await.unwrap();
+    beside.close().await;
+    world.reopen().await.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_command_beside_the_server_makes_no_database_and_keeps_the_prices() {
+    let world = World::new().await;
+    let mut config = world.config();
+    config.database_url = format!("sqlite:{}/misspelt.db", world.folder().display());
+    let missing = Service::open_beside(config).await;
+    assert!(matches!(missing, Err(OpenError::Missing(_))));
+    assert!(!world.folder().join("misspelt.db").exists());
+    let mut config = world.config();
+    config.prices = crate::world::prices("1", "2");
+    let beside = Service::open_beside(config).await.unwrap();
+    assert_eq!(
+        beside.price_list().await.unwrap().prices,
+        world.config().prices
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_database_and_its_copies_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new().await;
+    world.account("one@example.org").await;
+    world
+        .service
+        .backup(&world.folder().join("data/copy.db"))
+        .await
+        .unwrap();
+    for entry in std::fs::read_dir(world.folder().join("data")).unwrap() {
+        let entry = entry.unwrap();
+        if entry
+            .path()
+            .extension()
+            .is_none_or(|extension| extension != "lock")
+        {
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
+        }
     }
 }
