@@ -140,6 +140,9 @@ async fn talk<H: Handler>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_READ_TIMEOUT)
+        // A client that says it will write no more may still read: what it sent is done, and it should
+        // learn of it.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

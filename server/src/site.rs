@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Request, Response, StatusCode};
 use axum::middleware::{Next, from_fn};
 use futures_util::FutureExt as _;
@@ -24,6 +25,10 @@ use crate::config::Network;
 use crate::http::{Handler, NoAnswer};
 use crate::metrics::Metrics;
 use crate::telemetry::{Access, log_access, method_name};
+
+/// How long the portal may take to begin its answer, the body of a form included. Dropping a request
+/// then is safe: what the service has begun it finishes without it.
+const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The template of the route that answered, on every response that has one; never the path itself.
 #[derive(Clone, Debug)]
@@ -144,27 +149,35 @@ impl Inner {
                 .await
         } else {
             let portal = self.portal.clone().oneshot(request.map(Body::new));
+            let portal = tokio::time::timeout(PORTAL_TIMEOUT, portal);
             let answered = AssertUnwindSafe(portal).catch_unwind().await;
-            answered.map(|answer| {
-                let Ok(response) = answer;
-                response
+            answered.map(|answer| match answer {
+                Ok(Ok(response)) => response,
+                Err(_) => portal_failed(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "The request took too long to arrive. Try again.",
+                ),
             })
         };
         answered.unwrap_or_else(|_| {
             if in_api {
                 api::internal()
             } else {
-                portal_failed()
+                portal_failed(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "Something went wrong on our side. Try again in a moment.",
+                )
             }
         })
     }
 }
 
-/// The portal's answer to a panic: no page can be rendered when rendering failed.
-fn portal_failed() -> Response<Body> {
-    let text = "Something went wrong on our side. Try again in a moment.";
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+/// The portal's answer when no page could be rendered.
+fn portal_failed(status: StatusCode, words: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(words));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
 

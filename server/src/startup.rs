@@ -28,7 +28,7 @@ pub enum ServeError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Open(#[from] service::OpenError),
-    #[error(transparent)]
+    #[error("{}", .0.for_operator())]
     Service(#[from] service::Error),
     #[error(transparent)]
     Demo(#[from] demo::DemoError),
@@ -39,6 +39,8 @@ pub enum ServeError {
     },
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    #[error("the dispatcher broke; see the log")]
+    DispatcherBroke,
     #[error("the system gives no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
 }
@@ -70,39 +72,60 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     };
     let metrics = Arc::new(Metrics::default());
     let site = site(&service, settings, &url, &metrics).await?;
-    let dispatching = CancellationToken::new();
-    let dispatcher = dispatcher::spawn(
-        service.clone(),
-        DispatcherSettings {
-            sandbox_delay_ms: settings.sandbox_delay_ms,
-            default_sender: settings.default_sender.clone(),
-        },
-        dispatching.clone(),
-    );
-    let ops_stop = CancellationToken::new();
     let ops = ops::router(Ops {
         service: service.clone(),
         metrics,
         stop: stop.clone(),
     });
+    let ops_stop = CancellationToken::new();
     let ops = tokio::spawn(http::serve(operator, None, ops, ops_stop.clone()));
 
-    announce(&Ready { url, ops_url, demo }, json)?;
-    http::serve(public, tls, site, stop).await;
-
-    // Requests are answered; what they queued stays queued for the next start.
-    dispatching.cancel();
-    let stopped = dispatcher.await;
+    let served = async {
+        announce(&Ready { url, ops_url, demo }, json)?;
+        run(
+            &service,
+            settings,
+            http::serve(public, tls, site, stop.clone()),
+            &stop,
+        )
+        .await
+    }
+    .await;
     service.close().await;
     ops_stop.cancel();
+    // The operator's address has nothing to finish.
     let _ = ops.await;
-    if stopped.is_err() {
-        return Err(ServeError::Io(std::io::Error::other(
-            "the dispatcher broke down; see the log",
-        )));
-    }
     tracing::info!("stopped");
-    Ok(())
+    served
+}
+
+/// Answers requests and dispatches what they queue, until it is asked to stop or one of both breaks.
+async fn run(
+    service: &Service,
+    settings: &Settings,
+    serving: impl Future<Output = ()>,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
+    let dispatching = CancellationToken::new();
+    let dispatcher_settings = DispatcherSettings {
+        sandbox_delay_ms: settings.sandbox_delay_ms,
+        default_sender: settings.default_sender.clone(),
+    };
+    let mut dispatcher =
+        dispatcher::spawn(service.clone(), dispatcher_settings, dispatching.clone());
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        () = &mut serving => {}
+        // It ends only when it breaks, and accepting what nobody sends would be a lie.
+        _ = &mut dispatcher => {
+            stop.cancel();
+            serving.await;
+            return Err(ServeError::DispatcherBroke);
+        }
+    }
+    // Requests are answered; what they queued and nobody sent stays for the next start.
+    dispatching.cancel();
+    dispatcher.await.map_err(|_| ServeError::DispatcherBroke)
 }
 
 async fn site(

@@ -47,7 +47,14 @@ async fn add(
     output: Output,
 ) -> Result<(), CommandError> {
     let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
+    io::stdin()
+        .read_line(&mut line)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => {
+                CommandError::Refused("the password isn't valid UTF-8".to_owned())
+            }
+            _ => CommandError::Refused(format!("can't read the password: {error}")),
+        })?;
     let password = Password::parse(line.trim_end_matches(['\r', '\n']))
         .map_err(|error| CommandError::Refused(error.to_string()))?;
     let account = service

@@ -1,11 +1,12 @@
 //! `heliograph deposit`.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use domain::Money;
 use domain::Reference;
 use serde::Serialize;
-use service::{Actor, DepositOrder, DepositRecord, Service};
+use service::{Actor, DepositOrder, DepositRecord, Refusal, Service};
 
 use super::output::{or_dash, table};
 use super::{CommandError, Output};
@@ -83,8 +84,8 @@ async fn add(
     output: Output,
 ) -> Result<(), CommandError> {
     let order = DepositOrder {
-        bank_id,
-        reference,
+        bank_id: bank_id.trim().to_owned(),
+        reference: reference.trim().to_owned(),
         amount,
     };
     let outcome = service.add_deposit(&Actor::CommandLine, &order).await?;
@@ -107,10 +108,16 @@ async fn add(
 }
 
 async fn import(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
-    let orders = read_orders(file).map_err(CommandError::Refused)?;
+    let (lines, orders) = read_orders(file).map_err(CommandError::Refused)?;
     let outcome = service
         .import_deposits(&Actor::CommandLine, &orders)
-        .await?;
+        .await
+        .map_err(|error| match error.refusal() {
+            Some(Refusal::Order { index, refusal }) => {
+                CommandError::Refused(bad_line(file, lines[*index], refusal))
+            }
+            _ => CommandError::Service(error),
+        })?;
     let imported = Imported {
         credited: outcome.credited,
         unmatched: outcome.unmatched,
@@ -125,44 +132,58 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
     Ok(())
 }
 
-/// Reads a whole file of payments; the first bad line refuses it, named by its number.
-fn read_orders(file: &Path) -> Result<Vec<DepositOrder>, String> {
+fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
     let shown = file.display();
+    // Some of the words are sentences already.
+    let what = what.to_string();
+    let what = what.trim_end_matches('.');
+    format!("{shown}, line {line}: {what}; no line was credited")
+}
+
+/// Reads a whole file of payments, each with its line; the first bad line refuses the file.
+fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositOrder>), String> {
+    let shown = file.display();
+    let bytes = std::fs::read(file).map_err(|error| format!("can't read {shown}: {error}"))?;
+    // Spreadsheets put a byte order mark before the first cell.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
-        .from_path(file)
-        .map_err(|error| format!("can't read {shown}: {error}"))?;
-    let mut orders = Vec::new();
+        .from_reader(bytes);
+    let mut lines = Lines::of(bytes);
+    let (mut found, mut orders) = (Vec::new(), Vec::new());
     let mut header_seen = false;
     for record in reader.records() {
-        let record = record.map_err(|error| {
-            let line = error.position().map_or(0, csv::Position::line);
-            format!("{shown}, line {line}: not a readable CSV line; nothing was credited")
-        })?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let bad = |what: &str| {
-            Err(format!(
-                "{shown}, line {line}: {what}; nothing was credited"
-            ))
+        let position = match &record {
+            Ok(record) => record.position(),
+            Err(error) => error.position(),
         };
+        let line = lines.of_record(position.map_or(0, csv::Position::byte));
+        let bad = |what: &str| Err(bad_line(file, line, &what));
+        let Ok(record) = record else {
+            return bad("not a readable CSV line");
+        };
+        let cells: Vec<&str> = record.iter().map(str::trim).collect();
+        if cells == [""] {
+            continue;
+        }
         if !header_seen {
             header_seen = true;
-            let mut cells = record.iter();
-            // Spreadsheets put a byte order mark before the first cell.
-            let first = cells.next().map(|cell| cell.trim_start_matches('\u{feff}'));
-            if first != Some(HEADER[0]) || !cells.eq(HEADER[1..].iter().copied()) {
+            if cells != HEADER {
                 return bad("the header must be bank_id,reference,amount");
             }
             continue;
         }
-        match order(&record) {
-            Ok(order) => orders.push(order),
+        match order(&cells) {
+            Ok(order) => {
+                found.push(line);
+                orders.push(order);
+            }
             Err(what) => return bad(&what),
         }
     }
     if header_seen {
-        Ok(orders)
+        Ok((found, orders))
     } else {
         Err(format!(
             "{shown} is empty; it needs the header bank_id,reference,amount"
@@ -170,9 +191,43 @@ fn read_orders(file: &Path) -> Result<Vec<DepositOrder>, String> {
     }
 }
 
-fn order(record: &csv::StringRecord) -> Result<DepositOrder, String> {
-    let cells: Vec<&str> = record.iter().collect();
-    let [bank_id, reference, sum] = cells[..] else {
+/// Counts a text's lines from its start on. The reader's own count is that of the blank lines before a
+/// record, which it skips.
+struct Lines<'a> {
+    bytes: &'a [u8],
+    place: usize,
+    line: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            place: 0,
+            line: 1,
+        }
+    }
+
+    /// The line of the record that the reader began to look for at this byte, the last one asked for or a
+    /// later one.
+    fn of_record(&mut self, start: u64) -> usize {
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        while let Some(byte) = self.bytes.get(self.place) {
+            let ends = *byte == b'\n' || *byte == b'\r';
+            if self.place >= start && !ends {
+                break;
+            }
+            self.place += 1;
+            // CR LF is one end of line.
+            let pair = *byte == b'\r' && self.bytes.get(self.place) == Some(&b'\n');
+            self.line += usize::from(ends && !pair);
+        }
+        self.line
+    }
+}
+
+fn order(cells: &[&str]) -> Result<DepositOrder, String> {
+    let [bank_id, reference, sum] = *cells else {
         return Err("a line has three cells: bank_id,reference,amount".to_owned());
     };
     if bank_id.is_empty() || reference.is_empty() {

@@ -16,7 +16,7 @@ pub use output::Output;
 /// Why a command didn't do what it was called for; printed to standard error, exit code 1.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    #[error(transparent)]
+    #[error("{}", .0.for_operator())]
     Service(#[from] service::Error),
     #[error(transparent)]
     Open(#[from] service::OpenError),

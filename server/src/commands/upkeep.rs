@@ -45,8 +45,11 @@ pub async fn check(service: &Service, output: Output) -> Result<(), CommandError
 }
 
 pub async fn backup(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
-    service.backup(file).await?;
     let shown = file.display().to_string();
+    service.backup(file).await.map_err(|error| {
+        let why = error.for_operator();
+        CommandError::Refused(format!("can't copy to {shown}: {why}"))
+    })?;
     output.print(&BTreeMap::from([("file", shown)]), |_| {
         format!("Copied to {}.", file.display())
     })?;

@@ -107,8 +107,13 @@ fn read_file(named: Option<PathBuf>) -> Result<Found, ConfigError> {
     let shown = path.display();
     let text = std::fs::read_to_string(&path)
         .map_err(|error| ConfigError::new(format!("can't read {shown}: {error}")))?;
-    let table: toml::Table = toml::from_str(&text)
-        .map_err(|error| ConfigError::new(format!("{shown} isn't valid TOML: {error}")))?;
+    let table: toml::Table = toml::from_str(&text).map_err(|error| {
+        // The error's own display quotes the line, which may hold a secret.
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+        let what = error.message();
+        ConfigError::new(format!("{shown}, line {line}: not valid TOML: {what}"))
+    })?;
     let mut found = Found::new();
     for (name, value) in table {
         if name == "carrier" || name == "route" {

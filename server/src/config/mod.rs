@@ -18,7 +18,8 @@ pub use layers::Source;
 use layers::Values;
 pub use network::Network;
 
-/// Most pages a message may be allowed: a body of 64 KiB holds no more characters than that.
+/// Most pages a message may be allowed; a body may be as large as the longest message needs, and each
+/// request holds one.
 const MESSAGE_PAGES_LIMIT: usize = 100;
 /// Longest that the sandbox carrier may be told to take: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;

@@ -98,7 +98,7 @@ async fn free_leases(service: &Service, shutdown: &CancellationToken) {
                 return;
             }
             Err(error) => {
-                tracing::error!(detail = ?error, "old claims can't be freed; trying again")
+                tracing::error!(detail = ?error, "old claims can't be freed; trying again");
             }
         }
         if pause(RETRY, shutdown).await {

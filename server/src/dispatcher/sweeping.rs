@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 
 /// How often; a message is final at latest ten minutes after its time.
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Sweeps at once, for what ran out while nothing was running, and then again and again.
 pub(super) async fn run(service: Service, shutdown: CancellationToken) {

@@ -1,7 +1,7 @@
 //! A small blocking HTTP/1.1 client that sends exactly the bytes it is given.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -91,6 +91,12 @@ impl Connection {
 
     pub fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0.get_mut().write_all(bytes)
+    }
+
+    /// Says that nothing more will come.
+    pub fn finish_writing(&mut self) {
+        // Fails when the server has closed the connection already.
+        let _ = self.0.get_mut().shutdown(Shutdown::Write);
     }
 
     /// Reads one answer; `None` when the connection is closed without one.

@@ -54,6 +54,7 @@ fn wrong_usage_is_2_and_help_is_0() {
 #[test]
 fn accounts_are_added_and_reset() {
     let place = Place::new();
+    place.json(&["migrate"]);
     let add = |email: &str, password: &str, more: &[&str]| {
         let mut arguments = vec!["account", "add", email, "--password-stdin", "--json"];
         arguments.extend(more);
@@ -350,4 +351,30 @@ fn upkeep_prints_what_it_should() {
     ] {
         assert!(openapi["paths"][path].is_object(), "{path}");
     }
+}
+
+#[test]
+fn a_database_is_made_by_migrate_or_serve_alone() {
+    let place = Place::new();
+    for arguments in [
+        &["check"] as &[&str],
+        &["application", "list"],
+        &["deposit", "add", "123456", "1", "--bank-id", "a"],
+        &["--database-url", "sqlite:misspelt.db", "sender", "list"],
+    ] {
+        assert!(
+            refused(&place, arguments).contains("migrate"),
+            "{arguments:?}"
+        );
+    }
+    assert!(!place.path().join("data").exists());
+    assert!(!place.path().join("misspelt.db").exists());
+}
+
+#[test]
+fn one_process_serves_a_database() {
+    let server = TestServer::demo();
+    let words = refused(&server.place, &["serve", "--demo"]);
+    assert!(words.contains("another process"), "{words}");
+    assert_eq!(server.balance(server.key()), "10");
 }

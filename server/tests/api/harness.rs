@@ -106,9 +106,11 @@ impl Place {
             .build()
             .unwrap();
         let path = self.path().join("data/heliograph.db");
+        let database_url = format!("sqlite:{}", path.display());
         runtime.block_on(async {
-            let service = Service::open(Config {
-                database_url: format!("sqlite:{}", path.display()),
+            Service::migrate(&database_url).await.unwrap();
+            let service = Service::open_beside(Config {
+                database_url,
                 prices: domain::Prices::new(money("0.05"), money("0.25")).unwrap(),
                 currency: "USD".to_owned(),
                 limits: Limits::default(),

@@ -18,6 +18,7 @@ mod crash;
 mod demo;
 mod harness;
 mod methods;
+mod noise;
 mod ops;
 mod outcomes;
 mod reports;

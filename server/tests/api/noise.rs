@@ -1,0 +1,91 @@
+//! Requests with random damage: each is sent whole or not at all, and the server lives.
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::client::{bare, form, posted};
+use crate::harness::TestServer;
+
+const SEED: u64 = 42;
+const REQUESTS: usize = 600;
+
+/// Good requests, to be damaged.
+fn seeds(key: &str) -> Vec<Vec<u8>> {
+    let pairs = form(&[
+        ("number", "57000001"),
+        ("message", "Héllo"),
+        ("requestid", "r"),
+    ]);
+    let path = format!("/sms/send/{key}");
+    let json = br#"{"number":"57000001","message":"H\u00e9llo","requestid":"r"}"#;
+    vec![
+        bare("GET", &format!("{path}?{pairs}"), &[]),
+        posted(&path, "application/x-www-form-urlencoded", pairs.as_bytes()),
+        posted(&path, "application/json; charset=utf-8", json),
+        bare(
+            "GET",
+            &format!("/sms/reports/{key}?number=57000001&limit=3"),
+            &[],
+        ),
+    ]
+}
+
+fn damaged(seed: &[u8], random: &mut StdRng) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..random.random_range(1..4) {
+        let at = random.random_range(0..bytes.len());
+        match random.random_range(0..4) {
+            0 => bytes[at] = random.random(),
+            1 => bytes.insert(at, random.random()),
+            2 => drop(bytes.remove(at)),
+            _ => {
+                let end = random.random_range(at..bytes.len().min(at + 20));
+                let copy = bytes[at..end].to_vec();
+                bytes.splice(at..at, copy);
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn damaged_requests_are_refused_or_sent_whole() {
+    let server = TestServer::empty();
+    let keys = server.place.funded("noise@example.org", "1000");
+    let key = keys.live.expose();
+    let mut random = StdRng::seed_from_u64(SEED);
+    let seeds = seeds(key);
+    let mut accepted = 0;
+    for _ in 0..REQUESTS {
+        let seed = &seeds[random.random_range(0..seeds.len())];
+        let mut connection = server.connect();
+        connection.write(&damaged(seed, &mut random));
+        // What is cut short would otherwise be waited for.
+        connection.finish_writing();
+        let Some(answer) = connection.read() else {
+            continue;
+        };
+        // hyper answers what can't be read as HTTP, and the portal what isn't the API's.
+        if answer.header("content-type") != Some("application/json") {
+            assert_ne!(answer.status, 200);
+            continue;
+        }
+        let json = answer.json();
+        assert_eq!(json["code"] == 200, answer.status == 200, "{json}");
+        assert_eq!(json["code"] == 200, json.get("reason").is_none(), "{json}");
+        accepted += usize::from(!json["transid"].is_null());
+    }
+    let stored = server.count(key);
+    assert!(accepted > 10);
+    assert_eq!(stored, accepted, "each was answered");
+    let spent: domain::Money = server
+        .reports(key, "limit=1000")
+        .iter()
+        .map(|report| crate::harness::money(&report["cost"].to_string()))
+        .fold(domain::Money::ZERO, |sum, cost| {
+            sum.checked_add(cost).unwrap()
+        });
+    let left = crate::harness::money("1000").checked_sub(spent).unwrap();
+    assert_eq!(server.balance(key), left.to_string());
+    server.place.check();
+}
