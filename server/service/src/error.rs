@@ -27,6 +27,29 @@ impl Error {
         }
     }
 
+    /// Says which of many orders a refusal is about.
+    pub(crate) fn of_order(self, index: usize) -> Self {
+        match self {
+            Self::Refused(refusal) => Self::Refused(Refusal::Order {
+                index,
+                refusal: Box::new(refusal),
+            }),
+            broken @ Self::Broken(_) => broken,
+        }
+    }
+
+    /// The words for whoever runs the server, to whom what is broken may be told.
+    #[must_use]
+    pub fn for_operator(&self) -> String {
+        match self {
+            Self::Refused(refusal) => refusal.to_string(),
+            Self::Broken(Broken::Database(error)) if is_busy(error) => {
+                format!("the database was busy for too long, nothing was changed; try again: {error}")
+            }
+            Self::Broken(broken) => format!("nothing was changed: {broken}"),
+        }
+    }
+
     /// What the SMS API answers for it: `unavailable` where waiting helps.
     #[must_use]
     pub fn reason(&self) -> Reason {
@@ -39,16 +62,20 @@ impl Error {
 
 /// Whether the database only had no time: no connection became free, or another process wrote for long.
 fn is_busy(error: &sqlx::Error) -> bool {
-    /// SQLITE_BUSY; extended codes carry it in their lowest byte.
-    const BUSY: i64 = 5;
+    const SQLITE_BUSY: i64 = 5;
     match error {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
-        sqlx::Error::Database(error) => error
-            .code()
-            .and_then(|code| code.parse::<i64>().ok())
-            .is_some_and(|code| code & 0xff == BUSY),
-        _ => false,
+        error => has_code(error, SQLITE_BUSY),
     }
+}
+
+/// Whether the database answered with this code; SQLite's extended codes carry it in their lowest byte.
+fn has_code(error: &sqlx::Error, wanted: i64) -> bool {
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .and_then(|code| code.parse::<i64>().ok())
+        .is_some_and(|code| code & 0xff == wanted)
 }
 
 impl From<sqlx::Error> for Error {
@@ -132,10 +159,15 @@ pub enum Refusal {
     InvalidAmount,
     #[error("The bank id must have 1 to 255 characters.")]
     InvalidBankId,
+    #[error("The reference must not be empty.")]
+    ReferenceMissing,
     #[error(
         "The bank id {bank_id} is known with another reference or amount; nothing was credited."
     )]
     BankIdConflict { bank_id: String },
+    /// Which of many orders was refused, counted from 0; the others weren't done either.
+    #[error("{refusal}")]
+    Order { index: usize, refusal: Box<Refusal> },
     #[error("There is no deposit with this bank id.")]
     NoSuchDeposit,
     #[error("This deposit was credited before.")]
@@ -156,9 +188,13 @@ pub enum OpenError {
     #[error("the database URL {url} can't be used: {why}")]
     Url { url: String, why: &'static str },
     #[error("the database can't be opened: {0}")]
-    Database(#[from] sqlx::Error),
+    Database(sqlx::Error),
+    #[error("the database can't be opened: the file is no SQLite database; is the path right?")]
+    NotADatabase,
+    #[error("the database can't be opened: another process kept it locked; try again: {0}")]
+    Busy(sqlx::Error),
     #[error("the database can't be migrated: {0}")]
-    Migrate(#[from] sqlx::migrate::MigrateError),
+    Migrate(sqlx::migrate::MigrateError),
     #[error("the file of the database can't be made: {0}")]
     File(std::io::Error),
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
@@ -167,16 +203,41 @@ pub enum OpenError {
     Served(String),
     #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
     Currency { stored: String, wanted: String },
-    #[error("{0}")]
+    #[error(transparent)]
     Broken(Broken),
+    #[error(transparent)]
+    Refused(Refusal),
+}
+
+impl From<sqlx::Error> for OpenError {
+    fn from(error: sqlx::Error) -> Self {
+        const SQLITE_NOTADB: i64 = 26;
+        if has_code(&error, SQLITE_NOTADB) {
+            Self::NotADatabase
+        } else if is_busy(&error) {
+            Self::Busy(error)
+        } else {
+            Self::Database(error)
+        }
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for OpenError {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        use sqlx::migrate::MigrateError;
+        match error {
+            MigrateError::Execute(error) => Self::from(error),
+            error => Self::Migrate(error),
+        }
+    }
 }
 
 impl From<Error> for OpenError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Broken(Broken::Database(error)) => Self::Database(error),
+            Error::Broken(Broken::Database(error)) => Self::from(error),
             Error::Broken(broken) => Self::Broken(broken),
-            Error::Refused(refusal) => Self::Broken(Broken::Task(refusal.to_string())),
+            Error::Refused(refusal) => Self::Refused(refusal),
         }
     }
 }

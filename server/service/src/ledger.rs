@@ -73,7 +73,7 @@ impl Service {
     /// Credits a payment once: the same id, reference and amount again credits nothing.
     ///
     /// # Errors
-    /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `BalanceTooLarge`.
+    /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `ReferenceMissing`, `BalanceTooLarge`.
     pub async fn add_deposit(
         &self,
         actor: &Actor,
@@ -92,7 +92,7 @@ impl Service {
     /// Credits many payments, all or none; those known before are skipped.
     ///
     /// # Errors
-    /// As for [`Self::add_deposit`]; nothing is credited then.
+    /// `Order` around what [`Self::add_deposit`] would refuse; nothing is credited then.
     pub async fn import_deposits(
         &self,
         actor: &Actor,
@@ -102,8 +102,9 @@ impl Service {
         whole(async move {
             let mut tx = service.store().begin().await?;
             let mut counts = ImportOutcome::default();
-            for order in &orders {
-                let outcome = credit(&mut tx, &actor, order, service.now()).await?;
+            for (index, order) in orders.iter().enumerate() {
+                let credited = credit(&mut tx, &actor, order, service.now()).await;
+                let outcome = credited.map_err(|error| error.of_order(index))?;
                 match (outcome.already, outcome.status) {
                     (true, _) => counts.skipped += 1,
                     (false, DepositStatus::Credited) => counts.credited += 1,
@@ -186,6 +187,9 @@ async fn credit(
     }
     if order.bank_id.is_empty() || order.bank_id.chars().count() > BANK_ID_CHARS_MAX {
         return Err(Refusal::InvalidBankId.into());
+    }
+    if order.reference.is_empty() {
+        return Err(Refusal::ReferenceMissing.into());
     }
     if let Some(known) = deposits::by_bank_id(conn, &order.bank_id).await? {
         return same_again(

@@ -107,7 +107,15 @@ async fn an_import_is_all_or_nothing_and_skips_what_is_known() {
         order("bank-2", reference, "2"),
         order("bank-1", reference, "9"),
     ];
-    assert!(world.service.import_deposits(&STAFF, &bad).await.is_err());
+    let refused = world.service.import_deposits(&STAFF, &bad).await;
+    assert!(
+        matches!(
+            refused.unwrap_err().refusal(),
+            Some(Refusal::Order { index: 1, refusal })
+                if matches!(**refusal, Refusal::BankIdConflict { .. })
+        ),
+        "the second order is named"
+    );
     assert_eq!(world.balance(&customer.live).await, money("1"));
     let good = [
         order("bank-1", reference, "1"),
