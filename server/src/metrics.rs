@@ -41,7 +41,7 @@ struct Served {
 }
 
 impl Metrics {
-    /// Counts an answered request.
+    /// Counts a request; its status is 0 when the connection was closed without an answer.
     pub fn request(
         &self,
         method: &'static str,
@@ -108,7 +108,7 @@ impl Metrics {
         writeln!(text, "heliograph_sends_accepted_total {sends}")?;
         writeln!(
             text,
-            "# HELP heliograph_request_seconds Time to answer a request."
+            "# HELP heliograph_request_seconds Time to answer a request; status 0: closed without an answer."
         )?;
         writeln!(text, "# TYPE heliograph_request_seconds histogram")?;
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,9 +14,32 @@ pub fn document(base_url: &str) -> Result<Value, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use axum::http::Method;
     use domain::Reason;
 
     use super::*;
+    use crate::api::Route;
+
+    #[test]
+    fn every_route_is_documented_with_its_methods() {
+        let document = document("https://sms.example.org").unwrap();
+        let mut documented = BTreeSet::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            let asked = path.replace("{key}", "k").replace("{transid}", "m_0");
+            let route = Route::find(&asked).unwrap_or_else(|| panic!("no route at {path}"));
+            // The address without key, which then stands in a header, is the same route.
+            assert!(route.template().starts_with(path.as_str()), "{path}");
+            documented.insert(route.template());
+            for method in [Method::GET, Method::POST, Method::HEAD, Method::DELETE] {
+                let name = method.as_str().to_ascii_lowercase();
+                let listed = methods.get(name).is_some();
+                assert_eq!(listed, route.allows(&method), "{method} {path}");
+            }
+        }
+        assert_eq!(documented, BTreeSet::from(Route::TEMPLATES));
+    }
 
     #[test]
     fn every_reason_is_documented() {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, Request, Response, StatusCode};
+use axum::http::header::{CONTENT_TYPE, HOST};
+use axum::http::{HeaderValue, Request, Response, StatusCode, Version};
 use axum::middleware::{Next, from_fn};
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
@@ -37,6 +37,9 @@ pub struct RouteTemplate(pub Cow<'static, str>);
 /// On a response that must not be sent: the connection is closed instead.
 #[derive(Clone, Copy, Debug)]
 pub struct CloseUnanswered;
+
+/// The status in log and metrics of a request whose connection was closed without an answer.
+const UNANSWERED: u16 = 0;
 
 /// Answers everything on the public address.
 #[derive(Clone)]
@@ -104,45 +107,82 @@ impl Handler for Site {
         peer: SocketAddr,
         mut request: Request<Incoming>,
     ) -> Result<Response<Body>, NoAnswer> {
-        let started = Instant::now();
         let site = &*self.0;
-        let request_id = site.request_ids.next();
-        let method = method_name(request.method());
+        let mut entry = Entry {
+            site,
+            request_id: site.request_ids.next(),
+            method: method_name(request.method()),
+            route: Cow::Borrowed("unmatched"),
+            status: UNANSWERED,
+            started: Instant::now(),
+        };
         let client = ClientAddress::find(peer.ip(), request.headers(), &site.trusted_proxies);
         request.extensions_mut().insert(client);
         request.extensions_mut().insert(ConnectInfo(peer));
 
-        let span = tracing::info_span!("request", id = request_id);
+        let span = tracing::info_span!("request", id = entry.request_id);
         let mut response = site.answer(request).instrument(span).await;
 
+        if let Some(template) = response.extensions_mut().remove::<RouteTemplate>() {
+            entry.route = template.0;
+        }
         if response.extensions().get::<CloseUnanswered>().is_some() {
             return Err(NoAnswer);
         }
-        if let Ok(value) = HeaderValue::from_str(&request_id) {
+        if let Ok(value) = HeaderValue::from_str(&entry.request_id) {
             response.headers_mut().insert("x-request-id", value);
         }
-        let route = response
-            .extensions_mut()
-            .remove::<RouteTemplate>()
-            .map_or(Cow::Borrowed("unmatched"), |template| template.0);
-        let access = Access {
-            method,
-            route: &route,
-            status: response.status().as_u16(),
-            latency: started.elapsed(),
-            request_id: &request_id,
-        };
-        log_access(&access);
-        let (status, latency) = (access.status, access.latency);
-        site.metrics.request(method, route, status, latency);
+        entry.status = response.status().as_u16();
         Ok(response)
     }
+}
+
+/// A request's line in the log and its count, both made at its end, also when the client left before.
+struct Entry<'a> {
+    site: &'a Inner,
+    request_id: String,
+    method: &'static str,
+    route: Cow<'static, str>,
+    status: u16,
+    started: Instant,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        let latency = self.started.elapsed();
+        log_access(&Access {
+            method: self.method,
+            route: &self.route,
+            status: self.status,
+            latency,
+            request_id: &self.request_id,
+        });
+        let route = std::mem::take(&mut self.route);
+        self.site
+            .metrics
+            .request(self.method, route, self.status, latency);
+    }
+}
+
+/// Whether a request names its host as HTTP/1.1 wants it: once.
+fn names_host(request: &Request<Incoming>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let first = hosts.next();
+    hosts.next().is_none() && (first.is_some() || request.version() < Version::HTTP_11)
 }
 
 impl Inner {
     /// Answers, also when the code that should have answered panicked.
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let in_api = api::is_in(request.uri().path());
+        // RFC 9112 §3.2.
+        if !names_host(&request) {
+            return if in_api {
+                api::without_host()
+            } else {
+                portal_failed(StatusCode::BAD_REQUEST, "The request must name one host.")
+            };
+        }
         let answered = if in_api {
             AssertUnwindSafe(self.api.answer(request))
                 .catch_unwind()

@@ -44,10 +44,11 @@ fn log_panic(info: &std::panic::PanicHookInfo<'_>) {
     tracing::error!("panic at {place}");
 }
 
-/// One answered request.
+/// One request.
 pub struct Access<'a> {
     pub method: &'static str,
     pub route: &'a str,
+    /// 0 when the connection was closed without an answer.
     pub status: u16,
     pub latency: Duration,
     pub request_id: &'a str,

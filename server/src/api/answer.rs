@@ -143,6 +143,15 @@ pub fn internal() -> Response<Body> {
     Failure::of(Reason::Internal).into_response()
 }
 
+/// The answer to a request that doesn't say which host it is for, or says it twice. What else came with it
+/// may not be what its sender meant, so the connection is closed.
+pub fn without_host() -> Response<Body> {
+    let detail = "The request must have one Host header.";
+    Failure::with_detail(Reason::InvalidParameter, detail)
+        .closing()
+        .into_response()
+}
+
 /// 200 with this body.
 pub fn json<T: Serialize>(body: &T) -> Response<Body> {
     // Serialising our own records fails only for maps with keys that aren't strings; there are none.
@@ -166,4 +175,28 @@ pub fn guarded(body: Body, content_type: HeaderValue) -> Response<Body> {
         HeaderValue::from_static("nosniff"),
     );
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_answered_as_everything_is() {
+        let response = internal();
+        assert_eq!(response.status(), 500);
+        let headers = response.headers();
+        assert_eq!(headers[CONTENT_TYPE], "application/json");
+        assert_eq!(headers[CACHE_CONTROL], "no-store");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let words = Reason::Internal.sentence();
+        assert_eq!(
+            body,
+            json!({"code": 500, "message": words, "text": words, "reason": "internal"})
+        );
+    }
 }

@@ -6,15 +6,17 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use bytes::BytesMut;
 use domain::Reason;
+use domain::message::PAGE_CHARS;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
 use super::answer::Failure;
 use super::parameters::Parameters;
 
-/// Largest body of a single send: a message of 10 pages is 1,600 characters, which in the worst form
-/// (every byte of every four-byte character escaped) takes 19,200 bytes.
-const SEND_BODY_BYTES_MAX: usize = 64 * 1024;
+/// A character in the worst form: each byte of a four-byte one escaped, or two surrogates in JSON.
+const CHARACTER_BYTES_MAX: usize = 12;
+/// Room for the other parameters, also for some that are ignored.
+const OTHERS_BYTES_MAX: usize = 32 * 1024;
 /// How long such a body may take to arrive.
 const SEND_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the rest of a refused upload is read: a client that is still writing sees a closed
@@ -28,11 +30,19 @@ enum Form {
     Json,
 }
 
+/// Largest body of a single send: it holds the longest message, however that is written.
+const fn bytes_max(message_pages_max: usize) -> usize {
+    let characters = message_pages_max.saturating_mul(PAGE_CHARS);
+    let message = characters.saturating_mul(CHARACTER_BYTES_MAX);
+    message.saturating_add(OTHERS_BYTES_MAX)
+}
+
 /// Reads the body's parameters into those of the query. On failure the rest of the body is dropped.
 pub async fn read_parameters(
     headers: &HeaderMap,
     mut body: Incoming,
     parameters: &mut Parameters,
+    message_pages_max: usize,
 ) -> Result<(), Failure> {
     if body.is_end_stream() {
         return Ok(());
@@ -44,13 +54,17 @@ pub async fn read_parameters(
             return Err(Failure::of(reason));
         }
     };
+    let bytes_max = bytes_max(message_pages_max);
     let declared = body.size_hint().lower();
-    let read = if declared > SEND_BODY_BYTES_MAX as u64 {
-        Err(too_large())
+    let read = if declared > bytes_max as u64 {
+        Err(too_large(bytes_max))
     } else {
-        tokio::time::timeout(SEND_BODY_TIMEOUT, read(&mut body))
-            .await
-            .unwrap_or_else(|_| Err(Failure::of(Reason::Timeout).closing()))
+        let reading = read(&mut body, bytes_max);
+        let Ok(read) = tokio::time::timeout(SEND_BODY_TIMEOUT, reading).await else {
+            // Its time is over: more of it isn't waited for, a stop included.
+            return Err(Failure::of(Reason::Timeout).closing());
+        };
+        read
     };
     match (read, form) {
         (Ok(bytes), Form::UrlEncoded) => {
@@ -65,7 +79,7 @@ pub async fn read_parameters(
     }
 }
 
-async fn read(body: &mut Incoming) -> Result<BytesMut, Failure> {
+async fn read(body: &mut Incoming, bytes_max: usize) -> Result<BytesMut, Failure> {
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         // The client left or broke the framing: nobody is there to answer.
@@ -73,16 +87,16 @@ async fn read(body: &mut Incoming) -> Result<BytesMut, Failure> {
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if bytes.len() + data.len() > SEND_BODY_BYTES_MAX {
-            return Err(too_large());
+        if bytes.len() + data.len() > bytes_max {
+            return Err(too_large(bytes_max));
         }
         bytes.extend_from_slice(&data);
     }
     Ok(bytes)
 }
 
-fn too_large() -> Failure {
-    let detail = format!("The body is larger than {SEND_BODY_BYTES_MAX} bytes.");
+fn too_large(bytes_max: usize) -> Failure {
+    let detail = format!("The body is larger than {bytes_max} bytes.");
     Failure::with_detail(Reason::TooLarge, detail)
 }
 

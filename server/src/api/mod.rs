@@ -28,10 +28,9 @@ use crate::metrics::Metrics;
 use crate::site::RouteTemplate;
 use answer::Failure;
 use credentials::KeyText;
-use route::Route;
 
-pub use answer::internal;
-pub use route::is_in;
+pub use answer::{internal, without_host};
+pub use route::{Route, is_in};
 
 /// What the API's handlers need. Clones share it.
 #[derive(Clone)]

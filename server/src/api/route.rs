@@ -35,6 +35,14 @@ pub fn is_in(path: &str) -> bool {
 }
 
 impl Route {
+    /// How logs and metrics name the routes.
+    pub const TEMPLATES: [&'static str; 4] = [
+        "/sms/send/{key}",
+        "/sms/reports/{key}",
+        "/sms/reports/{key}/{transid}",
+        "/sms/balance/{key}",
+    ];
+
     /// `None` when there is nothing at this path.
     pub fn find(path: &str) -> Option<Self> {
         let segments: Vec<&str> = path.strip_prefix("/sms/")?.split('/').collect();
@@ -58,13 +66,13 @@ impl Route {
         }
     }
 
-    /// How logs and metrics name it.
+    /// How logs and metrics name it; one of [`Self::TEMPLATES`].
     pub const fn template(&self) -> &'static str {
         match self {
-            Self::Send(_) => "/sms/send/{key}",
-            Self::Reports(_) => "/sms/reports/{key}",
-            Self::Report(..) => "/sms/reports/{key}/{transid}",
-            Self::Balance(_) => "/sms/balance/{key}",
+            Self::Send(_) => Self::TEMPLATES[0],
+            Self::Reports(_) => Self::TEMPLATES[1],
+            Self::Report(..) => Self::TEMPLATES[2],
+            Self::Balance(_) => Self::TEMPLATES[3],
         }
     }
 

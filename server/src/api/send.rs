@@ -63,7 +63,13 @@ pub async fn post(api: &Api, key: KeyText, request: Request<Incoming>) -> Respon
             .about(requestid(&parameters))
             .into_response();
     }
-    if let Err(failure) = body::read_parameters(&head.headers, body, &mut parameters).await {
+    let read = body::read_parameters(
+        &head.headers,
+        body,
+        &mut parameters,
+        api.message_pages_max,
+    );
+    if let Err(failure) = read.await {
         return failure.about(requestid(&parameters)).into_response();
     }
     let placed = match Order::read(api, &parameters, &head.headers) {
