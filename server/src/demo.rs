@@ -44,7 +44,13 @@ pub enum DemoError {
         path: PathBuf,
         error: serde_json::Error,
     },
-    #[error(transparent)]
+    #[error(
+        "{} is of another database: its application {reference} isn't in this one. Start with the database \
+         it was made for or with another data_dir, or delete it to make new sign-ins",
+        path.display()
+    )]
+    OtherDatabase { path: PathBuf, reference: String },
+    #[error("{}", .0.for_operator())]
     Service(#[from] service::Error),
     #[error("the demo's data can't be made: {0}")]
     Impossible(&'static str),
@@ -87,11 +93,9 @@ pub async fn prepare(service: &Service, data_dir: &Path) -> Result<Demo, DemoErr
         Some(kept) => kept,
         None => Kept::new()?,
     };
-    let known = service.find_account(CUSTOMER).await?.is_some()
-        && service.find_account(STAFF).await?.is_some()
-        && application(service).await?.is_some();
-    if !(kept.settled && known) {
-        kept.settled = false;
+    if kept.settled {
+        refuse_other_database(service, &path, &kept).await?;
+    } else {
         write(&path, &kept)?;
         settle(service, &mut kept).await?;
         kept.settled = true;
@@ -114,6 +118,23 @@ async fn refuse_others(service: &Service) -> Result<(), DemoError> {
     } else {
         Err(DemoError::OtherAccounts)
     }
+}
+
+/// The keys of a settled demo stand in its file alone, and new ones for another database would overwrite
+/// them.
+async fn refuse_other_database(
+    service: &Service,
+    path: &Path,
+    kept: &Kept,
+) -> Result<(), DemoError> {
+    let here = application(service).await?.map(|here| here.reference);
+    if here.is_some() && here == kept.reference {
+        return Ok(());
+    }
+    let path = path.to_owned();
+    let reference = kept.reference.map(|known| known.to_string());
+    let reference = reference.unwrap_or_default();
+    Err(DemoError::OtherDatabase { path, reference })
 }
 
 async fn application(service: &Service) -> Result<Option<ApplicationRecord>, DemoError> {
