@@ -80,7 +80,7 @@ fn Request(request: SenderRequestRecord) -> impl IntoView {
             <strong>{request.name}</strong>
             " "
             <StateMark tone=request.status word=request.status.as_str()/>
-            " Requested "
+            " · Requested "
             <Moment at=request.requested_at/>
             ". "
             {words}
