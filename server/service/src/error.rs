@@ -44,7 +44,9 @@ impl Error {
         match self {
             Self::Refused(refusal) => refusal.to_string(),
             Self::Broken(Broken::Database(error)) if is_busy(error) => {
-                format!("the database was busy for too long, nothing was changed; try again: {error}")
+                format!(
+                    "the database was busy for too long, nothing was changed; try again: {error}"
+                )
             }
             Self::Broken(broken) => format!("nothing was changed: {broken}"),
         }
@@ -62,20 +64,16 @@ impl Error {
 
 /// Whether the database only had no time: no connection became free, or another process wrote for long.
 fn is_busy(error: &sqlx::Error) -> bool {
-    const SQLITE_BUSY: i64 = 5;
+    /// SQLITE_BUSY; extended codes carry it in their lowest byte.
+    const BUSY: i64 = 5;
     match error {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
-        error => has_code(error, SQLITE_BUSY),
+        sqlx::Error::Database(error) => error
+            .code()
+            .and_then(|code| code.parse::<i64>().ok())
+            .is_some_and(|code| code & 0xff == BUSY),
+        _ => false,
     }
-}
-
-/// Whether the database answered with this code; SQLite's extended codes carry it in their lowest byte.
-fn has_code(error: &sqlx::Error, wanted: i64) -> bool {
-    error
-        .as_database_error()
-        .and_then(|error| error.code())
-        .and_then(|code| code.parse::<i64>().ok())
-        .is_some_and(|code| code & 0xff == wanted)
 }
 
 impl From<sqlx::Error> for Error {
@@ -189,13 +187,13 @@ pub enum OpenError {
     Url { url: String, why: &'static str },
     #[error("the database can't be opened: {0}")]
     Database(sqlx::Error),
-    #[error("the database can't be opened: the file is no SQLite database; is the path right?")]
-    NotADatabase,
-    #[error("the database can't be opened: another process kept it locked; try again: {0}")]
+    #[error("{} is no SQLite database; is the path right?", .0.display())]
+    NotADatabase(PathBuf),
+    #[error("the database didn't become free in time, nothing was changed; try again: {0}")]
     Busy(sqlx::Error),
     #[error("the database can't be migrated: {0}")]
     Migrate(sqlx::migrate::MigrateError),
-    #[error("the file of the database can't be made: {0}")]
+    #[error("the file of the database can't be made or read: {0}")]
     File(std::io::Error),
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
     Missing(PathBuf),
@@ -211,10 +209,7 @@ pub enum OpenError {
 
 impl From<sqlx::Error> for OpenError {
     fn from(error: sqlx::Error) -> Self {
-        const SQLITE_NOTADB: i64 = 26;
-        if has_code(&error, SQLITE_NOTADB) {
-            Self::NotADatabase
-        } else if is_busy(&error) {
+        if is_busy(&error) {
             Self::Busy(error)
         } else {
             Self::Database(error)

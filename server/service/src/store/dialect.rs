@@ -1,9 +1,10 @@
 //! What must differ between databases. Everything else is one SQL body for all.
 
-use sqlx::AnyConnection;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
-use sqlx::Executor as _;
+use sqlx::{AnyConnection, Executor as _};
 
 use super::sqlite;
 use crate::error::OpenError;
@@ -44,6 +45,19 @@ impl Dialect {
                 Some(Path::new(
                     path.split_once('?').map_or(path, |(path, _)| path),
                 ))
+            }
+        }
+    }
+
+    /// Whether a file that exists is a database of this kind, or empty and may become one. Connecting
+    /// would find out too, but only after trying again for seconds.
+    pub(crate) fn owns(self, file: &Path) -> std::io::Result<bool> {
+        match self {
+            Self::Sqlite => {
+                let mut start = Vec::new();
+                let length = sqlite::FILE_START.len() as u64;
+                File::open(file)?.take(length).read_to_end(&mut start)?;
+                Ok(start.is_empty() || start == sqlite::FILE_START)
             }
         }
     }

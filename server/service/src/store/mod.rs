@@ -80,6 +80,9 @@ impl Store {
                 Missing::Refuse if file.exists() => {}
                 Missing::Refuse => return Err(OpenError::Missing(file.to_owned())),
             }
+            if !dialect.owns(file).map_err(OpenError::File)? {
+                return Err(OpenError::NotADatabase(file.to_owned()));
+            }
         }
         let (named, url) = (url.to_owned(), dialect.connection_url(url));
         let options = || {

@@ -5,6 +5,9 @@
 
 use super::dialect::Batch;
 
+/// What every database file begins with.
+pub(super) const FILE_START: &[u8] = b"SQLite format 3\0";
+
 /// FULL syncs the log at each commit: what was answered survives a power cut.
 pub(super) const WRITER: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
     PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 10000; PRAGMA journal_size_limit = 67108864";
