@@ -216,21 +216,20 @@ async fn credit(
     )
     .await?;
     touched("deposits", 1, u64::from(fresh))?;
-    let balance = match id {
-        Some(id) => Some(transfer(conn, BANK, id, &order.bank_id, order.amount, now).await?),
-        None => {
-            let waiting = DepositTransfer {
-                debit: BANK,
-                credit: UNMATCHED,
-                amount: order.amount,
-                kind: "unmatched",
-                application_id: None,
-                bank_id: &order.bank_id,
-                balance_after: None,
-            };
-            transfers::insert(conn, &waiting, now).await?;
-            None
-        }
+    let balance = if let Some(id) = id {
+        Some(transfer(conn, BANK, id, &order.bank_id, order.amount, now).await?)
+    } else {
+        let waiting = DepositTransfer {
+            debit: BANK,
+            credit: UNMATCHED,
+            amount: order.amount,
+            kind: "unmatched",
+            application_id: None,
+            bank_id: &order.bank_id,
+            balance_after: None,
+        };
+        transfers::insert(conn, &waiting, now).await?;
+        None
     };
     let status = if id.is_some() {
         DepositStatus::Credited

@@ -126,11 +126,13 @@ async fn list(
     let mut selection = selection(application_id, test, filter)?;
     let mut resume = None;
     // Only the status has no index: a rare one would otherwise be looked for in years of messages.
-    if filter.status.is_some() && filter.requestid.is_none() && filter.number.is_none() {
-        if let Some(end) = reports::scan_end(conn, &selection, SCAN_ROWS_MAX).await? {
-            selection.from = end + 1;
-            resume = Some(end + 1);
-        }
+    if filter.status.is_some()
+        && filter.requestid.is_none()
+        && filter.number.is_none()
+        && let Some(end) = reports::scan_end(conn, &selection, SCAN_ROWS_MAX).await?
+    {
+        selection.from = end + 1;
+        resume = Some(end + 1);
     }
     Ok(Found {
         rows: reports::list(conn, selection).await?,

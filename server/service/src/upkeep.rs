@@ -69,6 +69,6 @@ impl Service {
     /// # Errors
     /// `FileExists`; broken, when it can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
-        Ok(self.store().copy(file).await?)
+        self.store().copy(file).await
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn spawn(service: &Service, mut jobs: mpsc::Receiver<Job>) {
             let Some(inner) = inner.upgrade() else {
                 return;
             };
-            let (service, batch) = (Service { inner }, waiting.drain(..).collect());
+            let (service, batch) = (Service { inner }, std::mem::take(&mut waiting));
             // A task of its own, so that a fault in one batch leaves its callers without an answer and
             // the next batch alone.
             if let Err(error) = tokio::spawn(async move { service.store_batch(batch).await }).await
@@ -135,7 +135,7 @@ impl Service {
                 self.outcomes_after_failure(failed, requests.len()).await
             }
         };
-        if outcomes.iter().any(|outcome| outcome.is_ok()) {
+        if outcomes.iter().any(std::result::Result::is_ok) {
             self.inner.queued.notify_one();
         }
         for (answer, outcome) in answers.into_iter().zip(outcomes) {

@@ -63,12 +63,7 @@ pub async fn post(api: &Api, key: KeyText, request: Request<Incoming>) -> Respon
             .about(requestid(&parameters))
             .into_response();
     }
-    let read = body::read_parameters(
-        &head.headers,
-        body,
-        &mut parameters,
-        api.message_pages_max,
-    );
+    let read = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
     if let Err(failure) = read.await {
         return failure.about(requestid(&parameters)).into_response();
     }
