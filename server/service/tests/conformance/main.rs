@@ -1,5 +1,10 @@
 //! The verbs of the service, on a real database, with a clock and randomness of the test's own.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
+)]
+
 mod accounts;
 mod applications;
 mod check;
