@@ -35,6 +35,7 @@ const lookedAt = test.extend<{ look: Look }>({
           await page.emulateMedia(media);
           for (const size of [NARROW, WIDE]) {
             await page.setViewportSize(size);
+            expect(await overflowing(page), `wider than their place at ${size.width}`).toEqual([]);
             const path = `${folder}/${name}-${size.width}-${colorScheme}.png`;
             await page.screenshot({ path, fullPage: true });
           }
@@ -43,10 +44,7 @@ const lookedAt = test.extend<{ look: Look }>({
         }
 
         await page.setViewportSize(NARROWEST);
-        const tooWide = await page.evaluate(
-          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-        );
-        expect(tooWide, `pixels more than ${NARROWEST.width}`).toBe(0);
+        expect(await overflowing(page), `wider than their place at ${NARROWEST.width}`).toEqual([]);
         await page.setViewportSize(WIDE);
         await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
       }),
@@ -63,9 +61,20 @@ async function show(page: Page, url: string, content: string): Promise<void> {
   await page.unroute(url);
 }
 
+/** What is wider than its place: the page itself, or a text that runs into what stands beside it. */
+async function overflowing(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll('html, h1, h2, p, dt, dd, li, label, button, a.button')]
+      .filter((element) => getComputedStyle(element).display !== 'inline')
+      .filter((element) => element.scrollWidth > element.clientWidth + 1)
+      .map((element) => `${element.localName}: ${element.textContent?.slice(0, 80)}`),
+  );
+}
+
 /** What axe calls serious or critical. */
 async function seriousFaults(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
+  // Without fetching the style sheets anew, which it would do in the page's name.
+  const { violations } = await new AxeBuilder({ page }).options({ preload: false }).analyze();
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
