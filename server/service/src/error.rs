@@ -157,8 +157,6 @@ pub enum Refusal {
     InvalidAmount,
     #[error("The bank id must have 1 to 255 characters.")]
     InvalidBankId,
-    #[error("The reference must not be empty.")]
-    ReferenceMissing,
     #[error(
         "The bank id {bank_id} is known with another reference or amount; nothing was credited."
     )]

@@ -73,7 +73,7 @@ impl Service {
     /// Credits a payment once: the same id, reference and amount again credits nothing.
     ///
     /// # Errors
-    /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `ReferenceMissing`, `BalanceTooLarge`.
+    /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `BalanceTooLarge`.
     pub async fn add_deposit(
         &self,
         actor: &Actor,
@@ -187,9 +187,6 @@ async fn credit(
     }
     if order.bank_id.is_empty() || order.bank_id.chars().count() > BANK_ID_CHARS_MAX {
         return Err(Refusal::InvalidBankId.into());
-    }
-    if order.reference.is_empty() {
-        return Err(Refusal::ReferenceMissing.into());
     }
     if let Some(known) = deposits::by_bank_id(conn, &order.bank_id).await? {
         return same_again(

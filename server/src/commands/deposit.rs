@@ -83,11 +83,7 @@ async fn add(
     amount: Money,
     output: Output,
 ) -> Result<(), CommandError> {
-    let order = DepositOrder {
-        bank_id: bank_id.trim().to_owned(),
-        reference: reference.trim().to_owned(),
-        amount,
-    };
+    let order = payment(&bank_id, &reference, amount).map_err(CommandError::Refused)?;
     let outcome = service.add_deposit(&Actor::CommandLine, &order).await?;
     let added = Added {
         status: outcome.status.as_str(),
@@ -230,13 +226,19 @@ fn order(cells: &[&str]) -> Result<DepositOrder, String> {
     let [bank_id, reference, sum] = *cells else {
         return Err("a line has three cells: bank_id,reference,amount".to_owned());
     };
+    payment(bank_id, reference, amount(sum)?)
+}
+
+/// A payment as it was typed or exported, without white space around its parts.
+fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositOrder, String> {
+    let (bank_id, reference) = (bank_id.trim(), reference.trim());
     if bank_id.is_empty() || reference.is_empty() {
         return Err("bank_id and reference must not be empty".to_owned());
     }
     Ok(DepositOrder {
         bank_id: bank_id.to_owned(),
         reference: reference.to_owned(),
-        amount: amount(sum)?,
+        amount,
     })
 }
 
