@@ -170,3 +170,88 @@ impl Carrier for Sandbox {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use domain::MessageText;
+
+    use super::*;
+
+    const START_MS: i64 = 1_800_000_000_000;
+    const DELAY_MS: i64 = 500;
+
+    /// What became of a message to this number: when the sandbox reported it, after its submit, and how.
+    fn receipt(number: &str) -> (i64, MessageStatus, Option<String>) {
+        let now = Arc::new(AtomicI64::new(START_MS));
+        let sandbox = Sandbox::new(Clock::fixed(Arc::clone(&now)), DELAY_MS.unsigned_abs());
+        sandbox.expect_receipts(vec![Outstanding {
+            id: Transid(1),
+            application_id: 1,
+            number: Number::parse(number).unwrap(),
+            submitted_at: Timestamp::from_unix_ms(START_MS),
+        }]);
+        let (receipts, wait) = sandbox.take_due();
+        assert!(receipts.is_empty(), "{number}: nothing is due at once");
+        let wait_ms = i64::try_from(wait.unwrap().as_millis()).unwrap();
+        now.store(START_MS + wait_ms - 1, Ordering::Relaxed);
+        assert!(sandbox.take_due().0.is_empty(), "{number}: not before");
+        now.store(START_MS + wait_ms, Ordering::Relaxed);
+        let (mut receipts, wait) = sandbox.take_due();
+        assert_eq!((receipts.len(), wait), (1, None), "{number}");
+        let receipt = receipts.remove(0);
+        (wait_ms, receipt.status, receipt.error)
+    }
+
+    #[test]
+    fn receipts_come_as_the_number_says() {
+        for (number, after_ms, status, error) in [
+            ("57000001", DELAY_MS, MessageStatus::Delivered, None),
+            ("00000001", DELAY_MS, MessageStatus::Delivered, None),
+            (
+                "00000002",
+                DELAY_MS,
+                MessageStatus::Failed,
+                Some("handset_unavailable"),
+            ),
+            (
+                "00000003",
+                DELAY_MS,
+                MessageStatus::Expired,
+                Some("validity_expired"),
+            ),
+            ("00000005", 30_000, MessageStatus::Delivered, None),
+            // Only local numbers are reserved.
+            ("+00000002", DELAY_MS, MessageStatus::Delivered, None),
+        ] {
+            let expected = (after_ms, status, error.map(str::to_owned));
+            assert_eq!(receipt(number), expected, "{number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_reserved_number_is_refused() {
+        let sandbox = Sandbox::new(Clock::system(), 0);
+        for (number, refused) in [
+            ("00000004", true),
+            ("+00000004", false),
+            ("00000005", false),
+        ] {
+            let message = Claimed {
+                id: Transid(1),
+                application_id: 1,
+                number: Number::parse(number).unwrap(),
+                sender: None,
+                message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
+                attempts: 0,
+                expires_at: Timestamp::from_unix_ms(START_MS),
+            };
+            let submitted = sandbox.submit(&[message]).await;
+            let outcome = &submitted[0].outcome;
+            let seen = matches!(outcome, SubmitOutcome::Refused { .. });
+            assert_eq!(seen, refused, "{number}: {outcome:?}");
+        }
+    }
+}

@@ -26,8 +26,9 @@ async fn breaks() -> &'static str {
     empty[0]
 }
 
-/// What a client gets for `GET path` from a site with such a portal, until the connection ends.
-async fn asked(path: &str) -> String {
+/// What a client gets for `GET path` from a site with such a portal, until the connection ends, and what
+/// was counted.
+async fn asked(path: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::open(Config {
         database_url: format!("sqlite:{}", folder.path().join("test.db").display()),
@@ -50,7 +51,7 @@ async fn asked(path: &str) -> String {
     let portal = Router::new()
         .route("/unanswered", get(unanswered))
         .route("/breaks", get(breaks));
-    let site = Site::new(api, portal, metrics, Vec::new()).unwrap();
+    let site = Site::new(api, portal, Arc::clone(&metrics), Vec::new()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -63,17 +64,21 @@ async fn asked(path: &str) -> String {
     stop.cancel();
     server.await.unwrap();
     service.close().await;
-    answer
+    (answer, metrics.render(None))
 }
 
 #[tokio::test]
 async fn what_must_not_be_answered_closes_the_connection() {
-    assert_eq!(asked("/unanswered").await, "");
+    let (answer, metrics) = asked("/unanswered").await;
+    assert_eq!(answer, "");
+    let labels = "method=\"GET\",route=\"/unanswered\",status=\"0\"";
+    let count = format!("heliograph_request_seconds_count{{{labels}}} 1\n");
+    assert!(metrics.contains(&count), "{metrics}");
 }
 
 #[tokio::test]
 async fn a_panic_is_answered_500_in_words_of_our_own() {
-    let answer = asked("/breaks").await;
+    let (answer, _) = asked("/breaks").await;
     assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
     assert!(answer.contains("x-request-id: "), "{answer}");
     assert!(!answer.contains("index out of bounds"), "{answer}");

@@ -58,7 +58,7 @@ fn accounts_are_added_and_reset() {
     let add = |email: &str, password: &str, more: &[&str]| {
         let mut arguments = vec!["account", "add", email, "--password-stdin", "--json"];
         arguments.extend(more);
-        place.run_with_input(&arguments, password)
+        place.run_with_input(&arguments, password.as_bytes())
     };
     let output = add("Staff@Example.org", "long enough password\n", &["--staff"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -78,6 +78,12 @@ fn accounts_are_added_and_reset() {
         Some(1)
     );
     assert_eq!(add("other@example.org", "", &[]).status.code(), Some(1));
+
+    let arguments = ["account", "add", "other@example.org", "--password-stdin"];
+    let output = place.run_with_input(&arguments, b"long enough \xff password\n");
+    assert_eq!(output.status.code(), Some(1));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("password isn't valid UTF-8"), "{words}");
 
     let reset = place.json(&["account", "reset", "staff@example.org"]);
     let link = reset["link"].as_str().unwrap();
@@ -223,6 +229,16 @@ fn a_bank_id_is_credited_once() {
         &["deposit", "add", unknown, "12.5", "--bank-id", "b1"],
     );
 
+    for empty in ["", " "] {
+        let words = refused(&place, &["deposit", "add", empty, "1", "--bank-id", "b2"]);
+        assert!(words.contains("reference"), "{words}");
+        let words = refused(
+            &place,
+            &["deposit", "add", &reference, "1", "--bank-id", empty],
+        );
+        assert!(words.contains("bank_id"), "{words}");
+    }
+
     let waiting = place.json(&["deposit", "add", unknown, "3", "--bank-id", "b2"]);
     assert_eq!(waiting["status"], "unmatched");
     let odd = place.json(&["deposit", "add", "no reference", "4", "--bank-id", "b3"]);
@@ -273,6 +289,19 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
         (format!("{good}c4,{reference},1.1234567\n"), "line 5"),
         (format!("{good},{reference},1\n"), "line 5"),
         (format!("{good}c4,,1\n"), "line 5"),
+        (format!("{good}c4, ,1\n"), "line 5"),
+        // Blank lines are skipped, and counted.
+        (format!("{good}\n\nc4,,1\n"), "line 7"),
+        (format!("{good}\r\n \r\nc4,,1\r\n"), "line 7"),
+        (format!("\n\nbank,reference,amount\n{good}"), "line 3"),
+        (format!("\u{feff}\n{good}c4\n"), "line 6"),
+        (format!("\n{good}\"c\n4\",{reference},1\nc5\n"), "line 8"),
+        // What the rules refuse has its line too.
+        (format!("{good}\nc1,{reference},9\n"), "line 6"),
+        (
+            format!("{good}\n\nc4,{reference},9000000000000\nc5,{reference},9000000000000\n"),
+            "line 8",
+        ),
     ] {
         write(&text);
         let words = refused(&place, &["deposit", "import", "bank.csv"]);
@@ -290,7 +319,12 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
         "0"
     );
 
-    write(&good.replace('\n', "\r\n"));
+    write(
+        &good
+            .replace('\n', " \r\n\r\n")
+            .replace(',', " , ")
+            .replace("\"c , 3\"", "\"c,3\""),
+    );
     let done = place.json(&["deposit", "import", "bank.csv"]);
     let counts = |done: &Value| {
         ["credited", "unmatched", "skipped"].map(|name| done[name].as_u64().unwrap())
@@ -303,7 +337,8 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
     );
     // Other data under a known id refuses the file.
     write(&format!("{header}c6,{reference},1\nc1,{reference},9\n"));
-    refused(&place, &["deposit", "import", "bank.csv"]);
+    let words = refused(&place, &["deposit", "import", "bank.csv"]);
+    assert!(words.contains("line 3") && words.contains("c1"), "{words}");
     let shown = place.json(&["application", "show", &reference]);
     assert_eq!(shown["balance"].to_string(), "6.000001");
     place.check();
@@ -330,7 +365,32 @@ fn backups_are_whole_and_openable() {
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list[0]["balance"].to_string(), "9.95");
     // An existing file is never written over.
-    refused(&server.place, &["backup", "copy.db"]);
+    let whole = fs::read(&copy).unwrap();
+    let words = refused(&server.place, &["backup", "copy.db"]);
+    assert!(
+        words.contains("copy.db") && words.contains("exists"),
+        "{words}"
+    );
+    assert_eq!(fs::read(&copy).unwrap(), whole);
+    let words = refused(&server.place, &["backup", "nowhere/copy.db"]);
+    assert!(
+        words.contains("nowhere/copy.db") && words.contains("No such file"),
+        "{words}"
+    );
+}
+
+#[test]
+fn what_is_no_database_is_called_so() {
+    let place = Place::new();
+    let text = "bank_id,reference,amount\n".repeat(100);
+    fs::write(place.path().join("bank.csv"), &text).unwrap();
+    for command in [&["check"] as &[&str], &["migrate"], &["serve", "--demo"]] {
+        let arguments = [&["--database-url", "sqlite:bank.csv"], command].concat();
+        let words = refused(&place, &arguments);
+        assert!(words.contains("no SQLite database"), "{words}");
+    }
+    let after = fs::read_to_string(place.path().join("bank.csv")).unwrap();
+    assert_eq!(after, text);
 }
 
 #[test]

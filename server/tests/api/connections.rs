@@ -29,7 +29,65 @@ fn a_body_that_never_ends_is_answered_408() {
     let answer = connection.read().unwrap();
     answer.is(408, 500, "timeout");
     assert_eq!(answer.header("connection"), Some("close"));
+    assert!(connection.ends());
     assert_eq!(server.count(server.key()), 0);
+}
+
+#[test]
+fn a_stop_waits_for_a_stalled_body_only_until_its_time_is_over() {
+    let server = TestServer::demo();
+    let target = format!("/sms/send/{}", server.key());
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Content-Length", "100"),
+    ];
+    let mut connection = server.connect();
+    connection.write(&bare("POST", &target, &headers));
+    connection.write(b"number=57000001");
+    // An answer on another connection shows that the server has got this far with the first.
+    server.balance(server.key());
+    let started = Instant::now();
+    server.signal("TERM");
+    connection.read().unwrap().is(408, 500, "timeout");
+    let (code, place) = server.stop_begun();
+    assert_eq!(code, Some(0));
+    // 10 s for the body, and none for what is left of it.
+    assert!(started.elapsed() < Duration::from_secs(15));
+    place.check();
+}
+
+#[test]
+fn heads_have_a_largest_size() {
+    let server = TestServer::demo();
+    let target = format!("/sms/balance/{}", server.key());
+    let ask = |bytes: usize| {
+        let filling = "x".repeat(bytes);
+        let mut connection = server.connect();
+        // The server may close before all of it is written.
+        let _ = connection.try_write(&bare("GET", &target, &[("X-Filling", &filling)]));
+        connection.read().map(|answer| answer.status)
+    };
+    assert_eq!(ask(60_000), Some(200));
+    // The answer may be lost when the connection is closed on what still comes.
+    assert!(matches!(ask(500_000), Some(431) | None));
+}
+
+#[test]
+fn a_request_names_its_host_once() {
+    let server = TestServer::demo();
+    let target = format!("/sms/balance/{}", server.key());
+    let none = format!("GET {target} HTTP/1.1\r\n\r\n");
+    let twice = format!("GET {target} HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+    for request in [none, twice] {
+        let answer = server.exchange(request.as_bytes());
+        answer.is(400, 500, "invalid_parameter");
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let portal = server.exchange(b"GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(portal.status, 400);
+    // HTTP/1.0 had no such header.
+    let old = format!("GET {target} HTTP/1.0\r\n\r\n");
+    assert_eq!(server.exchange(old.as_bytes()).status, 200);
 }
 
 #[test]

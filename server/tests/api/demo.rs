@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 
-use crate::harness::{Place, TestServer};
+use crate::harness::{Place, Running, TestServer, until_at_once};
 
 const SEED: u64 = 7;
 
@@ -123,15 +123,39 @@ fn half_made_data_is_completed() {
     let server = TestServer::start(place, &["--demo"], &[]);
     assert_eq!(server.reference(), reference);
     server.accepted(server.key(), "57000001");
+}
+
+#[test]
+fn the_sign_ins_of_another_database_are_not_overwritten() {
+    let server = TestServer::demo();
+    let first = lasting(&server.ready);
     let (_, place) = server.stop();
-    // Without the database, new data is made for the same sign-ins.
-    let password = |server: &TestServer| server.ready["customer"]["password"].clone();
-    for end in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(place.path().join(format!("data/heliograph.db{end}")));
+    let file = place.path().join("data/demo.json");
+    let kept = std::fs::read(&file).unwrap();
+    let elsewhere = ["--database-url", "sqlite:data/other.db"];
+    let output = place
+        .command(&["serve", "--demo"])
+        .args(elsewhere)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let words = String::from_utf8(output.stderr).unwrap();
+    for said in ["demo.json", "another database", "data_dir", "delete it"] {
+        assert!(words.contains(said), "{words}");
     }
-    let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), kept);
+    // Each of the ways that it names works.
+    let (_, place) = TestServer::start(place, &["--demo"], &[]).stop();
+    let arguments = [&["--demo", "--data-dir", "more"], &elsewhere[..]].concat();
+    let server = TestServer::start(place, &arguments, &[]);
+    assert_ne!(lasting(&server.ready), first);
+    let (_, place) = server.stop();
     let server = TestServer::start(place, &["--demo"], &[]);
-    assert_eq!(password(&server), kept["customer"]["password"]);
+    assert_eq!(lasting(&server.ready), first);
+    let (_, place) = server.stop();
+    std::fs::remove_file(&file).unwrap();
+    let arguments = [&["--demo"], &elsewhere[..]].concat();
+    let server = TestServer::start(place, &arguments, &[]);
     server.accepted(server.key(), "57000001");
 }
 
@@ -160,18 +184,23 @@ fn kills_during_the_first_start_leave_a_good_next_one() {
     for step in (0..=5).chain([4, 4, 4]) {
         let place = Place::new();
         let mut command = place.command(&["serve", "--demo", "--json"]);
-        let mut child = command
+        let child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        let mut child = Running(child);
         // So many more looks after the step was seen: the kill falls anywhere in what follows it.
-        let mut looks = random.random_range(0..2_000);
-        while progress(&place) < step || looks > 0 {
-            looks -= usize::from(progress(&place) >= step && looks > 0);
+        let looks = random.random_range(0..2_000);
+        until_at_once("a step of the first start", || {
+            let ended = child.0.try_wait().unwrap();
+            assert_eq!(ended, None, "the start failed before step {step}");
+            (progress(&place) >= step).then_some(())
+        });
+        for _ in 0..looks {
+            progress(&place);
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
         let server = TestServer::start(place, &["--demo"], &[]);
         server.accepted(server.key(), "57000001");
         server.accepted(server.test_key(), "57000001");
@@ -210,23 +239,22 @@ fn the_printed_curl_line_sends() {
     use std::process::{Command, Stdio};
 
     let place = Place::new();
-    let mut child = place
+    let child = place
         .command(&["serve", "--demo"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let line = BufReader::new(child.stdout.take().unwrap())
+    let mut child = Running(child);
+    let line = BufReader::new(child.0.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap)
         .find(|line| line.starts_with("curl "))
-        .unwrap();
+        .expect("a line that sends");
     let answer = Command::new("sh")
         .args(["-c", &format!("{line} --silent --show-error")])
-        .output();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let answer = answer.unwrap();
+        .output()
+        .unwrap();
     let json: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert_eq!(json["code"], 200, "{line}");
 }

@@ -22,14 +22,34 @@ const LOG: &str = "log.txt";
 const SANDBOX_DELAY_MS: &str = "20";
 
 /// Looks until there is something to see.
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    look_until(what, LOOK_AGAIN, look)
+}
+
+/// Looks without a pause, for what must be seen the moment it is there.
+pub fn until_at_once<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    look_until(what, Duration::ZERO, look)
+}
+
+fn look_until<T>(what: &str, pause: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
         assert!(start.elapsed() < DEADLINE, "waited too long for {what}");
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(pause);
+    }
+}
+
+/// A process that ends with the test, whatever the test comes to.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail when the process has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -76,7 +96,7 @@ impl Place {
     }
 
     /// Runs a command with something on its standard input.
-    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Output {
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Output {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -84,12 +104,7 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
         child.wait_with_output().unwrap()
     }
 

@@ -6,17 +6,18 @@ use crate::harness::TestServer;
 fn reserved_numbers_decide() {
     let server = TestServer::demo();
     for key in [server.key(), server.test_key()] {
-        for (number, status, released) in [
-            ("57000001", "delivered", "0"),
-            ("00000001", "delivered", "0"),
-            ("00000002", "failed", "0"),
-            ("00000003", "expired", "0"),
+        for (number, status, error, released) in [
+            ("57000001", "delivered", None, "0"),
+            ("00000001", "delivered", None, "0"),
+            ("00000002", "failed", Some("handset_unavailable"), "0"),
+            ("00000003", "expired", Some("validity_expired"), "0"),
             // Never taken by a carrier: the charge is given back.
-            ("00000004", "rejected", "0.05"),
+            ("00000004", "rejected", Some("refused_by_carrier"), "0.05"),
         ] {
             let transid = server.accepted(key, number);
             let report = server.final_report(key, &transid);
             assert_eq!(report["status"], status, "{number}: {report}");
+            assert_eq!(report["error"].as_str(), error, "{number}: {report}");
             assert_eq!(
                 report["charge"]["released"].to_string(),
                 released,

@@ -90,6 +90,7 @@ fn layers_win_in_their_order() {
         ("[[carrier]]\nname = \"acme\"", "carrier"),
         ("[[route]]\ncarrier = \"acme\"", "route"),
         ("addr = [", "TOML"),
+        ("currency = \"USD\"\n\ndatabase_url = \"se", "line 3"),
         ("[addr]\nx = 1", "addr"),
         (
             "database_url = \"sqlite:a.db\"\ndatabase_url_file = \"heliograph.toml\"",
@@ -97,7 +98,24 @@ fn layers_win_in_their_order() {
         ),
     ] {
         write(text);
-        assert!(error(&place.run(&["config"])).contains(named), "{text}");
+        let words = error(&place.run(&["config"]));
+        assert!(words.contains(named), "{text}: {words}");
+    }
+}
+
+#[test]
+fn a_line_that_cant_be_read_is_not_quoted() {
+    let place = Place::new();
+    for text in [
+        "currency = \"USD\"\ndatabase_url = postgres://u:hidden@h/d\n",
+        "currency = \"USD\"\ndatabase_url = \"postgres://u:hidden@h/d\n",
+        "currency = \"USD\"\ndatabase_url = \"hidden\" \"hidden\"\n",
+        "currency = \"USD\"\nhidden\n",
+    ] {
+        fs::write(place.path().join("heliograph.toml"), text).unwrap();
+        let words = error(&place.run(&["config"]));
+        assert!(words.contains("heliograph.toml, line 2: "), "{words}");
+        assert!(!words.contains("hidden"), "{words}");
     }
 }
 
@@ -157,6 +175,26 @@ fn the_longest_message_is_a_setting() {
     server
         .send(server.key(), &pairs)
         .is(400, 500, "message_too_long");
+}
+
+#[test]
+fn the_longest_message_that_can_be_set_can_be_sent() {
+    let environment = [("HELIOGRAPH_MESSAGE_PAGES_MAX", "100")];
+    let server = TestServer::start(Place::new(), &["--demo"], &environment);
+    let number = ("number", "57000001");
+    let longest = "\u{1f600}".repeat(16_000);
+    let pairs = [number, ("message", &longest)];
+    let sent = server.post_form(server.key(), &pairs);
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    assert_eq!(sent.json()["pages"], 100);
+    let escaped = "\\ud83d\\ude00".repeat(16_000);
+    let body = format!("{{\"number\":\"57000001\",\"message\":\"{escaped}\"}}");
+    let sent = server.post_json(server.key(), body.as_bytes());
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    let longer = format!("{longest}x");
+    let pairs = [number, ("message", &longer)];
+    let refused = server.post_form(server.key(), &pairs);
+    refused.is(400, 500, "message_too_long");
 }
 
 #[test]
