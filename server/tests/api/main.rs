@@ -21,6 +21,7 @@ mod methods;
 mod noise;
 mod ops;
 mod outcomes;
+mod portal;
 mod reports;
 mod sends;
 mod settings;
