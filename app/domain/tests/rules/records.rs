@@ -63,6 +63,7 @@ fn applications_arrive() {
         id: i64::MAX,
         email: String::new(),
         staff: true,
+        password_changed_at: at,
     });
 }
 
