@@ -9,6 +9,7 @@ mod cli;
 mod client_address;
 mod commands;
 mod config;
+mod csv_cell;
 mod demo;
 mod dispatcher;
 mod http;

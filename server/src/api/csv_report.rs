@@ -7,6 +7,7 @@ use domain::Reason;
 
 use super::answer::{Failure, guarded};
 use super::record::Report;
+use crate::csv_cell::safe;
 use crate::json::Moment;
 
 const HEADER: [&str; 16] = [
@@ -75,34 +76,4 @@ fn cells(report: &Report<'_>) -> [String; 16] {
         moment(&report.submitted_at),
         moment(&report.final_at),
     ]
-}
-
-/// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it makes
-/// it text again (OWASP, CSV injection).
-fn safe(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::safe;
-
-    #[test]
-    fn formulas_are_defused() {
-        for (text, cell) in [
-            ("=1+1", "'=1+1"),
-            ("+26657000001", "'+26657000001"),
-            ("@SUM(A1)", "'@SUM(A1)"),
-            ("-2", "'-2"),
-            ("\t=1", "'\t=1"),
-            ("1=1", "1=1"),
-            ("", ""),
-        ] {
-            assert_eq!(safe(text), cell);
-        }
-    }
 }

@@ -15,6 +15,7 @@ use service::{MessageFilter, Service};
 
 use super::Portal;
 use super::visit::PortalVisit;
+use crate::csv_cell::safe;
 
 /// Messages read at a time: the file is as long as the list, and never in memory as a whole.
 const MESSAGES_AT_ONCE: i64 = 1000;
@@ -155,14 +156,4 @@ fn cells(message: MessageRecord) -> [String; 15] {
         moment(message.final_at),
         if message.test { "yes" } else { "no" }.to_owned(),
     ]
-}
-
-/// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it makes it
-/// text again (OWASP, CSV injection).
-fn safe(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
-    }
 }
