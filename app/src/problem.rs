@@ -1,4 +1,4 @@
-//! What went wrong, in a form that reaches the person: as an action's value with JavaScript, in the
+//! What went wrong, in a form that reaches the person: in the answer to a form with JavaScript, in the
 //! address of the page without.
 
 use std::borrow::Cow;
