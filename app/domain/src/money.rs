@@ -55,9 +55,7 @@ impl Money {
         if !plain {
             return Err(InvalidMoney);
         }
-        let amount = Decimal::from_str_exact(text)
-            .map_err(|_| InvalidMoney)?
-            .normalize();
+        let amount = Decimal::from_str_exact(text).map_err(|_| InvalidMoney)?;
         if amount.scale() > MONEY_DECIMALS {
             return Err(InvalidMoney);
         }

@@ -132,7 +132,7 @@ pub fn ReplaceKeys(reference: Reference, form: FormState) -> impl IntoView {
         <section>
             <h2 id="keys">"Keys"</h2>
             <p>
-                "A replaced key stops working in that moment. Replacing the API key also signs out every other device of your account."
+                "A replaced key stops working in that moment. Replacing one also signs out every other device of your account."
             </p>
             <PostForm form>
                 <FormAlert form/>
