@@ -35,13 +35,13 @@ pub fn ForgotPage() -> impl IntoView {
                         .then(|| {
                             view! {
                                 <p class="notice">
-                                    "If there is an account with this e-mail, a link to set a new password is on its way. It works for one hour, once."
+                                    "If there is an account with this e-mail, support will send it a link to set a new password. It works for one hour, once."
                                 </p>
                             }
                         })
                 }}
             </div>
-            <p class="lead">"Enter the e-mail of your account, and we send you a link to set a new password."</p>
+            <p class="lead">"Enter the e-mail of your account, and support will send you a link to set a new password."</p>
             <PostForm form>
                 <FormAlert form/>
                 <Field
