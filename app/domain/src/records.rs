@@ -164,6 +164,99 @@ pub struct ChargeRecord {
     pub why: String,
 }
 
+/// How many messages stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusCounts {
+    pub queued: i64,
+    pub sending: i64,
+    pub unknown: i64,
+    pub submitted: i64,
+    pub delivered: i64,
+    pub failed: i64,
+    pub expired: i64,
+    pub rejected: i64,
+}
+
+impl StatusCounts {
+    #[must_use]
+    pub const fn get(&self, status: MessageStatus) -> i64 {
+        match status {
+            MessageStatus::Queued => self.queued,
+            MessageStatus::Sending => self.sending,
+            MessageStatus::Unknown => self.unknown,
+            MessageStatus::Submitted => self.submitted,
+            MessageStatus::Delivered => self.delivered,
+            MessageStatus::Failed => self.failed,
+            MessageStatus::Expired => self.expired,
+            MessageStatus::Rejected => self.rejected,
+        }
+    }
+
+    /// The place of a status.
+    pub const fn get_mut(&mut self, status: MessageStatus) -> &mut i64 {
+        match status {
+            MessageStatus::Queued => &mut self.queued,
+            MessageStatus::Sending => &mut self.sending,
+            MessageStatus::Unknown => &mut self.unknown,
+            MessageStatus::Submitted => &mut self.submitted,
+            MessageStatus::Delivered => &mut self.delivered,
+            MessageStatus::Failed => &mut self.failed,
+            MessageStatus::Expired => &mut self.expired,
+            MessageStatus::Rejected => &mut self.rejected,
+        }
+    }
+}
+
+/// How far an upload has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BatchStatus {
+    /// Its rows are still becoming messages.
+    Expanding,
+    /// Every row is a message.
+    Sending,
+    /// Every message is final.
+    Done,
+}
+
+impl BatchStatus {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expanding => "expanding",
+            Self::Sending => "sending",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// A bulk upload as reports show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchRecord {
+    pub batchid: BatchId,
+    pub requestid: Option<String>,
+    pub rows: i64,
+    /// Billing units of all rows.
+    pub pages: i64,
+    /// The sum of the rows' prices.
+    pub cost: Money,
+    pub status: BatchStatus,
+    /// They add up to `rows`.
+    pub counts: StatusCounts,
+    pub created_at: Timestamp,
+    pub done_at: Option<Timestamp>,
+    /// Uploaded with the test key.
+    pub test: bool,
+}
+
+/// Messages accepted on one day (UTC), by what became of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DayCounts {
+    /// Days since 1970-01-01.
+    pub day: i64,
+    pub counts: StatusCounts,
+}
+
 /// One message in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageDetail {

@@ -6,6 +6,7 @@
 mod accounts;
 mod applications;
 mod audit;
+mod batches;
 mod check;
 mod clock;
 mod devices;
@@ -35,6 +36,7 @@ use tokio::sync::Notify;
 
 pub use applications::NewApplication;
 pub use audit::Actor;
+pub use batches::BatchFilter;
 pub use clock::Clock;
 pub use devices::{ClientInfo, SessionRow};
 pub use dispatch::{Claimed, Lease, Outstanding, QueueState, SubmitOutcome, Submitted};

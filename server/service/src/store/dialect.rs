@@ -96,11 +96,18 @@ impl Dialect {
     /// Version, name and SQL of each migration.
     pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
         match self {
-            Self::Sqlite => &[(
-                1,
-                "first",
-                include_str!("../../../../migrations/sqlite/0001_first.sql"),
-            )],
+            Self::Sqlite => &[
+                (
+                    1,
+                    "first",
+                    include_str!("../../../../migrations/sqlite/0001_first.sql"),
+                ),
+                (
+                    2,
+                    "batches",
+                    include_str!("../../../../migrations/sqlite/0002_batches.sql"),
+                ),
+            ],
         }
     }
 
@@ -147,6 +154,13 @@ pub(crate) struct Batch {
     pub(crate) insert_events: &'static str,
     /// `[[application, balance before, balance, play money to give back]]`, then the most play money.
     pub(crate) settle_applications: &'static str,
+    /// `[[id, status]]` → application, test, batch, day, status, becomes, n: the messages in groups by
+    /// what they are and become.
+    pub(crate) group_changes: &'static str,
+    /// `[[application, test, day, status, n to add]]`.
+    pub(crate) add_days: &'static str,
+    /// `[[batch, [to add to each status, in the order of the columns]]]`, then the moment.
+    pub(crate) move_batches: &'static str,
     /// A file: a consistent copy of the database, without stopping anybody.
     pub(crate) copy: &'static str,
     /// `[id]` → id, balance.
@@ -164,7 +178,7 @@ fn without_password(url: &str) -> String {
 #[cfg(test)]
 impl Batch {
     /// Every statement with its name.
-    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 17] {
+    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 20] {
         [
             ("applications_by_reference", self.applications_by_reference),
             ("charge_applications", self.charge_applications),
@@ -181,6 +195,9 @@ impl Batch {
             ("requeue", self.requeue),
             ("insert_events", self.insert_events),
             ("settle_applications", self.settle_applications),
+            ("group_changes", self.group_changes),
+            ("add_days", self.add_days),
+            ("move_batches", self.move_batches),
             ("copy", self.copy),
             ("balances", self.balances),
         ]

@@ -6,6 +6,7 @@
 pub(crate) mod accounts;
 pub(crate) mod applications;
 pub(crate) mod audit;
+pub(crate) mod batches;
 pub(crate) mod check;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
@@ -19,6 +20,7 @@ pub(crate) mod row;
 pub(crate) mod senders;
 pub(crate) mod sessions;
 pub(crate) mod settlement;
+pub(crate) mod tally;
 mod sqlite;
 pub(crate) mod throttles;
 pub(crate) mod transfers;

@@ -14,6 +14,7 @@ async fn every_statement_can_be_prepared() {
         super::accounts::STATEMENTS,
         super::applications::STATEMENTS,
         super::audit::STATEMENTS,
+        super::batches::STATEMENTS,
         super::check::STATEMENTS,
         super::deposits::STATEMENTS,
         super::installation::STATEMENTS,
@@ -22,6 +23,7 @@ async fn every_statement_can_be_prepared() {
         super::reports::STATEMENTS,
         super::senders::STATEMENTS,
         super::sessions::STATEMENTS,
+        super::tally::STATEMENTS,
         super::throttles::STATEMENTS,
         super::transfers::STATEMENTS,
     ];

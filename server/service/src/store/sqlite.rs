@@ -85,6 +85,25 @@ pub(super) const BATCH: Batch = Batch {
                test_balance = MIN(test_balance + (r.value ->> 3), $2) \
         FROM json_each($1) AS r \
         WHERE applications.id = r.value ->> 0 AND applications.balance = r.value ->> 1",
+    group_changes: "\
+        SELECT m.application_id, m.test, m.batch_id, m.created_at / 86400000 AS day, m.status, \
+               r.value ->> 1 AS becomes, COUNT(*) AS n \
+        FROM json_each($1) AS r JOIN messages m ON m.id = r.value ->> 0 \
+        GROUP BY 1, 2, 3, 4, 5, 6",
+    add_days: "\
+        INSERT INTO message_days (application_id, test, day, status, n) \
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each($1) WHERE true \
+        ON CONFLICT (application_id, test, day, status) DO UPDATE SET n = n + excluded.n",
+    move_batches: "\
+        UPDATE batches SET queued = queued + (r.value ->> '$[1][0]'), sending = sending + (r.value ->> '$[1][1]'), \
+               unknown = unknown + (r.value ->> '$[1][2]'), submitted = submitted + (r.value ->> '$[1][3]'), \
+               delivered = delivered + (r.value ->> '$[1][4]'), failed = failed + (r.value ->> '$[1][5]'), \
+               expired = expired + (r.value ->> '$[1][6]'), rejected = rejected + (r.value ->> '$[1][7]'), \
+               done_at = CASE WHEN expanded_at IS NOT NULL \
+                   AND rows = delivered + failed + expired + rejected + (r.value ->> '$[1][4]') \
+                              + (r.value ->> '$[1][5]') + (r.value ->> '$[1][6]') + (r.value ->> '$[1][7]') \
+                   THEN COALESCE(done_at, $2) ELSE done_at END \
+        FROM json_each($1) AS r WHERE batches.id = r.value ->> 0",
     copy: "VACUUM INTO $1",
     balances: "SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",
 };

@@ -1,0 +1,161 @@
+//! Reading bulk uploads and counts by day.
+
+use std::collections::BTreeMap;
+
+use domain::records::{BatchRecord, DayCounts, Paged};
+use domain::{BatchId, KeyKind, MessageStatus, Reference};
+use sqlx::AnyConnection;
+
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::intake::KeyAccess;
+use crate::store::{applications, batches, tally};
+
+/// Most batches of one answer.
+const LIMIT_MAX: i64 = 1000;
+
+/// Which uploads, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchFilter {
+    pub requestid: Option<String>,
+    /// 1 to 1000.
+    pub limit: i64,
+    /// From an earlier answer's `next`.
+    pub cursor: Option<String>,
+}
+
+impl Service {
+    /// Uploads that a key may see, newest first.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn batches(
+        &self,
+        access: &KeyAccess,
+        filter: &BatchFilter,
+    ) -> Result<Paged<BatchRecord>> {
+        let mut conn = self.store().read().await?;
+        let test = access.kind == KeyKind::Test;
+        let found = list(&mut conn, access.application_id, test, filter).await?;
+        Ok(paged(found, filter))
+    }
+
+    /// One upload that a key may see.
+    pub async fn batch(&self, access: &KeyAccess, id: BatchId) -> Result<Option<BatchRecord>> {
+        let mut conn = self.store().read().await?;
+        let test = access.kind == KeyKind::Test;
+        batches::one(&mut conn, access.application_id, test, id).await
+    }
+
+    /// Uploads of one of an account's applications, or of all, test uploads among them.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `InvalidCursor`.
+    pub async fn account_batches(
+        &self,
+        account_id: i64,
+        reference: Option<Reference>,
+        filter: &BatchFilter,
+    ) -> Result<Paged<BatchRecord>> {
+        let mut conn = self.store().read().await?;
+        let mut found = Vec::new();
+        for id in owned_ids(&mut conn, account_id, reference).await? {
+            for test in [false, true] {
+                found.extend(list(&mut conn, id, test, filter).await?);
+            }
+        }
+        Ok(paged(found, filter))
+    }
+
+    /// One upload of an account.
+    pub async fn account_batch(
+        &self,
+        account_id: i64,
+        id: BatchId,
+    ) -> Result<Option<BatchRecord>> {
+        let mut conn = self.store().read().await?;
+        for application_id in owned_ids(&mut conn, account_id, None).await? {
+            for test in [false, true] {
+                if let Some(found) = batches::one(&mut conn, application_id, test, id).await? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Messages by the day of their acceptance, of one of an account's applications or of all, test
+    /// messages among them. Days since 1970-01-01 UTC, both included; days without messages are left out.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn account_days(
+        &self,
+        account_id: i64,
+        reference: Option<Reference>,
+        first: i64,
+        last: i64,
+    ) -> Result<Vec<DayCounts>> {
+        let mut conn = self.store().read().await?;
+        let mut days: BTreeMap<i64, DayCounts> = BTreeMap::new();
+        for id in owned_ids(&mut conn, account_id, reference).await? {
+            for test in [false, true] {
+                for found in tally::days(&mut conn, id, test, first, last).await? {
+                    let sum = days.entry(found.day).or_insert_with(|| DayCounts {
+                        day: found.day,
+                        counts: Default::default(),
+                    });
+                    for status in MessageStatus::ALL {
+                        *sum.counts.get_mut(status) += found.counts.get(status);
+                    }
+                }
+            }
+        }
+        Ok(days.into_values().collect())
+    }
+}
+
+async fn owned_ids(
+    conn: &mut AnyConnection,
+    account_id: i64,
+    reference: Option<Reference>,
+) -> Result<Vec<i64>> {
+    let mut owned = applications::ids_by_account(conn, account_id).await?;
+    if let Some(wanted) = reference {
+        owned.retain(|(_, reference)| *reference == wanted);
+        if owned.is_empty() {
+            return Err(Refusal::NoSuchApplication.into());
+        }
+    }
+    Ok(owned.into_iter().map(|(id, _)| id).collect())
+}
+
+/// One more than asked for when there are more.
+async fn list(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    test: bool,
+    filter: &BatchFilter,
+) -> Result<Vec<BatchRecord>> {
+    let below = match &filter.cursor {
+        Some(cursor) => BatchId::parse(cursor).ok_or(Refusal::InvalidCursor)?.0,
+        None => i64::MAX,
+    };
+    let requestid = filter.requestid.as_deref();
+    let limit = limit(filter) + 1;
+    batches::list(conn, application_id, test, below, requestid, limit).await
+}
+
+fn limit(filter: &BatchFilter) -> i64 {
+    filter.limit.clamp(1, LIMIT_MAX)
+}
+
+fn paged(mut items: Vec<BatchRecord>, filter: &BatchFilter) -> Paged<BatchRecord> {
+    let limit = usize::try_from(limit(filter)).unwrap_or(usize::MAX);
+    items.sort_unstable_by_key(|batch| std::cmp::Reverse(batch.batchid));
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let last = items.last().filter(|_| more);
+    let next = last.map(|batch| batch.batchid.to_string());
+    Paged { items, next }
+}

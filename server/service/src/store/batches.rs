@@ -1,0 +1,301 @@
+//! Bulk uploads.
+
+use domain::records::{BatchRecord, BatchStatus, StatusCounts};
+use domain::{BatchId, MessageStatus, Money, Prices, Timestamp};
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+/// Columns of a listed batch.
+macro_rules! listed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted, \
+             delivered, failed, expired, rejected, created_at, expanded_at, done_at FROM batches ",
+            $rest
+        )
+    };
+}
+
+/// Columns of a batch that is to be expanded.
+macro_rules! unexpanded {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, application_id, test, sender, requestid, body, rows, cost, price_local, \
+             price_international, first_message_id, spool, spool_offset, expanded_rows, expanded_cost \
+             FROM batches WHERE expanded_at IS NULL ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    LIST = listed!("WHERE application_id = $1 AND test = $2 AND id < $3 ORDER BY id DESC LIMIT $4");
+    LIST_OF_REQUEST = listed!("WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5 \
+                               ORDER BY id DESC LIMIT $4");
+    ONE = listed!("WHERE application_id = $1 AND test = $2 AND id = $3");
+    EXISTS = "SELECT id FROM batches WHERE id = $1";
+    GREATEST_MESSAGE = "SELECT MAX(last_message_id) AS id FROM batches";
+    LEAST_UNEXPANDED = "SELECT MIN(id) AS id FROM batches WHERE expanded_at IS NULL";
+    INSERT = "INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages, cost, \
+                  price_local, price_international, first_message_id, last_message_id, spool, \
+                  created_at, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown, \
+                  submitted, delivered, failed, expired, rejected) \
+              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
+                      0, 0, 0, $7, 0, 0, 0, 0, 0, 0, 0)";
+    NEXT_UNEXPANDED = unexpanded!("AND id > $1 ORDER BY id LIMIT 1");
+    UNEXPANDED = unexpanded!("AND id = $1");
+    SPOOLS = "SELECT spool FROM batches WHERE expanded_at IS NULL";
+    /// Only from where it was read: nobody else may have gone on meanwhile.
+    ADVANCE = "UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4, \
+                   expanded_cost = expanded_cost + $5, \
+                   expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END \
+               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL";
+    GIVE_UP = "UPDATE batches SET queued = queued - $3, \
+                   rejected = rejected + CASE WHEN $4 = 'rejected' THEN $3 ELSE 0 END, \
+                   expired = expired + CASE WHEN $4 = 'expired' THEN $3 ELSE 0 END, expanded_at = $5, \
+                   done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5 ELSE done_at END \
+               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL";
+}
+
+/// A batch as it is accepted.
+pub(crate) struct NewBatch {
+    pub(crate) id: BatchId,
+    pub(crate) application_id: i64,
+    pub(crate) test: bool,
+    pub(crate) sender: Option<String>,
+    pub(crate) requestid: Option<String>,
+    /// The message to every number; `None` when each row has its own.
+    pub(crate) body: Option<String>,
+    pub(crate) rows: i64,
+    pub(crate) pages: i64,
+    pub(crate) cost: Money,
+    pub(crate) prices: Prices,
+    pub(crate) first_message_id: i64,
+    pub(crate) last_message_id: i64,
+    pub(crate) spool: String,
+}
+
+/// A batch some of whose rows are no messages yet.
+pub(crate) struct UnexpandedBatch {
+    pub(crate) id: BatchId,
+    pub(crate) application_id: i64,
+    pub(crate) test: bool,
+    pub(crate) sender: Option<String>,
+    pub(crate) requestid: Option<String>,
+    pub(crate) body: Option<String>,
+    pub(crate) rows: i64,
+    pub(crate) cost: Money,
+    pub(crate) prices: Prices,
+    pub(crate) first_message_id: i64,
+    pub(crate) spool: String,
+    pub(crate) spool_offset: i64,
+    pub(crate) expanded_rows: i64,
+    pub(crate) expanded_cost: Money,
+}
+
+fn record(row: &AnyRow) -> Result<BatchRecord> {
+    let mut counts = StatusCounts::default();
+    for status in MessageStatus::ALL {
+        *counts.get_mut(status) = row::int(row, status.as_str())?;
+    }
+    let done_at = row::opt_int(row, "done_at")?.map(Timestamp::from_unix_ms);
+    let expanded = row::opt_int(row, "expanded_at")?.is_some();
+    Ok(BatchRecord {
+        batchid: BatchId(row::int(row, "id")?),
+        requestid: row::opt_text(row, "requestid")?,
+        rows: row::int(row, "rows")?,
+        pages: row::int(row, "pages")?,
+        cost: Money::from_micros(row::int(row, "cost")?),
+        status: match (expanded, done_at) {
+            (false, _) => BatchStatus::Expanding,
+            (true, None) => BatchStatus::Sending,
+            (true, Some(_)) => BatchStatus::Done,
+        },
+        counts,
+        created_at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
+        done_at,
+        test: row::int(row, "test")? == 1,
+    })
+}
+
+fn unexpanded(row: &AnyRow) -> Result<UnexpandedBatch> {
+    Ok(UnexpandedBatch {
+        id: BatchId(row::int(row, "id")?),
+        application_id: row::int(row, "application_id")?,
+        test: row::int(row, "test")? == 1,
+        sender: row::opt_text(row, "sender")?,
+        requestid: row::opt_text(row, "requestid")?,
+        body: row::opt_text(row, "body")?,
+        rows: row::int(row, "rows")?,
+        cost: Money::from_micros(row::int(row, "cost")?),
+        prices: Prices {
+            local: Money::from_micros(row::int(row, "price_local")?),
+            international: Money::from_micros(row::int(row, "price_international")?),
+        },
+        first_message_id: row::int(row, "first_message_id")?,
+        spool: row::text(row, "spool")?,
+        spool_offset: row::int(row, "spool_offset")?,
+        expanded_rows: row::int(row, "expanded_rows")?,
+        expanded_cost: Money::from_micros(row::int(row, "expanded_cost")?),
+    })
+}
+
+/// An application's batches below this id, newest first.
+pub(crate) async fn list(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    test: bool,
+    below: i64,
+    requestid: Option<&str>,
+    limit: i64,
+) -> Result<Vec<BatchRecord>> {
+    let sql = match requestid {
+        None => LIST,
+        Some(_) => LIST_OF_REQUEST,
+    };
+    let mut query = sqlx::query(sql)
+        .bind(application_id)
+        .bind(i64::from(test))
+        .bind(below)
+        .bind(limit);
+    if let Some(requestid) = requestid {
+        query = query.bind(requestid.to_owned());
+    }
+    query.fetch_all(conn).await?.iter().map(record).collect()
+}
+
+pub(crate) async fn one(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    test: bool,
+    id: BatchId,
+) -> Result<Option<BatchRecord>> {
+    let row = sqlx::query(ONE)
+        .bind(application_id)
+        .bind(i64::from(test))
+        .bind(id.0)
+        .fetch_optional(conn)
+        .await?;
+    row.as_ref().map(record).transpose()
+}
+
+pub(crate) async fn exists(conn: &mut AnyConnection, id: BatchId) -> Result<bool> {
+    let row = sqlx::query(EXISTS).bind(id.0).fetch_optional(conn).await?;
+    Ok(row.is_some())
+}
+
+/// The greatest id that any batch's message has or will have; 0 without batches.
+pub(crate) async fn greatest_message(conn: &mut AnyConnection) -> Result<i64> {
+    let row = sqlx::query(GREATEST_MESSAGE).fetch_one(conn).await?;
+    Ok(row::opt_int(&row, "id")?.unwrap_or(0))
+}
+
+/// The oldest batch of which some rows are no messages yet.
+pub(crate) async fn least_unexpanded(conn: &mut AnyConnection) -> Result<Option<i64>> {
+    let row = sqlx::query(LEAST_UNEXPANDED).fetch_one(conn).await?;
+    row::opt_int(&row, "id")
+}
+
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    batch: &NewBatch,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(INSERT)
+        .bind(batch.id.0)
+        .bind(batch.application_id)
+        .bind(i64::from(batch.test))
+        .bind(batch.sender.clone())
+        .bind(batch.requestid.clone())
+        .bind(batch.body.clone())
+        .bind(batch.rows)
+        .bind(batch.pages)
+        .bind(batch.cost.micros())
+        .bind(batch.prices.local.micros())
+        .bind(batch.prices.international.micros())
+        .bind(batch.first_message_id)
+        .bind(batch.last_message_id)
+        .bind(batch.spool.clone())
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// The next batch after this one whose rows aren't all messages.
+pub(crate) async fn next_unexpanded(
+    conn: &mut AnyConnection,
+    after: i64,
+) -> Result<Option<UnexpandedBatch>> {
+    let row = sqlx::query(NEXT_UNEXPANDED)
+        .bind(after)
+        .fetch_optional(conn)
+        .await?;
+    row.as_ref().map(unexpanded).transpose()
+}
+
+/// One batch, unless all of it is expanded.
+pub(crate) async fn still_unexpanded(
+    conn: &mut AnyConnection,
+    id: BatchId,
+) -> Result<Option<UnexpandedBatch>> {
+    let row = sqlx::query(UNEXPANDED)
+        .bind(id.0)
+        .fetch_optional(conn)
+        .await?;
+    row.as_ref().map(unexpanded).transpose()
+}
+
+/// The spool files that are still needed.
+pub(crate) async fn spools(conn: &mut AnyConnection) -> Result<Vec<String>> {
+    let rows = sqlx::query(SPOOLS).fetch_all(conn).await?;
+    rows.iter().map(|row| row::text(row, "spool")).collect()
+}
+
+/// Rows that became messages, up to an offset in the spool file.
+pub(crate) struct Advance {
+    pub(crate) offset: i64,
+    pub(crate) rows: i64,
+    pub(crate) cost: Money,
+}
+
+/// Notes that rows became messages; false when somebody else was there first.
+pub(crate) async fn advance(
+    conn: &mut AnyConnection,
+    batch: &UnexpandedBatch,
+    step: &Advance,
+    now: Timestamp,
+) -> Result<bool> {
+    let done = sqlx::query(ADVANCE)
+        .bind(batch.id.0)
+        .bind(batch.spool_offset)
+        .bind(step.offset)
+        .bind(step.rows)
+        .bind(step.cost.micros())
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Ends the expansion: the rest of the rows will be no messages; false when somebody else was there first.
+pub(crate) async fn give_up(
+    conn: &mut AnyConnection,
+    batch: &UnexpandedBatch,
+    rest: MessageStatus,
+    now: Timestamp,
+) -> Result<bool> {
+    let done = sqlx::query(GIVE_UP)
+        .bind(batch.id.0)
+        .bind(batch.spool_offset)
+        .bind(batch.rows - batch.expanded_rows)
+        .bind(rest.as_str())
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
