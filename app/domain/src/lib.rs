@@ -6,6 +6,7 @@
 pub mod account;
 pub mod api_key;
 pub mod application;
+pub mod bulk;
 pub mod ids;
 pub mod message;
 pub mod money;
@@ -20,6 +21,9 @@ pub mod timestamp;
 pub use account::{Email, Password};
 pub use api_key::{ApiKey, KeyKind};
 pub use application::{ApplicationStatus, Category};
+pub use bulk::{
+    BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, TooManyRows,
+};
 pub use ids::{BatchId, Reference, RequestId, Transid};
 pub use message::{Encoding, MessageText};
 pub use money::Money;

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod applications;
+mod bulk_files;
 mod ids;
 mod keys;
 mod messages;

@@ -1,0 +1,81 @@
+//! Uploaded files: many numbers, or many numbers with a message each.
+//!
+//! A file is UTF-8 text with a row per line, ended by LF or CRLF. In a one-to-one file everything after the
+//! first comma is the message; in a one-to-many file the whole line is the number. The `csv` crate can't read
+//! this dialect: commas of an unquoted message belong to the message, and a quote that is never closed must
+//! cost one row, not swallow the rest of the file. So the rows are found here, by [`BulkParser`], in constant
+//! memory and in one pass.
+
+mod parser;
+mod quoted;
+mod row;
+
+use crate::{MessageText, Number, Reason};
+
+pub use parser::BulkParser;
+
+/// Bad rows that are reported one by one; of the others only their number.
+pub const ERRORS_MAX: usize = 20;
+
+/// What the rows of a file hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BulkMode {
+    /// Number, comma, message.
+    OneToOne,
+    /// A number; all get the same message, which isn't in the file.
+    OneToMany,
+}
+
+/// What a file may hold at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BulkLimits {
+    /// Rows, good and bad ones.
+    pub rows_max: u64,
+    /// Pages of a message.
+    pub message_pages_max: usize,
+}
+
+/// A good row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkRow {
+    pub number: Number,
+    /// The row's own message: in one-to-one files always, in others never.
+    pub message: Option<MessageText>,
+}
+
+/// A row that can't be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRow {
+    /// The physical line, counted from 1, where the row starts.
+    pub line: u64,
+    pub reason: Reason,
+    /// What is wrong and what to do, in one sentence. Never quotes the file.
+    pub detail: &'static str,
+}
+
+/// A file that is refused for its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadFile {
+    /// The first [`ERRORS_MAX`] bad rows in their order; for a file without rows one that says so.
+    pub errors: Vec<BadRow>,
+    /// All bad rows.
+    pub error_count: u64,
+}
+
+/// The file has more rows than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the file has more rows than allowed")]
+pub struct TooManyRows;
+
+/// Why a file is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BulkError {
+    TooManyRows,
+    Bad(BadFile),
+}
+
+impl From<TooManyRows> for BulkError {
+    fn from(TooManyRows: TooManyRows) -> Self {
+        Self::TooManyRows
+    }
+}

@@ -1,0 +1,307 @@
+//! Finds the rows of a file that comes in pieces.
+
+use memchr::{memchr, memchr_iter};
+
+use super::quoted::{Closing, characters, closing};
+use super::row::{self, Fault};
+use super::{BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkRow, ERRORS_MAX, TooManyRows};
+use crate::message::PAGE_CHARS;
+
+/// What some programs write before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// Bytes that are taken at a time: together with the longest row, all that is ever kept.
+const PIECE_BYTES: usize = 64 * 1024;
+/// Bytes before the comma of a row whose message may be quoted. A good number has 16 at most; the rest is for
+/// rows with a bad one, so that the lines of their message aren't taken for rows.
+const NUMBER_BYTES_MAX: usize = 256;
+/// Bytes of a character in UTF-8, at most.
+const CHARACTER_BYTES_MAX: usize = 4;
+
+/// Reads a file piece by piece and hands out its rows. However it is cut into pieces, the outcome is the same.
+#[derive(Debug)]
+pub struct BulkParser {
+    mode: BulkMode,
+    limits: BulkLimits,
+    /// What is not yet read as rows: less than the longest row.
+    buffer: Vec<u8>,
+    state: State,
+    /// The physical line where the buffer starts.
+    line: u64,
+    /// Blank lines just above: trailing ones, unless a row follows.
+    blanks: u64,
+    rows: u64,
+    errors: Vec<BadRow>,
+    error_count: u64,
+}
+
+/// What the buffer starts with.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The file, perhaps with a byte order mark.
+    File,
+    /// A row whose line was searched for its end this far.
+    Row { searched: usize },
+    /// A row with an opening quote after this comma; the message was searched this far.
+    Quoted { comma: usize, searched: usize },
+    /// The rest of a bad row's line.
+    BadLine,
+}
+
+const ROW: State = State::Row { searched: 0 };
+
+impl BulkParser {
+    #[must_use]
+    pub const fn new(mode: BulkMode, limits: BulkLimits) -> Self {
+        Self {
+            mode,
+            limits,
+            buffer: Vec::new(),
+            state: State::File,
+            line: 1,
+            blanks: 0,
+            rows: 0,
+            errors: Vec::new(),
+            error_count: 0,
+        }
+    }
+
+    /// Reads on. After the first bad row no more rows are handed out, but bad ones are still found.
+    ///
+    /// # Errors
+    /// As soon as there are too many rows; then there is no more to read.
+    pub fn push(&mut self, bytes: &[u8], row: &mut impl FnMut(BulkRow)) -> Result<(), TooManyRows> {
+        for piece in bytes.chunks(PIECE_BYTES) {
+            self.buffer.extend_from_slice(piece);
+            self.read(false, row)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file, whose last line may have no end, and gives the number of its rows.
+    ///
+    /// # Errors
+    /// When any row was bad, or there was none, or there were too many.
+    pub fn finish(mut self, row: &mut impl FnMut(BulkRow)) -> Result<u64, BulkError> {
+        self.read(true, row)?;
+        if self.rows == 0 {
+            self.refuse(1, Fault::NoRows);
+        }
+        if self.error_count > 0 {
+            return Err(BulkError::Bad(BadFile {
+                errors: self.errors,
+                error_count: self.error_count,
+            }));
+        }
+        Ok(self.rows)
+    }
+
+    /// Reads what the buffer has of whole rows; at the `last` call, everything.
+    fn read(&mut self, last: bool, row: &mut impl FnMut(BulkRow)) -> Result<(), TooManyRows> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut at = 0;
+        while at < buffer.len() {
+            let Some(taken) = self.step(&buffer[at..], last, row)? else {
+                break;
+            };
+            at += taken;
+        }
+        buffer.drain(..at);
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// Takes one step into `rest`, which isn't empty, and says how many bytes are done with; `None` when more
+    /// must come first.
+    fn step(
+        &mut self,
+        rest: &[u8],
+        last: bool,
+        row: &mut impl FnMut(BulkRow),
+    ) -> Result<Option<usize>, TooManyRows> {
+        match self.state {
+            State::File => Ok(self.begin(rest, last)),
+            State::Row { searched } => self.line(rest, searched, last, row),
+            State::Quoted { comma, searched } => self.quoted(rest, comma, searched, last, row),
+            State::BadLine => Ok(Some(self.skip_line(rest))),
+        }
+    }
+
+    fn begin(&mut self, rest: &[u8], last: bool) -> Option<usize> {
+        if !last && rest.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(rest) {
+            return None;
+        }
+        self.state = ROW;
+        let marked = rest.starts_with(BYTE_ORDER_MARK);
+        Some(if marked { BYTE_ORDER_MARK.len() } else { 0 })
+    }
+
+    /// A row that is one line, unless it has an opening quote.
+    fn line(
+        &mut self,
+        rest: &[u8],
+        searched: usize,
+        last: bool,
+        row: &mut impl FnMut(BulkRow),
+    ) -> Result<Option<usize>, TooManyRows> {
+        let end = memchr(b'\n', &rest[searched..]).map(|at| searched + at);
+        let bytes_max = self.line_bytes_max();
+        if end.is_none() && !last && rest.len() <= bytes_max {
+            self.state = State::Row {
+                searched: rest.len(),
+            };
+            return Ok(None);
+        }
+        let line = &rest[..end.unwrap_or(rest.len())];
+        if let Some(comma) = self.opening_quote(line) {
+            self.state = State::Quoted { comma, searched: 0 };
+            return Ok(Some(0));
+        }
+        let text = match line.strip_suffix(b"\r") {
+            Some(text) if end.is_some() => text,
+            _ => line,
+        };
+        if text.is_empty() {
+            self.blanks += 1;
+        } else if line.len() > bytes_max {
+            let fault = row::too_long(self.mode, &line[..bytes_max]);
+            self.count(Err(fault), row)?;
+        } else {
+            let read = row::unquoted(self.mode, text, self.limits.message_pages_max);
+            self.count(read, row)?;
+        }
+        Ok(Some(self.skip_line(rest)))
+    }
+
+    /// A row whose message has an opening quote.
+    fn quoted(
+        &mut self,
+        rest: &[u8],
+        comma: usize,
+        searched: usize,
+        last: bool,
+        row: &mut impl FnMut(BulkRow),
+    ) -> Result<Option<usize>, TooManyRows> {
+        let start = comma + 2;
+        let body = &rest[start..];
+        let bytes_max = self.message_bytes_max();
+        let message = match closing(body, searched, bytes_max, last) {
+            Closing::Unknown { searched } => {
+                self.state = State::Quoted { comma, searched };
+                return Ok(None);
+            }
+            Closing::At(quote) => &body[..quote],
+            Closing::None => {
+                let seen = &body[..body.len().min(bytes_max + 1)];
+                return self.unclosed(rest, comma, seen, row).map(Some);
+            }
+        };
+        if characters(message) > self.characters_max() {
+            return self.unclosed(rest, comma, message, row).map(Some);
+        }
+        let record = &rest[..start + message.len()];
+        let end = record.len() + 1;
+        let line_ends = match &rest[end..] {
+            [] | [b'\n', ..] | [b'\r', b'\n', ..] => true,
+            [b'\r'] if !last => return Ok(None),
+            _ => false,
+        };
+        let mut read = row::quoted(record, comma, self.limits.message_pages_max);
+        if !line_ends && read.is_ok() {
+            read = Err(Fault::TextAfterQuote);
+        }
+        self.count(read, row)?;
+        self.line += memchr_iter(b'\n', record).count() as u64;
+        Ok(Some(end + self.skip_line(&rest[end..])))
+    }
+
+    /// A row whose quote isn't closed in what was `seen` of the message: reading goes on at the line after the
+    /// one where the row starts, so that the rows which the quote swallowed are judged in their own right.
+    ///
+    /// That isn't paid for twice over: a line in there whose own quote is left open would have closed this one.
+    fn unclosed(
+        &mut self,
+        rest: &[u8],
+        comma: usize,
+        seen: &[u8],
+        row: &mut impl FnMut(BulkRow),
+    ) -> Result<usize, TooManyRows> {
+        let first_line = &seen[..memchr(b'\n', seen).unwrap_or(seen.len())];
+        let fault = if characters(first_line) > self.characters_max() {
+            Fault::MessageTooLong
+        } else {
+            Fault::QuoteNotClosed
+        };
+        let record = &rest[..comma + 2 + first_line.len()];
+        self.count(Err(row::unclosed(record, comma, fault)), row)?;
+        Ok(self.skip_line(rest))
+    }
+
+    /// Takes the rest of the line, as far as it is there.
+    fn skip_line(&mut self, rest: &[u8]) -> usize {
+        if let Some(end) = memchr(b'\n', rest) {
+            self.line += 1;
+            self.state = ROW;
+            end + 1
+        } else {
+            self.state = State::BadLine;
+            rest.len()
+        }
+    }
+
+    /// The comma before an opening quote.
+    fn opening_quote(&self, line: &[u8]) -> Option<usize> {
+        if self.mode == BulkMode::OneToMany {
+            return None;
+        }
+        let comma = memchr(b',', &line[..line.len().min(NUMBER_BYTES_MAX)])?;
+        (line.get(comma + 1) == Some(&b'"')).then_some(comma)
+    }
+
+    /// Counts a row, and the blank lines above it, which are rows now: bad ones.
+    fn count(
+        &mut self,
+        read: Result<BulkRow, Fault>,
+        row: &mut impl FnMut(BulkRow),
+    ) -> Result<(), TooManyRows> {
+        let blanks = std::mem::take(&mut self.blanks);
+        self.rows += blanks + 1;
+        if self.rows > self.limits.rows_max {
+            return Err(TooManyRows);
+        }
+        for line in self.line - blanks..self.line {
+            self.refuse(line, Fault::Blank);
+        }
+        match read {
+            Ok(good) if self.error_count == 0 => row(good),
+            Ok(_) => {}
+            Err(fault) => self.refuse(self.line, fault),
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, line: u64, fault: Fault) {
+        self.error_count += 1;
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(BadRow {
+                line,
+                reason: fault.reason(),
+                detail: fault.sentence(),
+            });
+        }
+    }
+
+    /// Characters of the longest message.
+    const fn characters_max(&self) -> usize {
+        self.limits.message_pages_max.saturating_mul(PAGE_CHARS)
+    }
+
+    /// Bytes of the longest message, also when it is quoted: a doubled quote is shorter than a character may be.
+    const fn message_bytes_max(&self) -> usize {
+        self.characters_max().saturating_mul(CHARACTER_BYTES_MAX)
+    }
+
+    /// Bytes of a line that may still be a good row, without its LF.
+    const fn line_bytes_max(&self) -> usize {
+        self.message_bytes_max().saturating_add(NUMBER_BYTES_MAX)
+    }
+}

@@ -1,0 +1,143 @@
+//! Judges a row.
+
+use std::str;
+
+use super::{BulkMode, BulkRow};
+use crate::message::InvalidMessage;
+use crate::{MessageText, Number, Reason};
+
+/// What is wrong with a row. Where there is more than one fault: encoding, number, message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    NoRows,
+    Blank,
+    Encoding,
+    Number,
+    NoComma,
+    Empty,
+    Nul,
+    CarriageReturn,
+    MessageTooLong,
+    TextAfterQuote,
+    QuoteNotClosed,
+}
+
+impl Fault {
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::NoRows => Reason::InvalidFile,
+            Self::Encoding => Reason::InvalidEncoding,
+            Self::Blank | Self::Number => Reason::InvalidNumber,
+            Self::MessageTooLong => Reason::MessageTooLong,
+            Self::NoComma
+            | Self::Empty
+            | Self::Nul
+            | Self::CarriageReturn
+            | Self::TextAfterQuote
+            | Self::QuoteNotClosed => Reason::InvalidMessage,
+        }
+    }
+
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::NoRows => "The file has no rows.",
+            Self::Blank => "The line is blank, and rows follow; remove it.",
+            Self::Encoding => "The row isn't valid UTF-8; save the file as UTF-8.",
+            Self::Number => {
+                "The row doesn't start with a number: 4 to 15 digits, with at most a leading +. A header line must be removed."
+            }
+            Self::NoComma => "There is no comma after the number, and so no message.",
+            Self::Empty => "The message is empty.",
+            Self::Nul => "The message has a NUL character; remove it.",
+            Self::CarriageReturn => {
+                "The message has a carriage return that ends no line; end lines with LF or CRLF, or put the message in quotes."
+            }
+            Self::MessageTooLong => {
+                "The message is longer than allowed; shorten it or send it in parts."
+            }
+            Self::TextAfterQuote => {
+                "There is text after the closing quote; double the quotes that belong to the message."
+            }
+            Self::QuoteNotClosed => {
+                "The message's opening quote isn't closed within the longest message allowed; close it, or remove it."
+            }
+        }
+    }
+}
+
+/// A line without its end, and without an opening quote.
+pub fn unquoted(mode: BulkMode, line: &[u8], pages_max: usize) -> Result<BulkRow, Fault> {
+    let line = str::from_utf8(line).map_err(|_| Fault::Encoding)?;
+    match mode {
+        BulkMode::OneToMany => Ok(BulkRow {
+            number: number(line)?,
+            message: None,
+        }),
+        BulkMode::OneToOne => {
+            let (before, after) = line.split_once(',').unwrap_or((line, ""));
+            let number = number(before)?;
+            if before.len() == line.len() {
+                return Err(Fault::NoComma);
+            }
+            if after.contains('\r') {
+                return Err(Fault::CarriageReturn);
+            }
+            Ok(BulkRow {
+                number,
+                message: Some(message(after.to_owned(), pages_max)?),
+            })
+        }
+    }
+}
+
+/// A row up to its closing quote, without it.
+pub fn quoted(record: &[u8], comma: usize, pages_max: usize) -> Result<BulkRow, Fault> {
+    let record = str::from_utf8(record).map_err(|_| Fault::Encoding)?;
+    let number = number(&record[..comma])?;
+    let text = record[comma + 2..].replace("\"\"", "\"");
+    Ok(BulkRow {
+        number,
+        message: Some(message(text, pages_max)?),
+    })
+}
+
+/// The fault of a row that is bad for its quote, unless it has a worse one: in what stands in its first line.
+pub fn unclosed(record: &[u8], comma: usize, fault: Fault) -> Fault {
+    first_fault(record, &record[..comma], fault)
+}
+
+/// The fault of a line that is too long for any row, by how it starts.
+pub fn too_long(mode: BulkMode, start: &[u8]) -> Fault {
+    let number = match mode {
+        BulkMode::OneToOne => start.split(|&byte| byte == b',').next().unwrap_or(start),
+        BulkMode::OneToMany => start,
+    };
+    first_fault(start, number, Fault::MessageTooLong)
+}
+
+/// `start` may be cut in the middle of a character.
+fn first_fault(start: &[u8], before_comma: &[u8], message_fault: Fault) -> Fault {
+    if str::from_utf8(start).is_err_and(|error| error.error_len().is_some()) {
+        return Fault::Encoding;
+    }
+    match str::from_utf8(before_comma).map(number) {
+        Ok(Ok(_)) => message_fault,
+        _ => Fault::Number,
+    }
+}
+
+fn number(text: &str) -> Result<Number, Fault> {
+    // In a query a space is a + that wasn't escaped; in a file it is a space.
+    if text.starts_with(' ') {
+        return Err(Fault::Number);
+    }
+    Number::parse(text).map_err(|_| Fault::Number)
+}
+
+fn message(text: String, pages_max: usize) -> Result<MessageText, Fault> {
+    MessageText::parse(text, pages_max).map_err(|error| match error {
+        InvalidMessage::Empty => Fault::Empty,
+        InvalidMessage::Nul => Fault::Nul,
+        InvalidMessage::TooLong { .. } => Fault::MessageTooLong,
+    })
+}
