@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::records::PriceList;
 use serde::Serialize;
@@ -20,6 +21,9 @@ use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
 use crate::site::Site;
 use crate::{http, shutdown, tls, web};
+
+/// How long requests may take to finish once the storage failed.
+const FAILED_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why the server didn't start or couldn't go on; exit code 1.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,11 @@ pub enum ServeError {
     Io(#[from] std::io::Error),
     #[error("the dispatcher broke; see the log")]
     DispatcherBroke,
+    #[error(
+        "the database couldn't be synced to disk: whether the last sends are stored isn't known, and they \
+         were not answered. Look at the disk, then start again"
+    )]
+    StorageFailed,
     #[error("the system gives no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
 }
@@ -91,7 +100,10 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         .await
     }
     .await;
-    service.close().await;
+    // A database that can't be synced is left as it is: closing would write to it.
+    if !matches!(served, Err(ServeError::StorageFailed)) {
+        service.close().await;
+    }
     ops_stop.cancel();
     // The operator's address has nothing to finish.
     let _ = ops.await;
@@ -116,6 +128,12 @@ async fn run(
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
+        () = service.failed() => {
+            // Those whose send may be lost are closed unanswered meanwhile; nothing else can be done.
+            stop.cancel();
+            let _ = tokio::time::timeout(FAILED_DRAIN_TIMEOUT, serving).await;
+            return Err(ServeError::StorageFailed);
+        }
         // It ends only when it breaks, and accepting what nobody sends would be a lie.
         _ = &mut dispatcher => {
             stop.cancel();

@@ -123,6 +123,16 @@ pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
     ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
 }
 
+/// Bits of an id that count within a millisecond.
+const ID_COUNT_BITS: u32 = 11;
+
+/// The id `n` places after one that begins a millisecond: when a millisecond's ids are used up, the next
+/// one's follow.
+#[must_use]
+pub const fn nth_id(first: i64, n: i64) -> i64 {
+    first + ((n >> ID_COUNT_BITS) << ID_LOW_BITS) + (n & ((1 << ID_COUNT_BITS) - 1))
+}
+
 /// Unix milliseconds in which an id was made.
 #[must_use]
 pub const fn id_unix_ms(id: i64) -> i64 {

@@ -113,7 +113,7 @@ pub struct StatementLine {
     /// Positive: what moved. The kind says in which direction.
     pub amount: Money,
     pub balance_after: Money,
-    /// What it is for: a transid, or the bank's id of a deposit.
+    /// What it is for: a transid, a batchid, or the bank's id of a deposit.
     pub subject: String,
 }
 

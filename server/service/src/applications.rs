@@ -9,7 +9,7 @@ use crate::audit::Actor;
 use crate::error::{Broken, Error, Refusal, Result};
 use crate::intake::play_money;
 use crate::store::applications::{self, ApplicationRow, NewRow, SenderState, StatusChange};
-use crate::store::{audit, queue, senders, transfers};
+use crate::store::{audit, senders, transfers};
 use crate::{Service, whole};
 
 /// How many references are tried before they count as used up.
@@ -240,9 +240,6 @@ impl Service {
             if !applications::set_status(&mut tx, row.id, &change).await? {
                 return Err(conflict.into());
             }
-            if action != StatusAction::Approve {
-                queue::hold(&mut tx, row.id, suspended).await?;
-            }
             let subject = reference.to_string();
             audit::insert(
                 &mut tx,
@@ -261,8 +258,12 @@ impl Service {
             Ok(record)
         })
         .await?;
-        // Messages that waited for a reinstated application can go on.
-        self.inner.queued.notify_one();
+        // The status counts; the dispatcher makes up for it if this fails.
+        if action == StatusAction::Reinstate
+            && let Err(error) = self.resume_put_aside().await
+        {
+            tracing::error!(detail = ?error, "messages that were put aside don't go on yet");
+        }
         Ok(changed)
     }
 

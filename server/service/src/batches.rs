@@ -68,11 +68,7 @@ impl Service {
     }
 
     /// One upload of an account.
-    pub async fn account_batch(
-        &self,
-        account_id: i64,
-        id: BatchId,
-    ) -> Result<Option<BatchRecord>> {
+    pub async fn account_batch(&self, account_id: i64, id: BatchId) -> Result<Option<BatchRecord>> {
         let mut conn = self.store().read().await?;
         for application_id in owned_ids(&mut conn, account_id, None).await? {
             for test in [false, true] {

@@ -4,6 +4,7 @@ use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
 use crate::error::Result;
 use crate::settlement::settle;
+use crate::store::gate::Priority;
 use crate::store::installation;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
@@ -11,6 +12,10 @@ use crate::{Service, whole};
 
 /// How long a claim holds. A submit takes far less; after a crash, others wait this long.
 const LEASE_MS: i64 = 60_000;
+/// One in so many of a claim's messages is of a batch, however many single ones wait.
+const BATCHES_SHARE: i64 = 8;
+/// Messages that one transaction lets go on: it takes a few milliseconds.
+const RESUME_CHUNK: i64 = 1000;
 
 /// A claim: results count while the row still carries this token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,24 +78,67 @@ pub struct QueueState {
 impl Service {
     /// Claims due messages of a carrier. The claim is durable before they are returned.
     pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
-        let (service, carrier) = (self.clone(), carrier.to_owned());
-        whole(async move {
-            let now = service.now();
-            // Any number but 0, which says "nobody".
-            let token = (service.entropy().number() >> 1).cast_signed().max(1);
-            let lease = Lease {
-                token,
-                until: now.plus_ms(LEASE_MS),
-            };
-            let batch = service.store().dialect().batch();
-            let mut tx = service.store().begin().await?;
-            let ids = queue::claim(&mut tx, batch, &carrier, now, lease, limit).await?;
-            if ids.is_empty() {
-                return Ok((lease, Vec::new()));
+        loop {
+            let (service, carrier) = (self.clone(), carrier.to_owned());
+            let found = whole(async move { service.claim_some(&carrier, limit).await }).await?;
+            if let Some(found) = found {
+                return Ok(found);
             }
-            let claimed = queue::start(&mut tx, batch, &ids, now).await?;
+        }
+    }
+
+    /// `None` when some of what was due belongs to suspended applications: that is put aside, not claimed.
+    async fn claim_some(&self, carrier: &str, limit: i64) -> Result<Option<(Lease, Vec<Claimed>)>> {
+        let now = self.now();
+        // Any number but 0, which says "nobody".
+        let token = (self.entropy().number() >> 1).cast_signed().max(1);
+        let lease = Lease {
+            token,
+            until: now.plus_ms(LEASE_MS),
+        };
+        let batch = self.store().dialect().batch();
+        let mut tx = self.store().begin_as(Priority::Results).await?;
+        // Messages to one person go before those of a file, which are left a share all the same.
+        let single_max = limit - limit / BATCHES_SHARE;
+        let mut due = queue::claim(&mut tx, batch, carrier, now, lease, false, single_max).await?;
+        let rest = limit - i64::try_from(due.len()).unwrap_or(limit);
+        due.extend(queue::claim(&mut tx, batch, carrier, now, lease, true, rest).await?);
+        if due.is_empty() {
+            return Ok(Some((lease, Vec::new())));
+        }
+        let suspended = queue::of_suspended(&mut tx, batch, &due).await?;
+        if !suspended.is_empty() {
+            drop(tx);
+            let mut tx = self.store().begin_as(Priority::Results).await?;
+            queue::put_aside(&mut tx, batch, &suspended).await?;
             tx.commit().await?;
-            Ok((lease, claimed))
+            return Ok(None);
+        }
+        let claimed = queue::start(&mut tx, batch, &due, now).await?;
+        tx.commit().await?;
+        Ok(Some((lease, claimed)))
+    }
+
+    /// Lets messages go on that were put aside for a suspension which is over.
+    pub async fn resume_put_aside(&self) -> Result<()> {
+        let applications = {
+            let mut conn = self.store().read().await?;
+            queue::put_aside_without_cause(&mut conn).await?
+        };
+        for application_id in applications {
+            while self.resume_some(application_id).await? == RESUME_CHUNK.unsigned_abs() {}
+        }
+        self.inner.queued.notify_one();
+        Ok(())
+    }
+
+    async fn resume_some(&self, application_id: i64) -> Result<u64> {
+        let service = self.clone();
+        whole(async move {
+            let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            let resumed = queue::resume(&mut tx, application_id, RESUME_CHUNK).await?;
+            tx.commit().await?;
+            Ok(resumed)
         })
         .await
     }
@@ -119,7 +167,7 @@ impl Service {
             let now = service.now();
             let batch = service.store().dialect().batch();
             let sorted = Sorted::new(results, now);
-            let mut tx = service.store().begin().await?;
+            let mut tx = service.store().begin_as(Priority::Results).await?;
             let held = queue::dequeue(&mut tx, batch, &sorted.leaving, lease.token).await?;
             let holds = |id: i64| held.contains(&id);
             let taken: Vec<_> = sorted
@@ -153,7 +201,7 @@ impl Service {
             let now = service.now().unix_ms();
             let batch = service.store().dialect().batch();
             let rows: Vec<_> = ids.into_iter().map(|id| (id, now)).collect();
-            let mut tx = service.store().begin().await?;
+            let mut tx = service.store().begin_as(Priority::Results).await?;
             queue::requeue(&mut tx, batch, &rows, lease.token, false).await?;
             Ok(tx.commit().await?)
         })
@@ -181,7 +229,7 @@ impl Service {
     pub async fn recover_leases(&self) -> Result<u64> {
         let service = self.clone();
         whole(async move {
-            let mut tx = service.store().begin().await?;
+            let mut tx = service.store().begin_as(Priority::Results).await?;
             let recovered = queue::recover(&mut tx, service.now()).await?;
             tx.commit().await?;
             Ok(recovered)

@@ -4,8 +4,9 @@ use domain::{MessageStatus, Timestamp, ids};
 
 use crate::error::Result;
 use crate::settlement::settle;
+use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
-use crate::store::{installation, queue};
+use crate::store::{batches, installation, queue};
 use crate::{MESSAGE_LIFETIME_MS, Service, whole};
 
 /// Messages that one transaction makes final.
@@ -25,7 +26,7 @@ impl Service {
     async fn expire_chunk(&self, mut run: Run) -> Result<Run> {
         let now = self.now();
         let batch = self.store().dialect().batch();
-        let mut tx = self.store().begin().await?;
+        let mut tx = self.store().begin_as(Priority::Bulk).await?;
         let from = match run.from {
             Some(id) => id,
             None => installation::swept(&mut tx).await?.low,
@@ -50,7 +51,10 @@ impl Service {
         if run.done {
             // Never beyond what exists: the clock may be ahead now and be set right later.
             let existing = messages::greatest(&mut tx).await? + 1;
-            let low = run.first_leased.unwrap_or(below).min(below).min(existing);
+            // Rows of an upload become messages with the ids of its acceptance.
+            let unexpanded = batches::least_unexpanded(&mut tx).await?.unwrap_or(below);
+            let low = run.first_leased.unwrap_or(below);
+            let low = low.min(below).min(existing).min(unexpanded);
             installation::set_swept(&mut tx, low, now).await?;
         }
         tx.commit().await?;

@@ -6,15 +6,20 @@ use domain::{
     Timestamp, Transid,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::Service;
-use crate::error::Error;
+use crate::error::{Error, Result as VerbResult};
+use crate::idempotency::{IdempotencyKey, kept_since};
+use crate::rates::RateState;
 use crate::store::applications::{self, KeyRow, SenderState};
+use crate::store::idempotency;
 
 /// Play money that a test key has at the start of each day (UTC), in units.
 const PLAY_MONEY_UNITS: i64 = 1_000;
 
 /// What a key opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyAccess {
     pub application_id: i64,
     pub reference: Reference,
@@ -22,12 +27,13 @@ pub struct KeyAccess {
     pub kind: KeyKind,
 }
 
-/// What a key is used for.
+/// What a key opens that may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// Balance and reports: also while Pending or Suspended.
-    Read,
-    Send,
+pub struct SendAccess {
+    pub access: KeyAccess,
+    /// A request under this idempotency key was accepted before: it is answered again, whatever the
+    /// application's status is now, and any other request under the key is refused.
+    pub known: bool,
 }
 
 /// One message to one number.
@@ -37,16 +43,24 @@ pub struct SendRequest {
     pub number: Number,
     pub message: MessageText,
     pub requestid: Option<RequestId>,
+    /// A second request with the same key is given the first one's answer, and charged nothing.
+    pub idempotency: Option<IdempotencyKey>,
+    /// Only to be judged: nothing is stored, charged or sent, and no idempotency key read or kept.
+    pub dry_run: bool,
 }
 
 /// An accepted message: durable, charged once, on its way to a carrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    pub transid: Transid,
+    /// `None` for a dry run.
+    pub transid: Option<Transid>,
     pub pages: usize,
     pub cost: Money,
     /// After its own charge.
     pub balance: Money,
+    /// Accepted and answered before, under the same idempotency key.
+    #[serde(skip)]
+    pub replayed: bool,
 }
 
 /// Why a message was not accepted.
@@ -59,12 +73,62 @@ pub enum SendError {
 }
 
 impl Service {
-    /// What a key opens, judged in the contract's order: 504, 505, and for sends 503, 502, sender name.
+    /// What a key opens for reading, also while Pending or Suspended: 504 and 505 come first.
+    ///
+    /// # Errors
+    /// The first reason that applies; `RateLimited`.
+    pub async fn authorize(&self, key: Option<&str>) -> Result<KeyAccess, Reason> {
+        let (_, _, access) = self.opened(key).await?;
+        if self
+            .inner
+            .rates
+            .take(access.application_id, access.kind, self.now())
+        {
+            Ok(access)
+        } else {
+            Err(Reason::RateLimited)
+        }
+    }
+
+    /// Whether a key may send, judged in the contract's order: 504, 505, idempotency, 503, 502, sender name.
     /// A send is judged again in the transaction that charges it.
     ///
     /// # Errors
     /// The first reason that applies.
-    pub async fn authorize(&self, key: Option<&str>, usage: Use) -> Result<KeyAccess, Reason> {
+    pub async fn authorize_send(
+        &self,
+        key: Option<&str>,
+        idempotency: Option<&IdempotencyKey>,
+    ) -> Result<SendAccess, Reason> {
+        let (row, _, access) = self.opened(key).await?;
+        self.judged(&row, access, idempotency).await
+    }
+
+    /// Idempotency, 503, 502, sender name.
+    pub(crate) async fn judged(
+        &self,
+        row: &KeyRow,
+        access: KeyAccess,
+        idempotency: Option<&IdempotencyKey>,
+    ) -> Result<SendAccess, Reason> {
+        let known = match idempotency {
+            Some(key) => self.is_kept(&access, key).await.map_err(|error| {
+                tracing::error!(detail = ?error, "an idempotency key can't be looked up");
+                error.reason()
+            })?,
+            None => false,
+        };
+        if !known {
+            admit(row, access.kind)?;
+        }
+        Ok(SendAccess { access, known })
+    }
+
+    /// 504, 505.
+    pub(crate) async fn opened(
+        &self,
+        key: Option<&str>,
+    ) -> Result<(KeyRow, ApiKey, KeyAccess), Reason> {
         let key = key
             .and_then(|text| ApiKey::parse(text).ok())
             .ok_or(Reason::ApiInvalid)?;
@@ -75,16 +139,32 @@ impl Service {
         let row = row
             .filter(|row| row.holds(&key))
             .ok_or(Reason::ApiInvalid)?;
-        match usage {
-            Use::Read => applicable(&row)?,
-            Use::Send => admit(&row, key.kind())?,
-        }
-        let (reference, kind) = (key.reference(), key.kind());
-        Ok(KeyAccess {
+        applicable(&row)?;
+        let access = KeyAccess {
             application_id: row.id,
-            reference,
+            reference: key.reference(),
+            kind: key.kind(),
+        };
+        Ok((row, key, access))
+    }
+
+    async fn is_kept(&self, access: &KeyAccess, key: &IdempotencyKey) -> VerbResult<bool> {
+        let test = i64::from(access.kind == KeyKind::Test);
+        let keys = [(access.application_id, test, key.as_str().to_owned())];
+        let mut conn = self.store().read().await?;
+        let batch = self.store().dialect().batch();
+        let kept = idempotency::find(&mut conn, batch, &keys, kept_since(self.now())).await?;
+        Ok(!kept.is_empty())
+    }
+
+    /// What a key may still do this second; `None` where that isn't limited.
+    pub fn rate_state(&self, access: &KeyAccess) -> Option<RateState> {
+        let KeyAccess {
+            application_id,
             kind,
-        })
+            ..
+        } = *access;
+        self.inner.rates.state(application_id, kind, self.now())
     }
 
     async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {
@@ -128,7 +208,7 @@ pub(crate) fn play_money_max() -> Money {
     Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
 }
 
-fn applicable(row: &KeyRow) -> Result<(), Reason> {
+pub(crate) fn applicable(row: &KeyRow) -> Result<(), Reason> {
     if row.category == Category::Sms {
         Ok(())
     } else {

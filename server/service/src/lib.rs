@@ -7,27 +7,35 @@ mod accounts;
 mod applications;
 mod audit;
 mod batches;
+mod bulk;
 mod check;
 mod clock;
 mod devices;
 mod dispatch;
 mod entropy;
 mod error;
+mod expanding;
 mod expiry;
 mod id_source;
+mod idempotency;
 mod intake;
 mod keys;
 mod ledger;
 mod password;
+mod purse;
+mod rates;
 mod receipts;
 mod reports;
 mod sender_names;
 mod settlement;
+mod spool;
 mod store;
 mod throttle;
 mod upkeep;
+mod uploads;
 mod writer;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use domain::Prices;
@@ -37,19 +45,26 @@ use tokio::sync::Notify;
 pub use applications::NewApplication;
 pub use audit::Actor;
 pub use batches::BatchFilter;
+pub use bulk::{AcceptedBatch, BatchOrder};
 pub use clock::Clock;
 pub use devices::{ClientInfo, SessionRow};
 pub use dispatch::{Claimed, Lease, Outstanding, QueueState, SubmitOutcome, Submitted};
 pub use entropy::Entropy;
 pub use error::{Broken, Error, OpenError, Refusal, Result};
-pub use intake::{KeyAccess, SendError, SendRequest, Sent, Use};
+pub use idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
+pub use intake::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
 pub use ledger::{DepositOrder, DepositOutcome, DepositRecord, DepositStatus, ImportOutcome};
+pub use rates::RateState;
 pub use receipts::Receipt;
 pub use reports::MessageFilter;
+pub use uploads::{BulkTicket, Spooled, Upload, UploadError};
 
 use id_source::IdSource;
 use password::Hasher;
+use rates::Rates;
+use spool::SpoolFolder;
 use store::{Missing, Store};
+use uploads::Uploads;
 use writer::Writer;
 
 /// How long a message may take, from acceptance to its final status.
@@ -66,6 +81,10 @@ pub struct Config {
     pub prices: Prices,
     /// ISO 4217 code; must be the same at every start.
     pub currency: String,
+    /// Where uploads wait until they are messages.
+    pub data_dir: PathBuf,
+    /// To recognise numbers that were probably meant to be local.
+    pub country_code: String,
     pub limits: Limits,
     pub clock: Clock,
     pub entropy: Entropy,
@@ -76,6 +95,14 @@ pub struct Config {
 pub struct Limits {
     /// Pages of the longest message.
     pub message_pages_max: usize,
+    /// Rows of the largest upload.
+    pub bulk_rows_max: u64,
+    /// Bytes of the largest upload.
+    pub bulk_bytes_max: u64,
+    /// Uploads of one application at a time.
+    pub uploads_max: usize,
+    /// Requests per second and key; `None` for no limit.
+    pub requests_per_second: Option<u32>,
     /// Failed sign-ins per e-mail and address in 15 minutes.
     pub sign_in_failures_max: i64,
     /// Registrations per address in an hour.
@@ -86,6 +113,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_pages_max: domain::message::PAGES_MAX_DEFAULT,
+            bulk_rows_max: 1_000_000,
+            bulk_bytes_max: 256 * 1024 * 1024,
+            uploads_max: 8,
+            requests_per_second: None,
             sign_in_failures_max: 10,
             registrations_max: 20,
         }
@@ -106,7 +137,12 @@ struct Inner {
     hasher: Hasher,
     limits: Limits,
     writer: Writer,
+    rates: Rates,
+    spool: SpoolFolder,
+    uploads: Uploads,
+    country_code: String,
     queued: Notify,
+    batch_accepted: Notify,
 }
 
 impl Service {
@@ -136,20 +172,28 @@ impl Service {
         store.migrate().await?;
         let now = config.clock.now();
         upkeep::install(&store, &config, beside, now).await?;
-        let last_id = upkeep::last_id(&store, now).await?;
+        let (last_id, last_of_batches) = upkeep::last_ids(&store, now).await?;
         let (writer, jobs) = Writer::new();
         let service = Self {
             inner: Arc::new(Inner {
                 store,
                 clock: config.clock,
-                ids: IdSource::after(last_id),
+                ids: IdSource::after(last_id, last_of_batches),
                 hasher: Hasher::new(&config.entropy)?,
                 entropy: config.entropy,
+                rates: Rates::new(config.limits.requests_per_second),
                 limits: config.limits,
                 writer,
+                spool: SpoolFolder::within(&config.data_dir),
+                uploads: Uploads::default(),
+                country_code: config.country_code,
                 queued: Notify::new(),
+                batch_accepted: Notify::new(),
             }),
         };
+        if !beside {
+            service.sweep_spools().await?;
+        }
         writer::spawn(&service, jobs);
         Ok(service)
     }
@@ -186,6 +230,17 @@ impl Service {
     /// Wakes whoever waits for it after each commit that put messages into the queue.
     pub fn queued(&self) -> &Notify {
         &self.inner.queued
+    }
+
+    /// Wakes whoever expands uploads after each one that is accepted.
+    pub fn batch_accepted(&self) -> &Notify {
+        &self.inner.batch_accepted
+    }
+
+    /// Waits until nothing can be written any more, because what was written may not be on disk. The
+    /// process should stop: what is on disk is whole.
+    pub async fn failed(&self) {
+        self.store().failed().await;
     }
 
     /// Whether the database answers.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use domain::{MessageStatus, Transid};
 
 use crate::error::Result;
+use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
 use crate::{Service, whole};
@@ -37,7 +38,7 @@ impl Service {
                     release: false,
                 })
                 .collect();
-            let mut tx = service.store().begin().await?;
+            let mut tx = service.store().begin_as(Priority::Results).await?;
             let ended = messages::finish(&mut tx, batch, &endings, now).await?;
             // One that comes before the submit is recorded, or after its lease was lost, ends the waiting too.
             let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();

@@ -8,7 +8,7 @@ use sqlx::AnyConnection;
 use crate::error::{Broken, Error, Result};
 use crate::intake::play_money_max;
 use crate::store::dialect::Batch;
-use crate::store::messages::{self, Ended, MessageTransfer};
+use crate::store::messages::{self, Ended, MessageTransfer, Subject};
 use crate::store::settlement;
 use crate::store::transfers::REVENUE;
 
@@ -61,9 +61,8 @@ pub(crate) async fn settle(
                 credit: ended.application_id,
                 amount: ended.released,
                 kind: "release",
-                application_id: ended.application_id,
-                message: ended.id,
-                balance_after: purse.balance,
+                subject: Subject::Message(ended.id),
+                application: Some((ended.application_id, purse.balance)),
             });
         }
     }

@@ -5,8 +5,10 @@ use std::path::Path;
 use domain::Timestamp;
 
 use crate::error::{OpenError, Result};
-use crate::store::{Store, installation, messages};
-use crate::{Config, Service};
+use crate::idempotency::kept_since;
+use crate::store::gate::Priority;
+use crate::store::{Store, batches, idempotency, installation, messages};
+use crate::{Config, Service, whole};
 
 /// Records the currency at first start and the prices whenever a start brings other ones. A command
 /// beside the server (`keep`) leaves what is recorded as it is: it may run without the server's
@@ -46,8 +48,9 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     })
 }
 
-/// The id after which new ones begin: what is below the sweep's mark counts as final.
-pub(crate) async fn last_id(store: &Store, now: Timestamp) -> Result<i64> {
+/// The ids after which new ones begin, of messages and of those of batches: what is below the sweep's mark
+/// counts as final.
+pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)> {
     let mut conn = store.read().await?;
     let last = messages::greatest(&mut conn).await?;
     let ahead_ms = domain::ids::id_unix_ms(last) - now.unix_ms();
@@ -57,13 +60,35 @@ pub(crate) async fn last_id(store: &Store, now: Timestamp) -> Result<i64> {
             "the newest message is from the future: was the clock set back?"
         );
     }
-    Ok(last.max(installation::swept(&mut conn).await?.low - 1))
+    let swept = installation::swept(&mut conn).await?.low - 1;
+    let last_of_batches = batches::greatest_message(&mut conn).await?;
+    Ok((last.max(swept), last_of_batches.max(swept)))
 }
 
 /// Clocks differ a little; more than this is worth a word.
 const CLOCK_AHEAD_MS: i64 = 60_000;
 
+/// Answers that one transaction forgets.
+const FORGOTTEN_CHUNK: i64 = 1000;
+
 impl Service {
+    /// Forgets the answers whose idempotency keys are too old to count.
+    pub async fn forget_answers(&self) -> Result<()> {
+        let mut more = true;
+        while more {
+            let service = self.clone();
+            more = whole(async move {
+                let kept_since = kept_since(service.now());
+                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                let more = idempotency::sweep(&mut tx, kept_since, FORGOTTEN_CHUNK).await?;
+                tx.commit().await?;
+                Ok(more)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
     /// Writes a copy of the database as it is now into a new file, while the service goes on.
     ///
     /// # Errors

@@ -2,7 +2,8 @@
 //!
 //! A commit costs an fsync, so that sends are stored together: as many as are waiting, with no delay
 //! added when one comes alone. Each is answered after the commit. The request's future may be dropped
-//! at any await; the work lives here and finishes or rolls back whole.
+//! at any await; the work lives here and finishes or rolls back whole. What else writes waits at the same
+//! gate ([`crate::store::gate`]), behind sends.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,10 +14,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::intake::{SendError, SendRequest, Sent, admit, play_money, rehearsed};
-use crate::store::applications::KeyRow;
+use crate::idempotency::{Known, digest_of_send, kept_since, recall};
+use crate::intake::{SendError, SendRequest, Sent, admit, applicable, rehearsed};
+use crate::purse::Purse;
+use crate::store::dialect::Batch;
+use crate::store::idempotency::{KeptAnswer, KeptKey};
+use crate::store::tally::Tally;
 use crate::store::transfers::REVENUE;
-use crate::store::{installation, messages, queue};
+use crate::store::{idempotency, installation, messages, queue};
 use crate::{Inner, SANDBOX_CARRIER, Service};
 
 /// Sends that may wait; the next one is answered "unavailable".
@@ -109,17 +114,37 @@ pub(crate) fn spawn(service: &Service, mut jobs: mpsc::Receiver<Job>) {
 
 /// What a send becomes when it is admitted.
 struct Accepted {
+    transid: Transid,
     sent: Sent,
     message: messages::NewMessage,
     /// Set for a live send: what its transfer states.
     charge: Option<(i64, Money)>,
 }
 
+/// What a send comes to.
+enum Verdict {
+    /// Something is to be written for it.
+    Accepted(Box<Accepted>),
+    /// It is answered as it was before, or would be.
+    Answered(Sent),
+}
+
 /// How each send of a batch is answered, and what must be written for it.
+#[derive(Default)]
 struct Judged {
     answers: Vec<std::result::Result<Sent, Reason>>,
     accepted: Vec<Accepted>,
     changed: Vec<messages::ChargedApplication>,
+    kept: Vec<(KeptKey, KeptAnswer)>,
+}
+
+/// What the sends of a batch are judged by.
+struct Bench {
+    now: Timestamp,
+    prices: Prices,
+    purses: HashMap<Reference, Purse>,
+    /// Answers kept for the batch's idempotency keys, those of the batch itself among them.
+    kept: HashMap<KeptKey, KeptAnswer>,
 }
 
 impl Service {
@@ -188,14 +213,28 @@ impl Service {
         let Some(answers) = failed.commit else {
             return vec![internal; count];
         };
-        let Some(first) = answers.iter().find_map(|answer| answer.as_ref().ok()) else {
+        if self.store().has_failed() {
+            return vec![Err(SendError::Lost); count];
+        }
+        // A replayed answer was stored before, whatever became of this commit.
+        let new = |sent: &&Sent| sent.transid.is_some() && !sent.replayed;
+        let first = answers
+            .iter()
+            .filter_map(|answer| answer.as_ref().ok())
+            .find(new);
+        let Some(first) = first else {
             return answers;
         };
-        match self.is_stored(first.transid).await {
+        let Some(transid) = first.transid else {
+            return answers;
+        };
+        match self.is_stored(transid).await {
             Ok(true) => answers,
             Ok(false) => answers
                 .into_iter()
-                .map(|answer| answer.and(internal))
+                .map(|answer| {
+                    answer.and_then(|sent| if sent.replayed { Ok(sent) } else { internal })
+                })
                 .collect(),
             Err(error) => {
                 tracing::error!(detail = ?error, "whether sends were stored can't be found out");
@@ -215,39 +254,90 @@ impl Service {
         conn: &mut sqlx::AnyConnection,
         requests: &[SendRequest],
     ) -> Result<Judged> {
+        let mut bench = self.bench(conn, requests).await?;
+        let mut judged = Judged::default();
+        for request in requests {
+            let verdict = self.judge_one(request, &mut bench, &mut judged.kept)?;
+            judged.answers.push(match verdict {
+                Ok(Verdict::Accepted(accepted)) => {
+                    let sent = accepted.sent;
+                    judged.accepted.push(*accepted);
+                    Ok(sent)
+                }
+                Ok(Verdict::Answered(sent)) => Ok(sent),
+                Err(reason) => Err(reason),
+            });
+        }
+        let changed = bench.purses.into_values();
+        judged.changed = changed
+            .filter_map(|purse| purse.changed(bench.now))
+            .collect();
+        Ok(judged)
+    }
+
+    async fn bench(
+        &self,
+        conn: &mut sqlx::AnyConnection,
+        requests: &[SendRequest],
+    ) -> Result<Bench> {
         let now = self.now();
         let prices = installation::prices(conn).await?;
         let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();
         let batch = self.store().dialect().batch();
-        let mut rows: HashMap<Reference, Purse> = messages::applications(conn, batch, &references)
+        let purses: HashMap<Reference, Purse> = messages::applications(conn, batch, &references)
             .await?
             .into_iter()
             .map(|(reference, row)| (reference, Purse::new(row, now)))
             .collect();
-        let mut answers = Vec::with_capacity(requests.len());
-        let mut accepted = Vec::with_capacity(requests.len());
-        for request in requests {
-            let verdict = match rows.get_mut(&request.key.reference()) {
-                Some(purse) => self.admit_one(request, purse, prices, now),
-                None => Err(Reason::ApiInvalid),
-            };
-            answers.push(
-                verdict
-                    .as_ref()
-                    .map(|accepted| accepted.sent)
-                    .map_err(|&reason| reason),
-            );
-            accepted.extend(verdict);
-        }
-        let changed = rows
-            .into_values()
-            .filter_map(|purse| purse.changed(now))
+        let keys: Vec<KeptKey> = requests
+            .iter()
+            .filter_map(|request| kept_key(request, purses.get(&request.key.reference())?))
             .collect();
-        Ok(Judged {
-            answers,
-            accepted,
-            changed,
+        let kept = idempotency::find(conn, batch, &keys, kept_since(now)).await?;
+        Ok(Bench {
+            now,
+            prices,
+            purses,
+            kept: kept.into_iter().collect(),
         })
+    }
+
+    /// The contract's order: 504, 505, idempotency, then whether the application may send at all.
+    fn judge_one(
+        &self,
+        request: &SendRequest,
+        bench: &mut Bench,
+        kept: &mut Vec<(KeptKey, KeptAnswer)>,
+    ) -> Result<std::result::Result<Verdict, Reason>> {
+        let purse = bench.purses.get_mut(&request.key.reference());
+        let Some(purse) = purse.filter(|purse| purse.row.holds(&request.key)) else {
+            return Ok(Err(Reason::ApiInvalid));
+        };
+        if let Err(reason) = applicable(&purse.row) {
+            return Ok(Err(reason));
+        }
+        let Some(key) = kept_key(request, purse) else {
+            return Ok(self.admit_one(request, purse, bench.prices, bench.now));
+        };
+        let requestid = request.requestid.as_ref();
+        let digest = digest_of_send(&request.number, &request.message, requestid);
+        if let Some(known) = bench.kept.get(&key) {
+            return Ok(match recall::<Sent>(known, &digest)? {
+                Known::Same(sent) => Ok(Verdict::Answered(Sent {
+                    replayed: true,
+                    ..sent
+                })),
+                Known::Another => Err(Reason::IdempotencyMismatch),
+            });
+        }
+        let verdict = self.admit_one(request, purse, bench.prices, bench.now);
+        if let Ok(Verdict::Accepted(accepted)) = &verdict {
+            let answer = crate::store::row::json(&accepted.sent)?;
+            let answer = KeptAnswer { digest, answer };
+            bench.kept.insert(key.clone(), answer.clone());
+            kept.push((key, answer));
+        }
+        Ok(verdict)
     }
 
     fn admit_one(
@@ -256,22 +346,35 @@ impl Service {
         purse: &mut Purse,
         prices: Prices,
         now: Timestamp,
-    ) -> std::result::Result<Accepted, Reason> {
-        if !purse.row.holds(&request.key) {
-            return Err(Reason::ApiInvalid);
-        }
+    ) -> std::result::Result<Verdict, Reason> {
         let kind = request.key.kind();
         admit(&purse.row, kind)?;
         if let Some(reason) = rehearsed(&request.number, kind) {
             return Err(reason);
         }
+        if !self.inner.rates.take(purse.row.id, kind, now) {
+            return Err(Reason::RateLimited);
+        }
         let pages = request.message.pages();
-        let unit_price = prices.per_page(request.number.kind());
         let cost = prices
             .cost(request.number.kind(), pages)
             .ok_or(Reason::InsufficientFunds)?;
-        let balance = purse.spend(kind, cost).ok_or(Reason::InsufficientFunds)?;
+        let mut sent = Sent {
+            transid: None,
+            pages,
+            cost,
+            balance: purse.of(kind),
+            replayed: false,
+        };
+        if request.dry_run {
+            let left = purse.left(kind, cost);
+            return left
+                .map(|_| Verdict::Answered(sent))
+                .ok_or(Reason::InsufficientFunds);
+        }
+        sent.balance = purse.spend(kind, cost).ok_or(Reason::InsufficientFunds)?;
         let transid = Transid(self.inner.ids.next(now));
+        sent.transid = Some(transid);
         let message = messages::NewMessage {
             id: transid,
             application_id: purse.row.id,
@@ -283,20 +386,16 @@ impl Service {
             requestid: request.requestid.as_ref().map(|id| id.as_str().to_owned()),
             pages,
             segments: request.message.segments(),
-            unit_price,
+            unit_price: prices.per_page(request.number.kind()),
             cost,
         };
-        let charge = (kind == KeyKind::Live).then_some((purse.row.id, balance));
-        Ok(Accepted {
-            sent: Sent {
-                transid,
-                pages,
-                cost,
-                balance,
-            },
+        let charge = (kind == KeyKind::Live).then_some((purse.row.id, sent.balance));
+        Ok(Verdict::Accepted(Box::new(Accepted {
+            transid,
+            sent,
             message,
             charge,
-        })
+        })))
     }
 
     async fn write(&self, conn: &mut sqlx::AnyConnection, judged: &Judged) -> Result<()> {
@@ -314,18 +413,40 @@ impl Service {
                 credit: REVENUE,
                 amount: accepted.sent.cost,
                 kind: "charge",
-                application_id,
-                message: accepted.sent.transid,
-                balance_after: balance,
+                subject: messages::Subject::Message(accepted.transid),
+                application: Some((application_id, balance)),
             })
         });
         messages::insert_transfers(conn, batch, charges, now).await?;
+        idempotency::keep(conn, batch, &judged.kept, now).await?;
         let queued = judged
             .accepted
             .iter()
-            .map(|a| (a.message.id, a.message.application_id));
-        queue::insert(conn, batch, queued, SANDBOX_CARRIER, now).await
+            .map(|a| (a.transid, a.message.application_id));
+        queue::insert(conn, batch, queued, SANDBOX_CARRIER, now).await?;
+        count(conn, batch, judged, now).await
     }
+}
+
+/// What an answer to this request is kept under, if it is to be kept.
+fn kept_key(request: &SendRequest, purse: &Purse) -> Option<KeptKey> {
+    let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;
+    let test = i64::from(request.key.kind() == KeyKind::Test);
+    Some((purse.row.id, test, key.as_str().to_owned()))
+}
+
+async fn count(
+    conn: &mut sqlx::AnyConnection,
+    batch: &Batch,
+    judged: &Judged,
+    now: Timestamp,
+) -> Result<()> {
+    let mut tally = Tally::default();
+    for Accepted { message, .. } in &judged.accepted {
+        let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0)).day();
+        tally.add_queued(message.application_id, message.test, day, 1);
+    }
+    tally.write(conn, batch, now).await
 }
 
 /// A batch that was not stored, or perhaps was.
@@ -345,47 +466,5 @@ impl FailedBatch {
             error,
             commit: None,
         }
-    }
-}
-
-/// An application's money while a batch is admitted.
-struct Purse {
-    row: KeyRow,
-    balance: Money,
-    play: Money,
-}
-
-impl Purse {
-    fn new(row: KeyRow, now: Timestamp) -> Self {
-        let play = play_money(row.test_balance, row.test_day, now);
-        Self {
-            balance: row.balance,
-            play,
-            row,
-        }
-    }
-
-    /// What is left after spending, or `None` when there isn't enough.
-    fn spend(&mut self, kind: KeyKind, cost: Money) -> Option<Money> {
-        let money = match kind {
-            KeyKind::Live => &mut self.balance,
-            KeyKind::Test => &mut self.play,
-        };
-        let left = money
-            .checked_sub(cost)
-            .filter(|left| *left >= Money::ZERO)?;
-        *money = left;
-        Some(left)
-    }
-
-    fn changed(self, now: Timestamp) -> Option<messages::ChargedApplication> {
-        let spent = self.balance != self.row.balance
-            || self.play != play_money(self.row.test_balance, self.row.test_day, now);
-        spent.then(|| messages::ChargedApplication {
-            balance: self.balance,
-            test_balance: self.play,
-            test_day: now.day(),
-            before: self.row,
-        })
     }
 }

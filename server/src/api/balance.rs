@@ -3,7 +3,6 @@
 use axum::body::Body;
 use axum::http::Response;
 use serde::Serialize;
-use service::Use;
 
 use super::Api;
 use super::answer::{Failure, Head, json};
@@ -19,7 +18,7 @@ struct Answer<'a> {
 }
 
 pub async fn get(api: &Api, key: &KeyText) -> Result<Response<Body>, Failure> {
-    let access = api.service.authorize(key.as_deref(), Use::Read).await?;
+    let access = api.service.authorize(key.as_deref()).await?;
     let balance = api.service.balance(&access).await?;
     Ok(json(&Answer {
         head: Head::success(),

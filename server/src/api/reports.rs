@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, Response};
 use domain::records::MessageRecord;
 use domain::{BatchId, MessageStatus, Number, Reason, RequestId, Timestamp, Transid};
 use serde::Serialize;
-use service::{Error, MessageFilter, Refusal, Use};
+use service::{Error, MessageFilter, Refusal};
 
 use super::Api;
 use super::answer::{Failure, Head, json};
@@ -65,7 +65,7 @@ pub async fn list(
     key: &KeyText,
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
-    let access = api.service.authorize(key.as_deref(), Use::Read).await?;
+    let access = api.service.authorize(key.as_deref()).await?;
     let parameters = Parameters::of_query(&KNOWN, query);
     let filter = filter(&parameters)?;
     let as_csv = wants_csv(&parameters)?;
@@ -96,7 +96,7 @@ pub async fn one(
     transid: &str,
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
-    let access = api.service.authorize(key.as_deref(), Use::Read).await?;
+    let access = api.service.authorize(key.as_deref()).await?;
     let not_found = || Failure::with_detail(Reason::NotFound, "There is no such message.");
     let transid = Transid::parse(transid).ok_or_else(not_found)?;
     let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);

@@ -6,7 +6,7 @@ use domain::message::InvalidMessage;
 use domain::{ApiKey, MessageText, Number, Reason, RequestId};
 use hyper::body::Incoming;
 use serde::Serialize;
-use service::{SendError, SendRequest, Use};
+use service::{SendError, SendRequest};
 
 use super::answer::{Failure, Head, json};
 use super::credentials::KeyText;
@@ -26,7 +26,7 @@ struct Accepted<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
     balance: Amount,
-    transid: String,
+    transid: Option<String>,
     pages: usize,
     cost: Amount,
     currency: &'a str,
@@ -45,7 +45,7 @@ pub async fn get(
         Ok(order) => order.place(api, key).await,
         Err(failure) => {
             let requestid = requestid(&parameters);
-            match api.service.authorize(key.as_deref(), Use::Send).await {
+            match api.service.authorize_send(key.as_deref(), None).await {
                 Ok(_) => Err(failure.about(requestid)),
                 Err(reason) => Err(Failure::of(reason).about(requestid)),
             }
@@ -57,7 +57,7 @@ pub async fn get(
 pub async fn post(api: &Api, key: KeyText, request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
-    if let Err(reason) = api.service.authorize(key.as_deref(), Use::Send).await {
+    if let Err(reason) = api.service.authorize_send(key.as_deref(), None).await {
         body::drop_rest(body);
         return Failure::of(reason)
             .about(requestid(&parameters))
@@ -132,6 +132,8 @@ impl Order {
             number: self.number,
             message: self.message,
             requestid: self.requestid,
+            idempotency: None,
+            dry_run: false,
         };
         let sent = match api.service.send(request).await {
             Ok(sent) => sent,
@@ -143,7 +145,7 @@ impl Order {
             head: Head::success(),
             requestid: requestid.as_ref().map(RequestId::as_str),
             balance: Amount(sent.balance),
-            transid: sent.transid.to_string(),
+            transid: sent.transid.map(|id| id.to_string()),
             pages: sent.pages,
             cost: Amount(sent.cost),
             currency: &api.currency,

@@ -55,6 +55,8 @@ pub fn service_config(settings: &Settings) -> service::Config {
         database_url: settings.database_url.clone(),
         prices: settings.prices,
         currency: settings.currency.clone(),
+        data_dir: settings.data_dir.clone(),
+        country_code: settings.country_code.clone(),
         limits: settings.limits,
         clock: Clock::system(),
         entropy: Entropy::system(),

@@ -293,6 +293,10 @@ impl Reader<'_> {
     fn limits(&self) -> Result<service::Limits, ConfigError> {
         Ok(service::Limits {
             message_pages_max: self.within("message_pages_max", &(1..=MESSAGE_PAGES_LIMIT))?,
+            bulk_rows_max: 1_000_000,
+            bulk_bytes_max: 256 * 1024 * 1024,
+            uploads_max: 8,
+            requests_per_second: None,
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
         })

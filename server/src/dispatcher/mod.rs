@@ -1,9 +1,11 @@
-//! Hands queued messages to a carrier, records receipts, and sweeps what is over.
+//! Turns uploads into messages, hands queued messages to a carrier, records receipts, and sweeps what is
+//! over.
 //!
 //! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue row
 //! goes, a receipt before the next one is taken. A process that dies leaves rows under a lease, which are
 //! claimed again.
 
+mod expanding;
 mod sending;
 mod sweeping;
 
@@ -61,6 +63,10 @@ pub fn spawn(
                 service.clone(),
                 Arc::clone(&carrier),
                 started,
+                shutdown.clone()
+            )),
+            supervise("expanding", &shutdown, || expanding::run(
+                service.clone(),
                 shutdown.clone()
             )),
             supervise("sweeping", &shutdown, || sweeping::run(

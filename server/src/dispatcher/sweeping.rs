@@ -1,4 +1,4 @@
-//! What ends by itself: messages after 48 hours, sessions, counts of attempts.
+//! What ends by itself: messages after 48 hours, sessions, counts of attempts, kept answers.
 
 use std::time::Duration;
 
@@ -20,6 +20,12 @@ pub(super) async fn run(service: Service, shutdown: CancellationToken) {
         }
         if let Err(error) = service.session_sweep().await {
             tracing::error!(detail = ?error, "sessions can't be swept");
+        }
+        if let Err(error) = service.forget_answers().await {
+            tracing::error!(detail = ?error, "old idempotency keys can't be swept");
+        }
+        if let Err(error) = service.resume_put_aside().await {
+            tracing::error!(detail = ?error, "messages that were put aside can't go on");
         }
         if pause(INTERVAL, &shutdown).await {
             return;

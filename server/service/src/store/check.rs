@@ -31,11 +31,15 @@ statements! {
         WHERE balance_after IS NULL OR balance_after <> counted";
     TRANSFER_IS_THE_APPLICATIONS_OWN = "\
         SELECT 'transfer ' || id || ' of ' || kind || ' between wrong accounts' AS what FROM transfers \
-        WHERE (kind = 'charge' AND NOT (debit_account = application_id AND credit_account = -3)) \
-           OR (kind = 'release' AND NOT (debit_account = -3 AND credit_account = application_id)) \
+        WHERE (kind = 'charge' AND NOT (debit_account = application_id \
+                   AND credit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END)) \
+           OR (kind = 'release' AND NOT (credit_account = application_id \
+                   AND debit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END)) \
+           OR (kind = 'settle' AND NOT (debit_account = -4 AND credit_account = -3 \
+                   AND application_id IS NULL AND batch_id IS NOT NULL)) \
            OR (kind = 'deposit' AND NOT (debit_account IN (-1, -2) AND credit_account = application_id)) \
            OR (kind = 'unmatched' AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL)) \
-           OR (kind <> 'unmatched' AND application_id IS NULL)";
+           OR (kind NOT IN ('unmatched', 'settle') AND application_id IS NULL)";
     MESSAGE_IS_PRICED = "\
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at ' || unit_price AS what \
         FROM messages WHERE cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost)";
@@ -47,13 +51,13 @@ statements! {
         SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged ' || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what \
         FROM messages m LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n, \
                                           MIN(application_id) AS application_id \
-                                   FROM transfers WHERE kind = 'charge' GROUP BY message_id) t ON t.message_id = m.id \
+                                   FROM transfers WHERE kind = 'charge' AND message_id IS NOT NULL GROUP BY message_id) t ON t.message_id = m.id \
         WHERE m.test = 0 AND m.batch_id IS NULL \
           AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost OR t.application_id <> m.application_id)";
     CHARGE_HAS_A_MESSAGE = "\
         SELECT 'transfer ' || t.id || ' of ' || t.kind || ' without a message' AS what \
         FROM transfers t LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0 \
-        WHERE t.kind IN ('charge', 'release') AND m.id IS NULL";
+        WHERE t.kind IN ('charge', 'release') AND t.batch_id IS NULL AND m.id IS NULL";
     RELEASE_IS_THE_MESSAGES = "\
         SELECT 'message ' || m.id || ': released ' || m.released || ', transferred ' || COALESCE(t.amount, 0) AS what \
         FROM messages m LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 'release' \
@@ -78,10 +82,58 @@ statements! {
         SELECT 'queue row ' || q.message_id || ': message is ' || COALESCE(m.status, 'missing') AS what \
         FROM queue q LEFT JOIN messages m ON m.id = q.message_id \
         WHERE m.id IS NULL OR m.status NOT IN ('queued', 'sending') OR m.application_id <> q.application_id";
-    HELD_IS_SUSPENDED = "\
-        SELECT 'queue row ' || q.message_id || ': held ' || q.held || ', application ' || a.status AS what \
-        FROM queue q JOIN applications a ON a.id = q.application_id \
-        WHERE (q.held = 1) <> (a.status = 'Suspended')";
+    BATCH_IS_CHARGED = "\
+        SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved ' || COALESCE(t.charged, 0) \
+               || ', settled ' || COALESCE(t.settled, 0) || ', released ' || COALESCE(t.released, 0) AS what \
+        FROM batches b LEFT JOIN ( \
+            SELECT batch_id, CAST(SUM(CASE kind WHEN 'charge' THEN amount ELSE 0 END) AS BIGINT) AS charged, \
+                   CAST(SUM(CASE kind WHEN 'settle' THEN amount ELSE 0 END) AS BIGINT) AS settled, \
+                   CAST(SUM(CASE kind WHEN 'release' THEN amount ELSE 0 END) AS BIGINT) AS released, \
+                   MIN(application_id) AS application_id \
+            FROM transfers WHERE batch_id IS NOT NULL GROUP BY batch_id) t ON t.batch_id = b.id \
+        WHERE b.test = 0 AND (COALESCE(t.charged, 0) <> b.cost OR t.settled <> b.expanded_cost \
+               OR t.application_id <> b.application_id \
+               OR t.released <> CASE WHEN b.expanded_at IS NULL THEN 0 ELSE b.cost - b.expanded_cost END)";
+    BATCH_TRANSFER_HAS_A_BATCH = "\
+        SELECT 'transfer ' || t.id || ' of ' || t.kind || ' without a batch' AS what \
+        FROM transfers t LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0 \
+        WHERE t.batch_id IS NOT NULL AND b.id IS NULL";
+    /// Rows that are no message yet are queued; those that never will be are rejected or expired.
+    BATCH_IS_ITS_MESSAGES = "\
+        SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what \
+        FROM batches b LEFT JOIN ( \
+            SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost, \
+                   MIN(application_id) AS application_id, MAX(application_id) AS other, \
+                   SUM(CASE status WHEN 'queued' THEN 1 ELSE 0 END) AS queued, \
+                   SUM(CASE status WHEN 'sending' THEN 1 ELSE 0 END) AS sending, \
+                   SUM(CASE status WHEN 'unknown' THEN 1 ELSE 0 END) AS unknown, \
+                   SUM(CASE status WHEN 'submitted' THEN 1 ELSE 0 END) AS submitted, \
+                   SUM(CASE status WHEN 'delivered' THEN 1 ELSE 0 END) AS delivered, \
+                   SUM(CASE status WHEN 'failed' THEN 1 ELSE 0 END) AS failed, \
+                   SUM(CASE WHEN status IN ('rejected', 'expired') THEN 1 ELSE 0 END) AS ended \
+            FROM messages WHERE batch_id IS NOT NULL GROUP BY batch_id) m ON m.batch_id = b.id \
+        WHERE COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost \
+           OR m.application_id <> b.application_id OR m.other <> b.application_id \
+           OR b.queued <> COALESCE(m.queued, 0) \
+                          + CASE WHEN b.expanded_at IS NULL THEN b.rows - b.expanded_rows ELSE 0 END \
+           OR b.sending <> COALESCE(m.sending, 0) OR b.unknown <> COALESCE(m.unknown, 0) \
+           OR b.submitted <> COALESCE(m.submitted, 0) OR b.delivered <> COALESCE(m.delivered, 0) \
+           OR b.failed <> COALESCE(m.failed, 0) \
+           OR b.rejected + b.expired <> COALESCE(m.ended, 0) \
+                          + CASE WHEN b.expanded_at IS NULL THEN 0 ELSE b.rows - b.expanded_rows END \
+           OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL \
+                          AND b.queued + b.sending + b.unknown + b.submitted = 0)";
+    MESSAGE_OF_A_BATCH_HAS_ONE = "\
+        SELECT 'message ' || m.id || ': of a batch that isn''t there' AS what \
+        FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test \
+        WHERE m.batch_id IS NOT NULL AND b.id IS NULL";
+    DAYS_ARE_THEIR_MESSAGES = "\
+        SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' ' || status || ' too many' AS what \
+        FROM (SELECT application_id, test, day, status, CAST(SUM(n) AS BIGINT) AS n FROM ( \
+                  SELECT application_id, test, day, status, n FROM message_days \
+                  UNION ALL SELECT application_id, test, created_at / 86400000, status, -COUNT(*) \
+                  FROM messages GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s \
+        WHERE n <> 0";
     DEPOSIT_IS_CREDITED = "\
         SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what \
         FROM deposits d LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n, CAST(SUM(amount) AS BIGINT) AS amount \
@@ -120,7 +172,11 @@ const WITHOUT_PARAMETER: &[&str] = &[
     FINAL_HAS_ITS_MOMENT,
     WAITING_IS_QUEUED,
     QUEUED_IS_WAITING,
-    HELD_IS_SUSPENDED,
+    BATCH_IS_CHARGED,
+    BATCH_TRANSFER_HAS_A_BATCH,
+    BATCH_IS_ITS_MESSAGES,
+    MESSAGE_OF_A_BATCH_HAS_ONE,
+    DAYS_ARE_THEIR_MESSAGES,
     DEPOSIT_IS_CREDITED,
     UNMATCHED_IS_WHAT_WAITS,
     SENDER_NAME_HAS_ITS_OWNER,

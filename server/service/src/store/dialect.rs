@@ -130,17 +130,30 @@ pub(crate) struct Batch {
     /// `[[id, application, test, number, kind, sender, body, requestid, pages, segments, unit price,
     /// cost, created at]]`.
     pub(crate) insert_messages: &'static str,
-    /// `[[debit, credit, amount, kind, application, message, balance after]]`, then the moment.
+    /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`, then the moment.
     pub(crate) insert_transfers: &'static str,
     /// `[[message, application]]`, then carrier, the moment.
     pub(crate) insert_queue: &'static str,
+    /// First id, application, test, sender, requestid, batch, price of a page local and international, body,
+    /// pages and segments where the rows have none, unix milliseconds of id 0, place of the first row in the
+    /// file, `[[digits, local 0|1, body, pages, segments]]`.
+    pub(crate) expand_messages: &'static str,
+    /// `[message]`: puts rows of suspended applications aside.
+    pub(crate) put_aside: &'static str,
+    /// `[application]` → those that are suspended.
+    pub(crate) suspended: &'static str,
+    /// `[[application, test, key]]`, then the moment after which an answer is still kept.
+    pub(crate) kept_answers: &'static str,
+    /// `[[application, test, key, digest, answer]]`, then the moment.
+    pub(crate) keep_answers: &'static str,
     /// `[[id, status, error, release 0|1]]`, then the moment: makes messages final where they aren't.
     pub(crate) finish_messages: &'static str,
     /// `[[id, carrier's id]]`, then carrier, the moment.
     pub(crate) submit_messages: &'static str,
     /// `[id]`, then the moment: claimed rows are being sent.
     pub(crate) start_messages: &'static str,
-    /// Carrier, now, end of the lease, token, limit, least id whose time hasn't run out: claims due rows.
+    /// Carrier, now, end of the lease, token, limit, least id whose time hasn't run out, of batches 0|1:
+    /// claims due rows.
     pub(crate) claim: &'static str,
     /// `[id]` → what a carrier needs to know of them.
     pub(crate) claimed_messages: &'static str,
@@ -178,13 +191,18 @@ fn without_password(url: &str) -> String {
 #[cfg(test)]
 impl Batch {
     /// Every statement with its name.
-    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 20] {
+    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 25] {
         [
             ("applications_by_reference", self.applications_by_reference),
             ("charge_applications", self.charge_applications),
             ("insert_messages", self.insert_messages),
             ("insert_transfers", self.insert_transfers),
             ("insert_queue", self.insert_queue),
+            ("expand_messages", self.expand_messages),
+            ("put_aside", self.put_aside),
+            ("suspended", self.suspended),
+            ("kept_answers", self.kept_answers),
+            ("keep_answers", self.keep_answers),
             ("finish_messages", self.finish_messages),
             ("submit_messages", self.submit_messages),
             ("start_messages", self.start_messages),

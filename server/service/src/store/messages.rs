@@ -1,12 +1,16 @@
 //! Messages: written in batches, read by reports.
 
-use domain::{ApplicationStatus, Kind, Money, Reference, Timestamp, Transid};
+use std::collections::HashSet;
+
+use domain::{ApplicationStatus, BatchId, Kind, Money, Reference, Timestamp, Transid};
 use sqlx::AnyConnection;
 
 use super::applications::{KeyRow, key_row};
+use super::batches::UnexpandedBatch;
 use super::dialect::Batch;
 use super::row::{self, json, touched};
 use super::statements;
+use super::tally::count_changes;
 use crate::error::{Broken, Error, Result};
 
 statements! {
@@ -39,15 +43,22 @@ pub(crate) struct ChargedApplication {
     pub(crate) test_day: i64,
 }
 
-/// A charge or a release.
+/// What money moves for.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject {
+    Message(Transid),
+    Batch(BatchId),
+}
+
+/// A charge, a release, or a reservation that is settled.
 pub(crate) struct MessageTransfer {
     pub(crate) debit: i64,
     pub(crate) credit: i64,
     pub(crate) amount: Money,
     pub(crate) kind: &'static str,
-    pub(crate) application_id: i64,
-    pub(crate) message: Transid,
-    pub(crate) balance_after: Money,
+    pub(crate) subject: Subject,
+    /// Whose statement it is on, and the balance after it; `None` between the house's own accounts.
+    pub(crate) application: Option<(i64, Money)>,
 }
 
 /// The applications with these references; duplicates are fine.
@@ -145,14 +156,19 @@ pub(crate) async fn insert_transfers(
 ) -> Result<()> {
     let rows: Vec<_> = transfers
         .map(|t| {
+            let (message, batch) = match t.subject {
+                Subject::Message(id) => (Some(id.0), None),
+                Subject::Batch(id) => (None, Some(id.0)),
+            };
             (
                 t.debit,
                 t.credit,
                 t.amount.micros(),
                 t.kind,
-                t.application_id,
-                t.message.0,
-                t.balance_after.micros(),
+                t.application.map(|(id, _)| id),
+                message,
+                t.application.map(|(_, balance)| balance.micros()),
+                batch,
             )
         })
         .collect();
@@ -180,6 +196,34 @@ pub(crate) async fn greatest(conn: &mut AnyConnection) -> Result<i64> {
     Ok(row::opt_int(&sqlx::query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
 }
 
+/// Turns rows of a batch into messages: those of a frame, of which the first is the batch's next.
+pub(crate) async fn expand(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    upload: &UnexpandedBatch,
+    text: Option<(usize, usize)>,
+    rows: String,
+) -> Result<u64> {
+    let done = sqlx::query(batch.expand_messages)
+        .bind(upload.first_message_id)
+        .bind(upload.application_id)
+        .bind(i64::from(upload.test))
+        .bind(upload.sender.clone())
+        .bind(upload.requestid.clone())
+        .bind(upload.id.0)
+        .bind(upload.prices.local.micros())
+        .bind(upload.prices.international.micros())
+        .bind(upload.body.clone())
+        .bind(text.map(|(pages, _)| pages.cast_signed() as i64))
+        .bind(text.map(|(_, segments)| segments.cast_signed() as i64))
+        .bind(domain::ids::id_unix_ms(0))
+        .bind(upload.expanded_rows)
+        .bind(rows)
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected())
+}
+
 /// How a message ends.
 pub(crate) struct Ending {
     pub(crate) id: Transid,
@@ -197,14 +241,19 @@ pub(crate) struct Ended {
     pub(crate) released: Money,
 }
 
-/// Makes messages final; those that were final before are left alone and not returned.
+/// Makes messages final; those that were final before are left alone and not returned. Of several endings
+/// for one message the first counts.
 pub(crate) async fn finish(
     conn: &mut AnyConnection,
     batch: &Batch,
     endings: &[Ending],
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
-    let rows: Vec<_> = endings
+    let mut seen = HashSet::with_capacity(endings.len());
+    let first: Vec<_> = endings.iter().filter(|e| seen.insert(e.id)).collect();
+    let changes = first.iter().map(|e| (e.id.0, e.status));
+    count_changes(conn, batch, changes, now).await?;
+    let rows: Vec<_> = first
         .iter()
         .map(|e| (e.id.0, e.status.as_str(), &e.error, i64::from(e.release)))
         .collect();

@@ -10,6 +10,8 @@ pub(crate) mod batches;
 pub(crate) mod check;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
+pub(crate) mod gate;
+pub(crate) mod idempotency;
 pub(crate) mod installation;
 pub(crate) mod messages;
 #[cfg(test)]
@@ -20,12 +22,13 @@ pub(crate) mod row;
 pub(crate) mod senders;
 pub(crate) mod sessions;
 pub(crate) mod settlement;
-pub(crate) mod tally;
 mod sqlite;
+pub(crate) mod tally;
 pub(crate) mod throttles;
 pub(crate) mod transfers;
 
 use std::fs::File;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -33,10 +36,12 @@ use std::time::Duration;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyPool, SqlStr, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, SqlStr, Transaction};
+use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal};
 use dialect::Dialect;
+use gate::{Gate, Permit, Priority};
 
 /// Connections that only read.
 const READERS_MAX: u32 = 4;
@@ -60,7 +65,47 @@ pub(crate) struct Store {
     /// Held by a process that serves a database which only one may serve.
     serving: Mutex<Option<File>>,
     writer: AnyPool,
+    gate: Gate,
+    /// Set when what was written may not be on disk: nothing is written any more.
+    fault: watch::Sender<bool>,
     readers: AnyPool,
+}
+
+/// A transaction that writes; it rolls back when dropped.
+pub(crate) struct WriteTx<'a> {
+    tx: Transaction<'static, Any>,
+    fault: &'a watch::Sender<bool>,
+    // Last, so that the connection is given back before the next one is let in.
+    _permit: Permit,
+}
+
+impl WriteTx<'_> {
+    /// Commits. After a failed sync the commit may be on disk or not, and nobody can tell: the store takes
+    /// no more writes, and the process should stop.
+    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+        let committed = self.tx.commit().await;
+        if let Err(error) = &committed
+            && sqlite::is_failed_sync(error)
+        {
+            tracing::error!(%error, "the database can't be synced to disk: nothing is written any more");
+            self.fault.send_replace(true);
+        }
+        committed
+    }
+}
+
+impl Deref for WriteTx<'_> {
+    type Target = AnyConnection;
+
+    fn deref(&self) -> &AnyConnection {
+        &self.tx
+    }
+}
+
+impl DerefMut for WriteTx<'_> {
+    fn deref_mut(&mut self) -> &mut AnyConnection {
+        &mut self.tx
+    }
 }
 
 /// What to do when a database that is a file isn't there.
@@ -111,6 +156,8 @@ impl Store {
             dialect,
             serving: Mutex::new(None),
             writer,
+            gate: Gate::default(),
+            fault: watch::Sender::new(false),
             readers,
         })
     }
@@ -163,9 +210,34 @@ impl Store {
         self.readers.begin().await
     }
 
-    /// Begins a transaction that writes; it rolls back when dropped.
-    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
-        self.writer.begin_with(self.dialect.begin()).await
+    /// Begins a transaction that writes, for somebody who waits for it.
+    pub(crate) async fn begin(&self) -> Result<WriteTx<'_>, sqlx::Error> {
+        self.begin_as(Priority::Interactive).await
+    }
+
+    /// Begins a transaction that writes.
+    pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>, sqlx::Error> {
+        let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
+        let permit = entering.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        if self.has_failed() {
+            return Err(sqlx::Error::PoolClosed);
+        }
+        Ok(WriteTx {
+            tx: self.writer.begin_with(self.dialect.begin()).await?,
+            fault: &self.fault,
+            _permit: permit,
+        })
+    }
+
+    /// Whether nothing can be written any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        *self.fault.borrow()
+    }
+
+    /// Waits until nothing can be written any more.
+    pub(crate) async fn failed(&self) {
+        // The sender lives as long as the store.
+        let _ = self.fault.subscribe().wait_for(|fault| *fault).await;
     }
 
     /// The connection that writes, outside a transaction.

@@ -17,6 +17,7 @@ async fn every_statement_can_be_prepared() {
         super::batches::STATEMENTS,
         super::check::STATEMENTS,
         super::deposits::STATEMENTS,
+        super::idempotency::STATEMENTS,
         super::installation::STATEMENTS,
         super::messages::STATEMENTS,
         super::queue::STATEMENTS,

@@ -1,21 +1,32 @@
 //! The queue: messages that no carrier has taken yet.
 
-use domain::{Kind, MessageStatus, MessageText, Number, Timestamp, Transid};
+use std::collections::{BTreeSet, HashMap};
+
+use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Timestamp, Transid};
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, json, touched};
 use super::statements;
+use super::tally::count_changes;
 use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
 use crate::error::Result;
 use crate::expiry::first_unexpired;
 
 statements! {
-    HOLD = "UPDATE queue SET held = $2 WHERE application_id = $1";
+    RESUME = "UPDATE queue SET held = 0 \
+              WHERE message_id IN (SELECT message_id FROM queue WHERE application_id = $1 AND held = 1 LIMIT $2)";
+    WAITING_FOR_NOTHING = "SELECT id FROM applications WHERE status <> 'Suspended' \
+                           AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)";
+    EXPAND = "INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
+              SELECT id, application_id, $4, 0, 1, $5, 0, 0 FROM messages \
+              WHERE id >= $1 AND id <= $2 AND batch_id = $3";
     RECOVER = "UPDATE queue SET due_at = $1, lease_token = 0 WHERE lease_token <> 0";
     STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
-    NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM queue WHERE carrier = $1 AND held = 0";
+    NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM (\
+                SELECT MIN(due_at) AS due_at FROM queue WHERE carrier = $1 AND held = 0 AND bulk = 0 \
+                UNION ALL SELECT MIN(due_at) FROM queue WHERE carrier = $1 AND held = 0 AND bulk = 1) q";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
                    WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
@@ -44,14 +55,44 @@ pub(crate) async fn insert(
     touched("queue", rows.len(), done.rows_affected())
 }
 
-/// Stops or resumes an application's queued messages.
-pub(crate) async fn hold(conn: &mut AnyConnection, application_id: i64, held: bool) -> Result<()> {
-    sqlx::query(HOLD)
-        .bind(application_id)
-        .bind(i64::from(held))
+/// Queues a batch's messages of a range of ids.
+pub(crate) async fn expand(
+    conn: &mut AnyConnection,
+    batch_id: BatchId,
+    first: i64,
+    last: i64,
+    carrier: &str,
+    now: Timestamp,
+) -> Result<u64> {
+    Ok(sqlx::query(EXPAND)
+        .bind(first)
+        .bind(last)
+        .bind(batch_id.0)
+        .bind(carrier)
+        .bind(now.unix_ms())
         .execute(conn)
-        .await?;
-    Ok(())
+        .await?
+        .rows_affected())
+}
+
+/// Applications that aren't suspended and have messages that were put aside.
+pub(crate) async fn put_aside_without_cause(conn: &mut AnyConnection) -> Result<Vec<i64>> {
+    let rows = sqlx::query(WAITING_FOR_NOTHING).fetch_all(conn).await?;
+    rows.iter().map(|row| row::int(row, "id")).collect()
+}
+
+/// Lets some of an application's messages that were put aside go on; how many.
+pub(crate) async fn resume(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    limit: i64,
+) -> Result<u64> {
+    Ok(sqlx::query(RESUME)
+        .bind(application_id)
+        .bind(limit)
+        .execute(conn)
+        .await?
+        .rows_affected())
 }
 
 /// Ends every lease: for a start when nobody else can hold one.
@@ -78,15 +119,24 @@ pub(crate) async fn next_due(conn: &mut AnyConnection, carrier: &str) -> Result<
     Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
 }
 
-/// Claims due rows under a lease; ids and how often they were tried.
+/// A row of the queue that was claimed.
+pub(crate) struct ClaimedRow {
+    pub(crate) id: Transid,
+    pub(crate) application_id: i64,
+    /// How often it was tried.
+    pub(crate) attempts: i64,
+}
+
+/// Claims due rows under a lease: of batches, or those of single sends.
 pub(crate) async fn claim(
     conn: &mut AnyConnection,
     batch: &Batch,
     carrier: &str,
     now: Timestamp,
     lease: crate::dispatch::Lease,
+    of_batches: bool,
     limit: i64,
-) -> Result<Vec<(Transid, i64)>> {
+) -> Result<Vec<ClaimedRow>> {
     let rows = sqlx::query(batch.claim)
         .bind(carrier)
         .bind(now.unix_ms())
@@ -94,26 +144,63 @@ pub(crate) async fn claim(
         .bind(lease.token)
         .bind(limit)
         .bind(first_unexpired(now))
+        .bind(i64::from(of_batches))
         .fetch_all(conn)
         .await?;
     rows.iter()
         .map(|row| {
-            Ok((
-                Transid(row::int(row, "message_id")?),
-                row::int(row, "attempts")?,
-            ))
+            Ok(ClaimedRow {
+                id: Transid(row::int(row, "message_id")?),
+                application_id: row::int(row, "application_id")?,
+                attempts: row::int(row, "attempts")?,
+            })
         })
         .collect()
+}
+
+/// The rows among these that belong to suspended applications.
+pub(crate) async fn of_suspended(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[ClaimedRow],
+) -> Result<Vec<i64>> {
+    let applications: BTreeSet<i64> = rows.iter().map(|row| row.application_id).collect();
+    let suspended = sqlx::query(batch.suspended)
+        .bind(json(&applications)?)
+        .fetch_all(conn)
+        .await?;
+    let suspended: BTreeSet<i64> = suspended
+        .iter()
+        .map(|row| row::int(row, "id"))
+        .collect::<Result<_>>()?;
+    let theirs = rows
+        .iter()
+        .filter(|row| suspended.contains(&row.application_id));
+    Ok(theirs.map(|row| row.id.0).collect())
+}
+
+/// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an earlier
+/// submit counts.
+pub(crate) async fn put_aside(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+    sqlx::query(batch.put_aside)
+        .bind(json(&ids)?)
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 /// Marks claimed messages as being sent and reads what a carrier needs.
 pub(crate) async fn start(
     conn: &mut AnyConnection,
     batch: &Batch,
-    claimed: &[(Transid, i64)],
+    claimed: &[ClaimedRow],
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
-    let ids = json(&claimed.iter().map(|(id, _)| id.0).collect::<Vec<_>>())?;
+    let changes = claimed.iter().map(|row| (row.id.0, MessageStatus::Sending));
+    count_changes(conn, batch, changes, now).await?;
+    let ids = json(&claimed.iter().map(|row| row.id.0).collect::<Vec<_>>())?;
+    let attempts: HashMap<Transid, i64> =
+        claimed.iter().map(|row| (row.id, row.attempts)).collect();
     sqlx::query(batch.start_messages)
         .bind(&ids)
         .bind(now.unix_ms())
@@ -127,14 +214,13 @@ pub(crate) async fn start(
         .map(|row| {
             let id = Transid(row::int(row, "id")?);
             let created_at = Timestamp::from_unix_ms(row::int(row, "created_at")?);
-            let attempts = claimed.iter().find(|(claimed, _)| *claimed == id);
             Ok(Claimed {
                 id,
                 application_id: row::int(row, "application_id")?,
                 number: number(row)?,
                 sender: row::opt_text(row, "sender")?,
                 message: MessageText::from_stored(row::text(row, "body")?),
-                attempts: attempts.map_or(0, |(_, attempts)| *attempts),
+                attempts: attempts.get(&id).copied().unwrap_or(0),
                 expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
             })
         })
@@ -154,6 +240,8 @@ pub(crate) async fn submitted(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
+    let changes = taken.iter().map(|(id, _)| (*id, MessageStatus::Submitted));
+    count_changes(conn, batch, changes, now).await?;
     sqlx::query(batch.submit_messages)
         .bind(json(&taken)?)
         .bind(carrier)

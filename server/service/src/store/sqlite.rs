@@ -14,6 +14,17 @@ pub(super) const WRITER: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous =
 /// A reader that tries to write is a fault of ours: SQLite refuses it.
 pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000";
 
+/// Whether a commit failed because the log couldn't be synced: its pages may reach the disk or not.
+pub(super) fn is_failed_sync(error: &sqlx::Error) -> bool {
+    /// SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC.
+    const FAILED: [&str; 2] = ["1034", "1290"];
+    let code = match error {
+        sqlx::Error::Database(error) => error.code(),
+        _ => None,
+    };
+    code.is_some_and(|code| FAILED.contains(&code.as_ref()))
+}
+
 pub(super) const BATCH: Batch = Batch {
     applications_by_reference: "\
         SELECT id, reference, category, status, live_hash, test_hash, sender_state, sender_name, \
@@ -37,12 +48,41 @@ pub(super) const BATCH: Batch = Batch {
                value ->> 12, 'queued', 0 FROM json_each($1)",
     insert_transfers: "\
         INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
-                               message_id, balance_after, created_at) \
+                               message_id, balance_after, batch_id, created_at) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, \
-               value ->> 6, $2 FROM json_each($1)",
+               value ->> 6, value ->> 7, $2 FROM json_each($1)",
     insert_queue: "\
-        INSERT INTO queue (message_id, application_id, carrier, held, due_at, lease_token, attempts) \
-        SELECT value ->> 0, value ->> 1, $2, 0, $3, 0, 0 FROM json_each($1)",
+        INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
+        SELECT value ->> 0, value ->> 1, $2, 0, 0, $3, 0, 0 FROM json_each($1)",
+    // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
+    expand_messages: "\
+        INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, \
+                              pages, segments, unit_price, cost, created_at, status, released) \
+        SELECT id, $2, $3, digits, kind, $4, body, $5, $6, pages, segments, \
+               price, pages * price, (id >> 21) + $12, 'queued', 0 \
+        FROM (SELECT $1 + ((($13 + key) >> 11) << 21) + (($13 + key) & 2047) AS id, \
+                     value ->> 0 AS digits, \
+                     CASE value ->> 1 WHEN 1 THEN 'local' ELSE 'international' END AS kind, \
+                     CASE value ->> 1 WHEN 1 THEN $7 ELSE $8 END AS price, \
+                     COALESCE(value ->> 2, $9) AS body, COALESCE(value ->> 3, $10) AS pages, \
+                     COALESCE(value ->> 4, $11) AS segments FROM json_each($14))",
+    put_aside: "\
+        UPDATE queue SET held = 1 WHERE message_id IN (SELECT value FROM json_each($1)) \
+          AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
+    suspended: "\
+        SELECT id FROM applications \
+        WHERE id IN (SELECT value FROM json_each($1)) AND status = 'Suspended'",
+    kept_answers: "\
+        SELECT i.application_id, i.test, i.key, i.digest, i.answer \
+        FROM json_each($1) AS r JOIN idempotency i \
+          ON i.application_id = r.value ->> 0 AND i.test = r.value ->> 1 AND i.key = r.value ->> 2 \
+        WHERE i.created_at > $2",
+    keep_answers: "\
+        INSERT INTO idempotency (application_id, test, key, digest, answer, created_at) \
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, $2 \
+        FROM json_each($1) WHERE true \
+        ON CONFLICT (application_id, test, key) DO UPDATE \
+        SET digest = excluded.digest, answer = excluded.answer, created_at = excluded.created_at",
     finish_messages: "\
         UPDATE messages SET status = r.value ->> 1, error = r.value ->> 2, final_at = $2, \
                released = CASE WHEN r.value ->> 3 = 1 THEN cost ELSE 0 END \
@@ -62,9 +102,10 @@ pub(super) const BATCH: Batch = Batch {
     claim: "\
         UPDATE queue SET due_at = $3, lease_token = $4 \
         WHERE message_id IN (SELECT message_id FROM queue \
-                             WHERE carrier = $1 AND held = 0 AND due_at <= $2 AND message_id >= $6 \
+                             WHERE carrier = $1 AND held = 0 AND bulk = $7 AND due_at <= $2 \
+                               AND message_id >= $6 \
                              ORDER BY due_at, message_id LIMIT $5) \
-        RETURNING message_id, attempts",
+        RETURNING message_id, application_id, attempts",
     claimed_messages: "\
         SELECT id, application_id, test, number, kind, sender, body, created_at FROM messages \
         WHERE id IN (SELECT value FROM json_each($1)) AND status = 'sending' ORDER BY id",

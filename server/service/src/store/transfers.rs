@@ -1,7 +1,7 @@
 //! The ledger: transfers, never changed and never deleted.
 
 use domain::records::{StatementLine, TransferKind};
-use domain::{Money, Timestamp, Transid};
+use domain::{BatchId, Money, Timestamp, Transid};
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
@@ -15,12 +15,14 @@ pub(crate) const BANK: i64 = -1;
 pub(crate) const UNMATCHED: i64 = -2;
 /// What messages earned.
 pub(crate) const REVENUE: i64 = -3;
+/// The price of uploads whose rows aren't messages yet.
+pub(crate) const RESERVED: i64 = -4;
 
 statements! {
     INSERT = "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
                                      bank_id, balance_after, created_at) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    STATEMENT = "SELECT id, created_at, kind, amount, balance_after, message_id, bank_id \
+    STATEMENT = "SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id \
                  FROM transfers WHERE application_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 }
 
@@ -55,8 +57,10 @@ pub(crate) async fn insert(
 }
 
 fn line(row: &AnyRow) -> Result<StatementLine> {
-    let subject = match row::opt_int(row, "message_id")? {
-        Some(id) => Transid(id).to_string(),
+    let message = row::opt_int(row, "message_id")?.map(|id| Transid(id).to_string());
+    let batch = row::opt_int(row, "batch_id")?.map(|id| BatchId(id).to_string());
+    let subject = match message.or(batch) {
+        Some(id) => id,
         None => row::opt_text(row, "bank_id")?.unwrap_or_default(),
     };
     Ok(StatementLine {

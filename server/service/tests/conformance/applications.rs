@@ -1,5 +1,5 @@
 use domain::{ApplicationStatus, Category, KeyKind, Reason};
-use service::{Actor, Refusal, SendError, Use};
+use service::{Actor, Refusal, SendError};
 
 use crate::world::{PASSWORD, World, name};
 
@@ -136,10 +136,7 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works() {
     assert_eq!(key.reference(), customer.reference);
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiInvalid)));
-    let read = world
-        .service
-        .authorize(Some(customer.live.expose()), Use::Read)
-        .await;
+    let read = world.service.authorize(Some(customer.live.expose())).await;
     assert_eq!(read, Err(Reason::ApiInvalid));
     world.send(&key, "12345678").await.unwrap();
     world.send(&customer.test, "12345678").await.unwrap();

@@ -95,7 +95,6 @@ async fn every_broken_invariant_is_found() {
             "UPDATE messages SET status = 'expired', final_at = 1, error = 'x'",
             "message is expired",
         ),
-        ("UPDATE queue SET held = 1", "held 1, application Active"),
         (
             "UPDATE deposits SET amount = 7 WHERE bank_id = 'first of one@example.org'",
             "credited 1 times",

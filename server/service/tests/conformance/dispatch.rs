@@ -62,12 +62,12 @@ async fn a_message_goes_from_queued_to_delivered_and_never_back() {
     let customer = world.active("one@example.org", "1").await;
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Queued
     );
     let (lease, messages) = claim(&world).await;
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Sending
     );
     assert!(
@@ -80,7 +80,7 @@ async fn a_message_goes_from_queued_to_delivered_and_never_back() {
         .await
         .unwrap();
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Submitted
     );
     world.assert_sound().await;
@@ -99,13 +99,13 @@ async fn a_message_goes_from_queued_to_delivered_and_never_back() {
         .await
         .unwrap();
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Delivered
     );
     let access = world.access(&customer.live).await;
     let detail = world
         .service
-        .message(&access, sent.transid)
+        .message(&access, sent.transid.unwrap())
         .await
         .unwrap()
         .unwrap();
@@ -194,14 +194,14 @@ async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again() {
     let (old, messages) = claim(&world).await;
     world.pass(60_000);
     let (new, again) = claim(&world).await;
-    assert_eq!(again[0].id, sent.transid);
+    assert_eq!(again[0].id, sent.transid.unwrap());
     world
         .service
         .record_submitted(CARRIER, &old, vec![refused(&messages[0])])
         .await
         .unwrap();
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Sending
     );
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
@@ -211,7 +211,7 @@ async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again() {
         .await
         .unwrap();
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Submitted
     );
     world.assert_sound().await;
@@ -426,11 +426,11 @@ async fn a_message_whose_time_ran_out_is_not_handed_over_any_more() {
     let (_, claimed) = claim(&world).await;
     assert_eq!(
         claimed.iter().map(|message| message.id).collect::<Vec<_>>(),
-        [new.transid]
+        [new.transid.unwrap()]
     );
     assert_eq!(world.service.expire().await.unwrap(), 1);
     assert_eq!(
-        status(&world, &customer, old.transid).await,
+        status(&world, &customer, old.transid.unwrap()).await,
         MessageStatus::Expired
     );
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
@@ -475,7 +475,7 @@ async fn a_sweep_with_a_clock_that_is_ahead_leaves_later_messages_in_sight() {
     world.pass(48 * HOUR_MS + 1);
     assert_eq!(world.service.expire().await.unwrap(), 1);
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Expired
     );
     world.assert_sound().await;
@@ -493,7 +493,7 @@ async fn a_receipt_before_the_submit_is_recorded_ends_the_waiting() {
     assert!(claim(&world).await.1.is_empty());
     assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
     assert_eq!(
-        status(&world, &customer, sent.transid).await,
+        status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Expired
     );
 }

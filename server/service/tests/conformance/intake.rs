@@ -1,5 +1,5 @@
 use domain::{Category, Money, Reason, RequestId};
-use service::{Actor, KeyAccess, SendError, Sent, Use};
+use service::{Actor, KeyAccess, SendError, Sent};
 
 use crate::world::{World, money, name, request, stranger};
 
@@ -39,7 +39,7 @@ async fn codes_in_the_contracts_order() {
             world.send(key, "12345678").await,
             refused(Reason::ApiNotApplicable)
         );
-        let read = service.authorize(Some(key.expose()), Use::Read).await;
+        let read = service.authorize(Some(key.expose())).await;
         assert_eq!(read, Err(Reason::ApiNotApplicable));
     }
     service
@@ -52,16 +52,14 @@ async fn codes_in_the_contracts_order() {
             refused(Reason::ApiSuspended)
         );
     }
-    let read = service
-        .authorize(Some(pending.live.expose()), Use::Read)
-        .await;
+    let read = service.authorize(Some(pending.live.expose())).await;
     assert!(
         matches!(read, Ok(KeyAccess { .. })),
         "reports can be read while suspended"
     );
     for malformed in [None, Some(""), Some("x"), Some("123456hk_short")] {
         assert_eq!(
-            service.authorize(malformed, Use::Send).await,
+            service.authorize_send(malformed, None).await,
             Err(Reason::ApiInvalid)
         );
     }
@@ -210,5 +208,5 @@ async fn two_sends_with_one_requestid_are_two_messages() {
     request.requestid = RequestId::parse("mine").ok();
     let first = world.service.send(request.clone()).await.unwrap();
     let second = world.service.send(request).await.unwrap();
-    assert_ne!(first.transid, second.transid);
+    assert_ne!(first.transid.unwrap(), second.transid.unwrap());
 }

@@ -170,7 +170,7 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it() {
     );
     assert_eq!(
         (&charge.subject, charge.balance_after),
-        (&sent.transid.to_string(), money("0.95"))
+        (&sent.transid.unwrap().to_string(), money("0.95"))
     );
     let oldest = page(newest.next).await;
     assert_eq!(oldest.items[0].kind, TransferKind::Deposit);

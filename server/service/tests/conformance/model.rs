@@ -141,7 +141,7 @@ impl Model {
         assert_eq!(answered, expected.map_err(SendError::Refused));
         if let Ok(sent) = result {
             self.balances[who] = sent.balance.micros();
-            self.open.insert(sent.transid, (who, cost, false));
+            self.open.insert(sent.transid.unwrap(), (who, cost, false));
         }
     }
 

@@ -21,7 +21,8 @@ async fn pages_of_a_report_are_complete_and_in_order() {
                 .send(&customer.live, "12345678")
                 .await
                 .unwrap()
-                .transid,
+                .transid
+                .unwrap(),
         );
         world.pass(n % 3);
     }
@@ -56,20 +57,22 @@ async fn filters_find_what_they_name_and_from_is_inclusive_and_to_exclusive() {
     let customer = world.active("one@example.org", "10").await;
     let mut named = request(&customer.live, "87654321", "x");
     named.requestid = RequestId::parse("order-7").ok();
-    let first = world.service.send(named).await.unwrap().transid;
+    let first = world.service.send(named).await.unwrap().transid.unwrap();
     world.pass(1000);
     let middle = world.now();
     let second = world
         .send(&customer.live, "12345678")
         .await
         .unwrap()
-        .transid;
+        .transid
+        .unwrap();
     world.pass(1000);
     let third = world
         .send(&customer.live, "+12345678")
         .await
         .unwrap()
-        .transid;
+        .transid
+        .unwrap();
     let access = world.access(&customer.live).await;
     let find = |filter: MessageFilter| {
         let service = world.service.clone();
@@ -152,9 +155,24 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts() {
     let world = World::new().await;
     let one = world.active("one@example.org", "1").await;
     let two = world.active("two@example.org", "1").await;
-    let live = world.send(&one.live, "12345678").await.unwrap().transid;
-    let test = world.send(&one.test, "12345678").await.unwrap().transid;
-    let foreign = world.send(&two.live, "12345678").await.unwrap().transid;
+    let live = world
+        .send(&one.live, "12345678")
+        .await
+        .unwrap()
+        .transid
+        .unwrap();
+    let test = world
+        .send(&one.test, "12345678")
+        .await
+        .unwrap()
+        .transid
+        .unwrap();
+    let foreign = world
+        .send(&two.live, "12345678")
+        .await
+        .unwrap()
+        .transid
+        .unwrap();
     for (key, own) in [(&one.live, live), (&one.test, test), (&two.live, foreign)] {
         let access = world.access(key).await;
         let page = world.service.messages(&access, &filter()).await.unwrap();
@@ -233,7 +251,7 @@ async fn the_charge_of_a_message_is_explained() {
         let sent = world.send(&customer.live, number).await.unwrap();
         let detail = world
             .service
-            .message(&access, sent.transid)
+            .message(&access, sent.transid.unwrap())
             .await
             .unwrap()
             .unwrap();
@@ -255,7 +273,8 @@ async fn a_rare_status_is_looked_for_in_bounded_steps_that_lose_nothing() {
         .send(&customer.live, "12345678")
         .await
         .unwrap()
-        .transid;
+        .transid
+        .unwrap();
     let (lease, claimed) = world
         .service
         .claim(service::SANDBOX_CARRIER, 1)

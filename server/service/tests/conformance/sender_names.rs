@@ -12,7 +12,7 @@ async fn a_pending_or_rejected_name_refuses_sends_and_an_accepted_one_is_used() 
     let (service, account) = (&world.service, customer.account.id);
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let first = service
-        .message(&world.access(&customer.live).await, sent.transid)
+        .message(&world.access(&customer.live).await, sent.transid.unwrap())
         .await
         .unwrap();
     assert_eq!(first.unwrap().record.sender, None);
@@ -53,7 +53,7 @@ async fn a_pending_or_rejected_name_refuses_sends_and_an_accepted_one_is_used() 
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let access = world.access(&customer.live).await;
     let record = service
-        .message(&access, sent.transid)
+        .message(&access, sent.transid.unwrap())
         .await
         .unwrap()
         .unwrap()

@@ -19,7 +19,7 @@ async fn a_backup_is_a_whole_database() {
     let restored = Service::open(config).await.unwrap();
     assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
     let access = restored
-        .authorize(Some(customer.live.expose()), service::Use::Read)
+        .authorize(Some(customer.live.expose()))
         .await
         .unwrap();
     assert_eq!(restored.balance(&access).await.unwrap(), money("0.95"));
@@ -33,19 +33,22 @@ async fn ids_grow_even_when_the_clock_is_set_back_over_a_restart() {
         .send(&customer.live, "12345678")
         .await
         .unwrap()
-        .transid;
+        .transid
+        .unwrap();
     world.clock.fetch_sub(5000, Ordering::Relaxed);
     let second = world
         .send(&customer.live, "12345678")
         .await
         .unwrap()
-        .transid;
+        .transid
+        .unwrap();
     let world = world.reopen().await;
     let third = world
         .send(&customer.live, "12345678")
         .await
         .unwrap()
-        .transid;
+        .transid
+        .unwrap();
     assert!(first < second && second < third);
     world.assert_sound().await;
 }

@@ -10,7 +10,7 @@ use domain::{
 };
 use service::{
     Actor, Clock, Config, DepositOrder, Entropy, KeyAccess, Limits, SendError, SendRequest, Sent,
-    Service, Use,
+    Service,
 };
 use tempfile::TempDir;
 
@@ -125,10 +125,7 @@ impl World {
     }
 
     pub async fn access(&self, key: &ApiKey) -> KeyAccess {
-        self.service
-            .authorize(Some(key.expose()), Use::Read)
-            .await
-            .unwrap()
+        self.service.authorize(Some(key.expose())).await.unwrap()
     }
 
     pub async fn balance(&self, key: &ApiKey) -> Money {
@@ -146,6 +143,8 @@ fn config(folder: &TempDir, clock: &Arc<AtomicI64>) -> Config {
         database_url: format!("sqlite:{}/data/heliograph.db", folder.path().display()),
         prices: prices("0.05", "0.25"),
         currency: "USD".to_owned(),
+        data_dir: folder.path().join("data"),
+        country_code: "266".to_owned(),
         limits: Limits::default(),
         clock: Clock::fixed(Arc::clone(clock)),
         entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned()),
@@ -182,6 +181,8 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
         number: Number::parse(number).unwrap(),
         message: MessageText::parse(text.to_owned(), 10).unwrap(),
         requestid: None,
+        idempotency: None,
+        dry_run: false,
     }
 }
 

@@ -1,0 +1,190 @@
+//! Turning accepted uploads into messages: a frame of the spool file per transaction, with the place in
+//! the file in the same transaction, so that a crash repeats nothing and loses nothing.
+
+use domain::{BatchId, MessageStatus, Money, Timestamp};
+
+use crate::bulk::{cost_of, measures};
+use crate::error::{Broken, Error, OpenError, Result};
+use crate::expiry::first_unexpired;
+use crate::intake::play_money_max;
+use crate::spool::{Frame, FrameError, read_frame};
+use crate::store::batches::{self, Advance, UnexpandedBatch};
+use crate::store::gate::Priority;
+use crate::store::messages::{self, MessageTransfer, Subject};
+use crate::store::row::touched;
+use crate::store::tally::Tally;
+use crate::store::transfers::{RESERVED, REVENUE};
+use crate::store::{WriteTx, queue, settlement};
+use crate::{SANDBOX_CARRIER, Service, whole};
+
+impl Service {
+    /// The next upload after this one of which some rows are no messages yet, by age.
+    pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
+        let mut conn = self.store().read().await?;
+        let found = batches::next_unexpanded(&mut conn, after.map_or(0, |id| id.0)).await?;
+        Ok(found.map(|batch| batch.id))
+    }
+
+    /// Turns the next rows of an upload into messages. Rows that can't be read any more are given back.
+    pub async fn expand(&self, id: BatchId) -> Result<()> {
+        let service = self.clone();
+        whole(async move {
+            let upload = {
+                let mut conn = service.store().read().await?;
+                batches::still_unexpanded(&mut conn, id).await?
+            };
+            let Some(upload) = upload else { return Ok(()) };
+            let ended = if upload.id.0 < first_unexpired(service.now()) {
+                service.give_up(&upload, MessageStatus::Expired).await?
+            } else {
+                match service.frame(&upload).await {
+                    Ok(frame) => service.expand_frame(&upload, frame).await?,
+                    Err(FrameError::Io(error)) => return Err(Broken::File(error).into()),
+                    Err(FrameError::Lost(why)) => {
+                        let batch = upload.id.to_string();
+                        tracing::error!(batch, why, "the rest of an upload is lost and given back");
+                        service.give_up(&upload, MessageStatus::Rejected).await?
+                    }
+                }
+            };
+            if ended {
+                service.inner.spool.remove(&upload.spool);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn frame(&self, upload: &UnexpandedBatch) -> std::result::Result<Frame, FrameError> {
+        let (path, offset) = (self.inner.spool.path(&upload.spool), upload.spool_offset);
+        let read = tokio::task::spawn_blocking(move || read_frame(&path, offset));
+        let frame = read
+            .await
+            .unwrap_or_else(|failed| Err(FrameError::Io(std::io::Error::other(failed))))?;
+        if frame.rows == 0 || frame.rows > upload.rows - upload.expanded_rows {
+            return Err(FrameError::Lost("the rows aren't those counted".to_owned()));
+        }
+        Ok(frame)
+    }
+
+    /// True when these were the last rows.
+    async fn expand_frame(&self, upload: &UnexpandedBatch, frame: Frame) -> Result<bool> {
+        let now = self.now();
+        let batch = self.store().dialect().batch();
+        let text = upload.body.as_deref().map(measures);
+        let times = text.map_or(1, |(pages, _)| pages as u64);
+        let cost = cost_of(
+            frame.pages_local * times,
+            frame.pages_international * times,
+            upload.prices,
+        )
+        .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+        let step = Advance {
+            offset: frame.end,
+            rows: frame.rows,
+            cost,
+        };
+        let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        if !batches::advance(&mut tx, upload, &step, now).await? {
+            return Ok(false);
+        }
+        let nth = |n: i64| domain::ids::nth_id(upload.first_message_id, n);
+        let (first, end) = (upload.expanded_rows, upload.expanded_rows + frame.rows);
+        let rows = usize::try_from(frame.rows).unwrap_or(usize::MAX);
+        let stored = messages::expand(&mut tx, batch, upload, text, frame.json).await?;
+        touched("messages", rows, stored)?;
+        let (first_id, last_id) = (nth(first), nth(end - 1));
+        let queued =
+            queue::expand(&mut tx, upload.id, first_id, last_id, SANDBOX_CARRIER, now).await?;
+        touched("queue", rows, queued)?;
+        self.settle_reservation(&mut tx, upload, cost, now).await?;
+        count(first, end, upload).write(&mut tx, batch, now).await?;
+        tx.commit().await?;
+        self.inner.queued.notify_one();
+        Ok(end == upload.rows)
+    }
+
+    /// What was reserved for these rows is earned now; a message that no carrier takes is given back later.
+    async fn settle_reservation(
+        &self,
+        tx: &mut WriteTx<'_>,
+        upload: &UnexpandedBatch,
+        cost: Money,
+        now: Timestamp,
+    ) -> Result<()> {
+        let settled = (!upload.test).then_some(MessageTransfer {
+            debit: RESERVED,
+            credit: REVENUE,
+            amount: cost,
+            kind: "settle",
+            subject: Subject::Batch(upload.id),
+            application: None,
+        });
+        let batch = self.store().dialect().batch();
+        messages::insert_transfers(tx, batch, settled.into_iter(), now).await
+    }
+
+    /// The rows that are left become no messages: their price goes back. True when it was this call that
+    /// ended the expansion.
+    async fn give_up(&self, upload: &UnexpandedBatch, rest: MessageStatus) -> Result<bool> {
+        let now = self.now();
+        let batch = self.store().dialect().batch();
+        let amount = upload
+            .cost
+            .checked_sub(upload.expanded_cost)
+            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+        let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        if !batches::give_up(&mut tx, upload, rest, now).await? {
+            return Ok(false);
+        }
+        let id = upload.application_id;
+        let found = settlement::balances(&mut tx, batch, &[id]).await?;
+        let before = found.first().map_or(Money::ZERO, |(_, balance)| *balance);
+        let (back, play) = if upload.test {
+            (Money::ZERO, amount)
+        } else {
+            (amount, Money::ZERO)
+        };
+        let balance = before
+            .checked_add(back)
+            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+        let row = (id, before.micros(), balance.micros(), play.micros());
+        settlement::write_balances(&mut tx, batch, &[row], play_money_max()).await?;
+        let release = (back > Money::ZERO).then_some(MessageTransfer {
+            debit: RESERVED,
+            credit: id,
+            amount: back,
+            kind: "release",
+            subject: Subject::Batch(upload.id),
+            application: Some((id, balance)),
+        });
+        messages::insert_transfers(&mut tx, batch, release.into_iter(), now).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches that were
+    /// expanded just before one.
+    pub(crate) async fn sweep_spools(&self) -> std::result::Result<(), OpenError> {
+        let needed = {
+            let mut conn = self.store().read().await?;
+            batches::spools(&mut conn).await?
+        };
+        let names = self.inner.spool.names().map_err(OpenError::File)?;
+        for name in names.iter().filter(|name| !needed.contains(name)) {
+            self.inner.spool.remove(name);
+        }
+        Ok(())
+    }
+}
+
+/// The new messages, by the day that their ids carry.
+fn count(first: i64, end: i64, upload: &UnexpandedBatch) -> Tally {
+    let mut tally = Tally::default();
+    for n in first..end {
+        let id = domain::ids::nth_id(upload.first_message_id, n);
+        let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)).day();
+        tally.add_queued(upload.application_id, upload.test, day, 1);
+    }
+    tally
+}

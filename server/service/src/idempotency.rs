@@ -1,0 +1,116 @@
+//! Requests that are safe to repeat: the answer to a key is kept in the transaction that charges.
+
+use domain::{MessageText, Number, RequestId, Timestamp};
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Broken, Error, Result};
+use crate::store::idempotency::KeptAnswer;
+
+/// How long an answer is kept.
+const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// Characters of the longest key.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+
+/// What a client calls a request, so that a second one is known as the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// Takes 1 to 255 characters without NUL.
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = !text.is_empty()
+            && !text.contains('\0')
+            && text.chars().count() <= IDEMPOTENCY_KEY_CHARS_MAX;
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The moment from which on answers are kept.
+pub(crate) fn kept_since(now: Timestamp) -> Timestamp {
+    now.plus_ms(-KEPT_MS)
+}
+
+/// What a kept answer says to this request.
+pub(crate) enum Known<T> {
+    /// It is the same request: the same answer.
+    Same(T),
+    /// Another request under the same key.
+    Another,
+}
+
+/// Compares a request with the one that an answer was kept for.
+pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer, digest: &str) -> Result<Known<T>> {
+    if kept.digest != digest {
+        return Ok(Known::Another);
+    }
+    let answer = serde_json::from_str(&kept.answer).map_err(|_| {
+        Error::Broken(Broken::Corrupt {
+            table: "idempotency",
+            column: "answer",
+            value: kept.answer.clone(),
+        })
+    })?;
+    Ok(Known::Same(answer))
+}
+
+/// What a single send means, however it was written.
+pub(crate) fn digest_of_send(
+    number: &Number,
+    message: &MessageText,
+    requestid: Option<&RequestId>,
+) -> String {
+    let mut digest = Digest::new("send");
+    digest.text(number.kind().as_str());
+    digest.text(number.digits());
+    digest.text(message.as_str());
+    digest.optional(requestid.map(RequestId::as_str));
+    digest.finish()
+}
+
+/// What an upload means: its mode, the digest of its file, the message to all and the request id.
+pub(crate) fn digest_of_bulk(
+    mode: &str,
+    file: &[u8],
+    message: Option<&MessageText>,
+    requestid: Option<&RequestId>,
+) -> String {
+    let mut digest = Digest::new(mode);
+    digest.bytes(file);
+    digest.optional(message.map(MessageText::as_str));
+    digest.optional(requestid.map(RequestId::as_str));
+    digest.finish()
+}
+
+/// SHA-256 over fields, each with its length before it so that none runs into the next.
+struct Digest(Sha256);
+
+impl Digest {
+    fn new(what: &str) -> Self {
+        let mut digest = Self(Sha256::new());
+        digest.text(what);
+        digest
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn optional(&mut self, text: Option<&str>) {
+        self.0.update([u8::from(text.is_some())]);
+        self.text(text.unwrap_or_default());
+    }
+
+    fn finish(self) -> String {
+        hex::encode(self.0.finalize())
+    }
+}

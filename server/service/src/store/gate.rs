@@ -1,0 +1,157 @@
+//! Who writes next. One transaction writes at a time; the gate lets in who waits by priority, so that a
+//! send doesn't queue behind a file of a million rows.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Priority {
+    /// Somebody waits for the answer.
+    Interactive,
+    /// What carriers are handed and what they answer.
+    Results,
+    /// Uploads that become messages, and other work in the background.
+    Bulk,
+}
+
+/// Turns that a class may be passed over while it waits: nobody is kept out for ever.
+const PASSED_OVER_MAX: [u32; CLASSES] = [0, 2, 8];
+const CLASSES: usize = 3;
+
+/// Lets one in at a time.
+#[derive(Default)]
+pub(crate) struct Gate(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    taken: bool,
+    waiting: [VecDeque<oneshot::Sender<Permit>>; CLASSES],
+    passed_over: [u32; CLASSES],
+}
+
+/// The right to write; passed on when dropped.
+pub(crate) struct Permit(Option<Arc<Mutex<State>>>);
+
+impl Gate {
+    /// Waits for the right to write.
+    pub(crate) async fn enter(&self, priority: Priority) -> Permit {
+        let turn = {
+            let mut state = lock(&self.0);
+            if !state.taken {
+                state.taken = true;
+                return Permit(Some(Arc::clone(&self.0)));
+            }
+            let (sender, turn) = oneshot::channel();
+            state.waiting[priority as usize].push_back(sender);
+            turn
+        };
+        match turn.await {
+            Ok(permit) => permit,
+            // Senders leave the queue only with a permit.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut held = self.0.take();
+        while let Some(gate) = held {
+            let next = {
+                let mut state = lock(&gate);
+                let next = state.next();
+                state.taken = next.is_some();
+                next
+            };
+            // Who doesn't wait any more gives it back.
+            let sent = next.map_or(Ok(()), |next| next.send(Self(Some(gate))));
+            held = sent.err().and_then(|mut back| back.0.take());
+        }
+    }
+}
+
+impl State {
+    /// Who is let in next: the first class that was passed over often enough, else the highest.
+    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
+        let waits = |class: &usize| !self.waiting[*class].is_empty();
+        let due = (1..CLASSES)
+            .filter(waits)
+            .find(|class| self.passed_over[*class] >= PASSED_OVER_MAX[*class]);
+        let class = due.or_else(|| (0..CLASSES).find(waits))?;
+        for lower in class + 1..CLASSES {
+            if !self.waiting[lower].is_empty() {
+                self.passed_over[lower] += 1;
+            }
+        }
+        self.passed_over[class] = 0;
+        self.waiting[class].pop_front()
+    }
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_highest_goes_first_and_nobody_waits_for_ever() {
+        let gate = Arc::new(Gate::default());
+        let first = gate.enter(Priority::Bulk).await;
+        let (served, mut turns) = mpsc::unbounded_channel();
+        let waiting = [Priority::Bulk, Priority::Results]
+            .into_iter()
+            .chain([Priority::Interactive; 20]);
+        for priority in waiting.clone() {
+            let (gate, served) = (Arc::clone(&gate), served.clone());
+            tokio::spawn(async move {
+                let permit = gate.enter(priority).await;
+                served.send(priority).unwrap();
+                drop(permit);
+            });
+        }
+        let queued = || {
+            lock(&gate.0)
+                .waiting
+                .iter()
+                .map(VecDeque::len)
+                .sum::<usize>()
+        };
+        while queued() < waiting.clone().count() {
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        let mut order = Vec::new();
+        for _ in waiting {
+            order.push(turns.recv().await.unwrap());
+        }
+        let place = |wanted| order.iter().position(|served| *served == wanted);
+        assert_eq!(order[0], Priority::Interactive);
+        assert_eq!(place(Priority::Results), Some(2));
+        assert_eq!(place(Priority::Bulk), Some(8));
+    }
+
+    #[tokio::test]
+    async fn who_left_is_passed_over() {
+        let gate = Arc::new(Gate::default());
+        let first = gate.enter(Priority::Interactive).await;
+        let left = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { drop(gate.enter(Priority::Interactive).await) }
+        });
+        while lock(&gate.0).waiting[0].is_empty() {
+            tokio::task::yield_now().await;
+        }
+        left.abort();
+        assert!(left.await.is_err());
+        drop(first);
+        drop(gate.enter(Priority::Bulk).await);
+    }
+}

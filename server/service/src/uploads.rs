@@ -1,0 +1,337 @@
+//! Uploads on their way in: parsed, counted and spooled as they come, in constant memory.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use domain::{ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, Kind, Reason};
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::Service;
+use crate::error::{Broken, Error, Result};
+use crate::idempotency::IdempotencyKey;
+use crate::intake::{KeyAccess, SendAccess};
+use crate::spool::FrameWriter;
+
+/// Frames are handed to the file when there are so many bytes of them.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// Which uploads are under way in this process.
+#[derive(Default)]
+pub(crate) struct Uploads(Mutex<UnderWay>);
+
+#[derive(Default)]
+struct UnderWay {
+    by_application: HashMap<i64, usize>,
+    keys: HashSet<(KeyAccess, IdempotencyKey)>,
+}
+
+/// The right to upload a file; holds one of the application's places until it is dropped.
+pub struct BulkTicket {
+    pub(crate) service: Service,
+    pub(crate) key: ApiKey,
+    pub(crate) access: SendAccess,
+    pub(crate) idempotency: Option<IdempotencyKey>,
+}
+
+impl BulkTicket {
+    /// What the key opens, and whether the idempotency key is known.
+    pub const fn access(&self) -> &SendAccess {
+        &self.access
+    }
+
+    /// Begins an upload. Its file is removed when it is dropped.
+    ///
+    /// # Errors
+    /// When the file can't be made.
+    pub async fn upload(&self, mode: BulkMode) -> Result<Upload> {
+        let service = self.service.clone();
+        let limits = self.service.limits();
+        let country_code = self.service.inner.country_code.clone();
+        // The file and what removes it are made together: who waits for them may leave meanwhile.
+        let making = move || {
+            let name = format!("{}.rows", hex::encode(service.entropy().bytes::<16>()));
+            let file = service.inner.spool.create(&name)?;
+            let spool = Spool {
+                service,
+                name,
+                keep: false,
+            };
+            Ok((file, spool))
+        };
+        let (file, spool) = tokio::task::spawn_blocking(making)
+            .await
+            .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
+            .map_err(file_error)?;
+        Ok(Upload {
+            mode,
+            parser: Some(BulkParser::new(
+                mode,
+                BulkLimits {
+                    rows_max: limits.bulk_rows_max,
+                    message_pages_max: limits.message_pages_max,
+                },
+            )),
+            bytes_left: limits.bulk_bytes_max,
+            frames: FrameWriter::default(),
+            written: Vec::new(),
+            digest: self.idempotency.is_some().then(Sha256::new),
+            count: RowCount::default(),
+            country_code,
+            file: tokio::fs::File::from_std(file),
+            spool,
+        })
+    }
+}
+
+impl Drop for BulkTicket {
+    fn drop(&mut self) {
+        let mut under_way = self.service.inner.uploads.lock();
+        let application_id = self.access.access.application_id;
+        if let Some(count) = under_way.by_application.get_mut(&application_id) {
+            *count -= 1;
+            if *count == 0 {
+                under_way.by_application.remove(&application_id);
+            }
+        }
+        if let Some(key) = self.idempotency.take() {
+            under_way.keys.remove(&(self.access.access, key));
+        }
+    }
+}
+
+impl Uploads {
+    fn lock(&self) -> std::sync::MutexGuard<'_, UnderWay> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service {
+    /// Lets a client upload, judged as [`Service::authorize_send`] does.
+    ///
+    /// # Errors
+    /// The first reason that applies; `IdempotencyInProgress`; `RateLimited` when the application has as many
+    /// uploads under way as it may.
+    pub async fn begin_bulk(
+        &self,
+        key: Option<&str>,
+        idempotency: Option<IdempotencyKey>,
+    ) -> std::result::Result<BulkTicket, Reason> {
+        let (row, key, access) = self.opened(key).await?;
+        if let Some(key) = &idempotency
+            && self
+                .inner
+                .uploads
+                .lock()
+                .keys
+                .contains(&(access, key.clone()))
+        {
+            return Err(Reason::IdempotencyInProgress);
+        }
+        let access = self.judged(&row, access, idempotency.as_ref()).await?;
+        let mut under_way = self.inner.uploads.lock();
+        // Another one may have begun while this one was judged.
+        if let Some(key) = &idempotency
+            && under_way.keys.contains(&(access.access, key.clone()))
+        {
+            return Err(Reason::IdempotencyInProgress);
+        }
+        let count = under_way
+            .by_application
+            .entry(access.access.application_id)
+            .or_default();
+        if *count >= self.limits().uploads_max {
+            return Err(Reason::RateLimited);
+        }
+        *count += 1;
+        if let Some(key) = &idempotency {
+            under_way.keys.insert((access.access, key.clone()));
+        }
+        drop(under_way);
+        Ok(BulkTicket {
+            service: self.clone(),
+            key,
+            access,
+            idempotency,
+        })
+    }
+}
+
+/// What the rows of a file come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowCount {
+    pub(crate) rows: u64,
+    /// Billing units; in one to many, of a text of one page.
+    pub(crate) pages_local: u64,
+    pub(crate) pages_international: u64,
+    /// Rows that were probably meant to be local.
+    pub(crate) looks_local: u64,
+}
+
+impl RowCount {
+    fn add(&mut self, row: &BulkRow, country_code: &str) {
+        self.rows += 1;
+        let pages = row
+            .message
+            .as_ref()
+            .map_or(1, |message| message.pages() as u64);
+        match row.number.kind() {
+            Kind::Local => self.pages_local += pages,
+            Kind::International => self.pages_international += pages,
+        }
+        self.looks_local += u64::from(row.number.looks_local(country_code));
+    }
+}
+
+/// A file on its way in.
+pub struct Upload {
+    mode: BulkMode,
+    parser: Option<BulkParser>,
+    bytes_left: u64,
+    frames: FrameWriter,
+    /// Frames that are not in the file yet.
+    written: Vec<u8>,
+    /// Of the file's bytes, when an answer is to be kept for it.
+    digest: Option<Sha256>,
+    count: RowCount,
+    country_code: String,
+    file: tokio::fs::File,
+    spool: Spool,
+}
+
+/// A file that is removed when it is dropped, unless it is to be kept.
+pub(crate) struct Spool {
+    service: Service,
+    pub(crate) name: String,
+    keep: bool,
+}
+
+impl Spool {
+    /// Leaves the file to the batch that it belongs to.
+    pub(crate) fn keep(mut self) {
+        self.keep = true;
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        if !self.keep {
+            self.service.inner.spool.remove(&self.name);
+        }
+    }
+}
+
+/// A file of good rows, on disk.
+pub struct Spooled {
+    pub(crate) mode: BulkMode,
+    pub(crate) count: RowCount,
+    pub(crate) digest: Option<Vec<u8>>,
+    pub(crate) spool: Spool,
+}
+
+/// Why an upload ended without a file of good rows.
+#[derive(Debug)]
+pub enum UploadError {
+    /// Rows are bad.
+    Bad(BadFile),
+    /// It is larger than the limit, which is said in the same breath.
+    TooLarge { limit: u64, of: &'static str },
+    /// The machine failed.
+    Broken(Error),
+}
+
+impl From<Error> for UploadError {
+    fn from(error: Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl Upload {
+    /// Takes the next bytes of the file.
+    ///
+    /// # Errors
+    /// `TooLarge`, `Broken`; the upload is over then.
+    pub async fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
+        let limits = self.spool.service.limits();
+        let (rows_max, bytes_max) = (limits.bulk_rows_max, limits.bulk_bytes_max);
+        self.bytes_left =
+            self.bytes_left
+                .checked_sub(bytes.len() as u64)
+                .ok_or(UploadError::TooLarge {
+                    limit: bytes_max,
+                    of: "bytes",
+                })?;
+        if let Some(digest) = &mut self.digest {
+            digest.update(bytes);
+        }
+        let Some(mut parser) = self.parser.take() else {
+            return Ok(());
+        };
+        self.rows(|row| parser.push(bytes, &mut |found| row(found)))?
+            .map_err(|_| UploadError::TooLarge {
+                limit: rows_max,
+                of: "rows",
+            })?;
+        self.parser = Some(parser);
+        if self.written.len() >= WRITE_BYTES {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Runs what finds rows, and puts each into its frame.
+    fn rows<T>(&mut self, find: impl FnOnce(&mut dyn FnMut(BulkRow)) -> T) -> Result<T> {
+        let mut result = Ok(());
+        let found = find(&mut |row| {
+            self.count.add(&row, &self.country_code);
+            if result.is_ok() {
+                result = self.frames.add(&row, &mut self.written);
+            }
+        });
+        result.map(|()| found)
+    }
+
+    async fn flush(&mut self) -> Result<()> {
+        self.file
+            .write_all(&self.written)
+            .await
+            .map_err(file_error)?;
+        self.written.clear();
+        Ok(())
+    }
+
+    /// Ends the file: all of its rows are on disk when this returns.
+    ///
+    /// # Errors
+    /// See [`UploadError`].
+    pub async fn finish(mut self) -> std::result::Result<Spooled, UploadError> {
+        if let Some(parser) = self.parser.take() {
+            let finished = self.rows(|row| parser.finish(&mut |found| row(found)))?;
+            finished.map_err(|error| match error {
+                BulkError::Bad(bad) => UploadError::Bad(bad),
+                BulkError::TooManyRows => UploadError::TooLarge {
+                    limit: self.spool.service.limits().bulk_rows_max,
+                    of: "rows",
+                },
+            })?;
+        }
+        self.frames.end_frame(&mut self.written)?;
+        self.flush().await?;
+        self.file.sync_all().await.map_err(file_error)?;
+        let folder = self.spool.service.inner.spool.clone();
+        tokio::task::spawn_blocking(move || folder.sync())
+            .await
+            .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
+            .map_err(file_error)?;
+        Ok(Spooled {
+            mode: self.mode,
+            count: self.count,
+            digest: self.digest.map(|digest| digest.finalize().to_vec()),
+            spool: self.spool,
+        })
+    }
+}
+
+fn file_error(error: std::io::Error) -> Error {
+    Error::Broken(Broken::File(error))
+}
