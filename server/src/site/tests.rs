@@ -34,6 +34,8 @@ async fn asked(path: &str) -> (String, String) {
         database_url: format!("sqlite:{}", folder.path().join("test.db").display()),
         prices: Prices::new(Money::from_micros(1), Money::from_micros(2)).unwrap(),
         currency: "USD".to_owned(),
+        data_dir: folder.path().join("data"),
+        country_code: "266".to_owned(),
         limits: Limits::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),

@@ -2,7 +2,7 @@
 
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
-use crate::world::World;
+use crate::world::{World, plain, upload};
 
 /// A database with something of everything in it, and a connection that may do what no verb does.
 async fn tampered(statement: &str) -> (World, AnyConnection, Result<(), sqlx::Error>) {
@@ -11,6 +11,15 @@ async fn tampered(statement: &str) -> (World, AnyConnection, Result<(), sqlx::Er
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
+    // One upload is messages already, the other isn't.
+    for _ in 0..2 {
+        let file = "12345678,a\n12345678,b\n";
+        upload(&world.service, &customer.live, None, file, plain())
+            .await
+            .unwrap();
+    }
+    let first = world.service.next_unexpanded(None).await.unwrap().unwrap();
+    world.service.expand(first).await.unwrap();
     world
         .deposit("bank-2", domain::Reference::from_number(1), "2")
         .await;
@@ -44,7 +53,7 @@ async fn every_broken_invariant_is_found() {
     let cases = [
         (
             "UPDATE applications SET balance = balance + 1",
-            "balance 850001, transfers 850000",
+            "balance 650001, transfers 650000",
         ),
         (
             "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
@@ -74,6 +83,31 @@ async fn every_broken_invariant_is_found() {
             "DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)",
             "without a message",
         ),
+        (
+            "UPDATE batches SET cost = cost + 1",
+            "costs 100001, reserved 100000",
+        ),
+        (
+            "UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0",
+            "settled 0, released 0",
+        ),
+        (
+            "UPDATE batches SET queued = queued - 1, sending = sending + 1",
+            "its counts aren't its messages",
+        ),
+        (
+            "UPDATE batches SET done_at = 1",
+            "its counts aren't its messages",
+        ),
+        (
+            "DELETE FROM batches WHERE expanded_rows > 0",
+            "of a batch that isn't there",
+        ),
+        (
+            "DELETE FROM batches WHERE expanded_rows = 0",
+            "without a batch",
+        ),
+        ("UPDATE message_days SET n = n + 1", "1 queued too many"),
         (
             "UPDATE messages SET released = cost",
             "released 50000, transferred 0",

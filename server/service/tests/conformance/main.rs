@@ -7,6 +7,7 @@
 
 mod accounts;
 mod applications;
+mod batches;
 mod check;
 mod devices;
 mod dispatch;

@@ -1,16 +1,17 @@
 //! A service on a database of its own.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use domain::records::AccountRecord;
 use domain::{
-    ApiKey, Category, Email, KeyKind, MessageText, Money, Number, Password, Prices, Reference,
-    SenderName, Timestamp,
+    ApiKey, BulkMode, Category, Email, KeyKind, MessageText, Money, Number, Password, Prices,
+    Reference, SenderName, Timestamp,
 };
 use service::{
-    Actor, Clock, Config, DepositOrder, Entropy, KeyAccess, Limits, SendError, SendRequest, Sent,
-    Service,
+    AcceptedBatch, Actor, BatchOrder, Clock, Config, DepositOrder, Entropy, IdempotencyKey,
+    KeyAccess, Limits, SendError, SendRequest, Sent, Service,
 };
 use tempfile::TempDir;
 
@@ -68,6 +69,21 @@ impl World {
 
     pub fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(self.clock.load(Ordering::Relaxed))
+    }
+
+    /// Turns every upload into messages.
+    pub async fn expand_all(&self) {
+        while let Some(id) = self.service.next_unexpanded(None).await.unwrap() {
+            self.service.expand(id).await.unwrap();
+        }
+    }
+
+    /// The files that wait to become messages.
+    pub fn spool_files(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.folder().join("data/spool")) else {
+            return Vec::new();
+        };
+        entries.map(|entry| entry.unwrap().path()).collect()
     }
 
     pub fn pass(&self, ms: i64) {
@@ -182,6 +198,40 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
         message: MessageText::parse(text.to_owned(), 10).unwrap(),
         requestid: None,
         idempotency: None,
+        dry_run: false,
+    }
+}
+
+/// A file to be uploaded in pieces of a few bytes, and what is to be done with it.
+pub async fn upload(
+    service: &Service,
+    key: &ApiKey,
+    idempotency: Option<&str>,
+    file: &str,
+    order: BatchOrder,
+) -> Result<AcceptedBatch, SendError> {
+    let idempotency = idempotency.map(|key| IdempotencyKey::parse(key).unwrap());
+    let ticket = service
+        .begin_bulk(Some(key.expose()), idempotency)
+        .await
+        .map_err(SendError::Refused)?;
+    let mode = match order.message {
+        Some(_) => BulkMode::OneToMany,
+        None => BulkMode::OneToOne,
+    };
+    let mut upload = ticket.upload(mode).await.unwrap();
+    for piece in file.as_bytes().chunks(7) {
+        upload.write(piece).await.unwrap();
+    }
+    let spooled = upload.finish().await.unwrap();
+    service.accept_batch(&ticket, spooled, order).await
+}
+
+/// Nothing but the file.
+pub fn plain() -> BatchOrder {
+    BatchOrder {
+        message: None,
+        requestid: None,
         dry_run: false,
     }
 }

@@ -1,0 +1,441 @@
+//! Uploads: accepted whole or not at all, reserved, expanded, and counted to the end.
+
+use domain::records::{BatchRecord, BatchStatus, TransferKind};
+use domain::{BatchId, MessageStatus, MessageText, Money, Reason};
+use service::{
+    Actor, BatchFilter, BatchOrder, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome, Submitted,
+};
+
+use crate::world::{Customer, HOUR_MS, World, money, plain, upload};
+
+const STAFF: Actor = Actor::CommandLine;
+
+fn rows(count: usize) -> String {
+    (0..count)
+        .map(|n| format!("{:08},hello {n}\n", n + 10))
+        .collect()
+}
+
+fn to_all(text: &str) -> BatchOrder {
+    BatchOrder {
+        message: Some(MessageText::parse(text.to_owned(), 10).unwrap()),
+        ..plain()
+    }
+}
+
+async fn batch(world: &World, customer: &Customer, id: BatchId) -> BatchRecord {
+    let access = world.access(&customer.live).await;
+    world.service.batch(&access, id).await.unwrap().unwrap()
+}
+
+async fn accepted(world: &World, customer: &Customer, file: &str) -> BatchId {
+    upload(&world.service, &customer.live, None, file, plain())
+        .await
+        .unwrap()
+        .batchid
+        .unwrap()
+}
+
+/// Claims all that is due and answers each in the same way.
+async fn dispatch(world: &World, outcome: &SubmitOutcome) -> Vec<Receipt> {
+    let mut receipts = Vec::new();
+    loop {
+        let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 500).await.unwrap();
+        if claimed.is_empty() {
+            return receipts;
+        }
+        receipts.extend(claimed.iter().map(|message| Receipt {
+            id: message.id,
+            application_id: message.application_id,
+            status: MessageStatus::Delivered,
+            error: None,
+        }));
+        let results = claimed
+            .into_iter()
+            .map(|message| Submitted {
+                id: message.id,
+                application_id: message.application_id,
+                outcome: outcome.clone(),
+            })
+            .collect();
+        world
+            .service
+            .record_submitted(SANDBOX_CARRIER, &lease, results)
+            .await
+            .unwrap();
+    }
+}
+
+fn taken() -> SubmitOutcome {
+    SubmitOutcome::Accepted {
+        carrier_message_id: "c".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn an_upload_is_reserved_expanded_sent_and_done() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let file = format!("{}+4915112345678,a b\n", rows(2500));
+    let accepted = upload(&world.service, &customer.live, None, &file, plain())
+        .await
+        .unwrap();
+    assert_eq!((accepted.rows, accepted.pages), (2501, 2501));
+    assert_eq!(accepted.cost, money("125.25"));
+    let id = accepted.batchid.unwrap();
+    // The price has left the balance, and the rows are no messages yet.
+    assert_eq!(world.balance(&customer.live).await, money("74.75"));
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.status, record.counts.queued),
+        (BatchStatus::Expanding, 2501)
+    );
+    world.assert_sound().await;
+
+    // A thousand rows at a time; each step is whole.
+    world.service.expand(id).await.unwrap();
+    world.assert_sound().await;
+    assert_eq!(world.spool_files().len(), 1);
+    world.expand_all().await;
+    assert!(world.spool_files().is_empty());
+    assert_eq!(
+        batch(&world, &customer, id).await.status,
+        BatchStatus::Sending
+    );
+    world.assert_sound().await;
+
+    let receipts = dispatch(&world, &taken()).await;
+    let record = batch(&world, &customer, id).await;
+    assert_eq!((record.counts.submitted, record.done_at), (2501, None));
+    world.assert_sound().await;
+    world.service.record_receipts(receipts).await.unwrap();
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.counts.delivered, record.status),
+        (2501, BatchStatus::Done)
+    );
+    assert_eq!(record.done_at, Some(world.now()));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn rows_keep_their_order_their_text_and_their_price() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let file = format!(
+        "12345678,\"a, \"\"b\"\"\n\tc\"\n+4915112345678,{}\n",
+        "é".repeat(161)
+    );
+    let id = accepted(&world, &customer, &file).await;
+    world.expand_all().await;
+    let access = world.access(&customer.live).await;
+    let filter = service::MessageFilter {
+        batchid: Some(id),
+        limit: 10,
+        ..service::MessageFilter::default()
+    };
+    let found = world
+        .service
+        .messages(&access, &filter)
+        .await
+        .unwrap()
+        .items;
+    let [second, first] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(first.message, "a, \"b\"\n\tc");
+    assert_eq!((second.pages, second.segments), (2, 2));
+    assert_eq!(second.cost, money("0.5"));
+    assert_eq!(first.created_at, world.now());
+    let detail = world.service.message(&access, first.transid).await.unwrap();
+    assert_eq!(detail.unwrap().charge.charged, first.cost);
+}
+
+#[tokio::test]
+async fn one_text_to_many_costs_its_pages_times_the_rows() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let order = to_all(&"x".repeat(170));
+    let accepted = upload(
+        &world.service,
+        &customer.live,
+        None,
+        "12345678\r\n4915112345678\r\n26612345678\n",
+        order,
+    )
+    .await;
+    assert_eq!(accepted, Err(SendError::Refused(Reason::InsufficientFunds)));
+    assert!(world.spool_files().is_empty());
+    let accepted = upload(
+        &world.service,
+        &customer.live,
+        None,
+        "12345678\n26612345678",
+        to_all("hi"),
+    )
+    .await
+    .unwrap();
+    assert_eq!(accepted.cost, money("0.3"));
+    assert_eq!(accepted.looks_local, 1);
+    world.expand_all().await;
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_dry_run_answers_and_leaves_nothing() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let dry = BatchOrder {
+        dry_run: true,
+        ..plain()
+    };
+    for key in [None, Some("k")] {
+        let answer = upload(&world.service, &customer.live, key, &rows(20), dry.clone()).await;
+        assert_eq!(answer.unwrap().batchid, None);
+    }
+    let answer = upload(&world.service, &customer.live, None, &rows(21), dry).await;
+    assert_eq!(answer, Err(SendError::Refused(Reason::InsufficientFunds)));
+    assert!(world.spool_files().is_empty());
+    assert_eq!(
+        world.balance(&customer.live).await,
+        Money::from_units(1).unwrap()
+    );
+    assert_eq!(world.service.next_unexpanded(None).await.unwrap(), None);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn an_upload_under_an_idempotency_key_is_charged_once() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "2").await;
+    let send =
+        async |file: &str| upload(&world.service, &customer.live, Some("k"), file, plain()).await;
+    let first = send(&rows(20)).await.unwrap();
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "why")
+        .await
+        .unwrap();
+    let again = send(&rows(20)).await.unwrap();
+    assert!(again.replayed);
+    assert_eq!((again.batchid, again.cost), (first.batchid, first.cost));
+    let other = send(&rows(19)).await;
+    assert_eq!(other, Err(SendError::Refused(Reason::IdempotencyMismatch)));
+    // The files of the second and third upload are gone.
+    assert_eq!(world.spool_files().len(), 1);
+    world.pass(24 * HOUR_MS);
+    world.service.forget_answers().await.unwrap();
+    world
+        .service
+        .reinstate(&STAFF, customer.reference)
+        .await
+        .unwrap();
+    assert!(!send(&rows(20)).await.unwrap().replayed);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn only_so_many_uploads_of_an_application_and_one_of_an_idempotency_key() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "2").await;
+    let begin = async |idempotency: Option<&str>| {
+        let key = idempotency.map(|key| service::IdempotencyKey::parse(key).unwrap());
+        world
+            .service
+            .begin_bulk(Some(customer.live.expose()), key)
+            .await
+    };
+    let keyed = begin(Some("k")).await.unwrap();
+    assert_eq!(
+        begin(Some("k")).await.err(),
+        Some(Reason::IdempotencyInProgress)
+    );
+    let mut tickets = Vec::new();
+    for _ in 1..8 {
+        tickets.push(begin(None).await.unwrap());
+    }
+    assert_eq!(begin(None).await.err(), Some(Reason::RateLimited));
+    drop(keyed);
+    assert!(begin(Some("k")).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_taken_up_or_swept() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let id = accepted(&world, &customer, &rows(2500)).await;
+    world.service.expand(id).await.unwrap();
+    let ticket = world
+        .service
+        .begin_bulk(Some(customer.live.expose()), None)
+        .await
+        .unwrap();
+    let mut cut_off = ticket.upload(domain::BulkMode::OneToOne).await.unwrap();
+    cut_off.write(b"12345678,a\n").await.unwrap();
+    assert_eq!(world.spool_files().len(), 2);
+    // As a killed process: its destructors never run.
+    std::mem::forget(cut_off);
+    drop(ticket);
+    let world = world.reopen().await;
+    assert_eq!(world.spool_files().len(), 1);
+    world.expand_all().await;
+    assert_eq!(batch(&world, &customer, id).await.counts.queued, 2500);
+    assert!(world.spool_files().is_empty());
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn rows_that_cannot_be_read_are_rejected_and_given_back() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let gone = accepted(&world, &customer, &rows(100)).await;
+    std::fs::remove_file(&world.spool_files()[0]).unwrap();
+    let damaged = accepted(&world, &customer, &rows(1500)).await;
+    world.service.expand(damaged).await.unwrap();
+    let file = &world.spool_files()[0];
+    let mut bytes = std::fs::read(file).unwrap();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+    world.expand_all().await;
+    let record = batch(&world, &customer, gone).await;
+    assert_eq!(
+        (record.counts.rejected, record.status),
+        (100, BatchStatus::Done)
+    );
+    let record = batch(&world, &customer, damaged).await;
+    assert_eq!((record.counts.queued, record.counts.rejected), (1000, 500));
+    assert!(world.spool_files().is_empty());
+    assert_eq!(
+        world.balance(&customer.live).await,
+        Money::from_units(150).unwrap()
+    );
+    let lines = world
+        .service
+        .statement(customer.account.id, customer.reference, None, 10)
+        .await
+        .unwrap()
+        .items;
+    assert_eq!(lines[0].kind, TransferKind::Release);
+    assert_eq!(lines[0].subject, damaged.to_string());
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn an_upload_that_waited_too_long_expires_and_is_given_back() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let id = accepted(&world, &customer, &rows(1500)).await;
+    world.service.expand(id).await.unwrap();
+    world.pass(48 * HOUR_MS + 1);
+    world.service.expire().await.unwrap();
+    world.expand_all().await;
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.counts.expired, record.status),
+        (1500, BatchStatus::Done)
+    );
+    assert_eq!(
+        world.balance(&customer.live).await,
+        Money::from_units(200).unwrap()
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_refused_row_is_given_back_alone() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "2").await;
+    let id = accepted(&world, &customer, &rows(3)).await;
+    world.expand_all().await;
+    let refused = SubmitOutcome::Refused {
+        error: "refused".to_owned(),
+    };
+    dispatch(&world, &refused).await;
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.counts.rejected, record.status),
+        (3, BatchStatus::Done)
+    );
+    assert_eq!(
+        world.balance(&customer.live).await,
+        Money::from_units(2).unwrap()
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_test_upload_costs_play_money_and_is_seen_with_the_test_key_alone() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    let id = upload(&world.service, &customer.test, None, &rows(100), plain())
+        .await
+        .unwrap()
+        .batchid
+        .unwrap();
+    world.expand_all().await;
+    assert_eq!(
+        world.balance(&customer.test).await,
+        Money::from_units(995).unwrap()
+    );
+    let filter = BatchFilter {
+        limit: 10,
+        ..BatchFilter::default()
+    };
+    let live = world.access(&customer.live).await;
+    assert!(
+        world
+            .service
+            .batches(&live, &filter)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let test = world.access(&customer.test).await;
+    let seen = world.service.batches(&test, &filter).await.unwrap().items;
+    assert_eq!(
+        seen.iter().map(|batch| batch.batchid).collect::<Vec<_>>(),
+        [id]
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_suspended_applications_upload_waits_and_goes_on() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let id = accepted(&world, &customer, &rows(1100)).await;
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "why")
+        .await
+        .unwrap();
+    world.expand_all().await;
+    assert!(dispatch(&world, &taken()).await.is_empty());
+    assert_eq!(batch(&world, &customer, id).await.counts.queued, 1100);
+    world
+        .service
+        .reinstate(&STAFF, customer.reference)
+        .await
+        .unwrap();
+    assert_eq!(dispatch(&world, &taken()).await.len(), 1100);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_single_message_is_claimed_before_a_file() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    accepted(&world, &customer, &rows(100)).await;
+    world.expand_all().await;
+    world.pass(1);
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    let (_, claimed) = world.service.claim(SANDBOX_CARRIER, 8).await.unwrap();
+    assert!(
+        claimed
+            .iter()
+            .any(|message| Some(message.id) == sent.transid)
+    );
+    assert_eq!(claimed.len(), 8);
+}
