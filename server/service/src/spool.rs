@@ -2,6 +2,10 @@
 //!
 //! A file is a chain of frames. A frame holds rows as the JSON array that the database is handed, so that
 //! expanding it needs no parsing, and a head that says how long it is, what its rows cost, and its checksum.
+//!
+//! Rows are sorted by number, some ten thousands at a time: neighbours in a frame are neighbours in the index
+//! by number then. In the order of the file, each row of a transaction would touch another page of it, and
+//! writing those pages would take most of the time.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -13,9 +17,12 @@ use domain::{BulkRow, Kind};
 use crate::error::{Broken, Error, Result};
 
 /// Rows of a frame: one transaction stores them, and a send that comes meanwhile waits for it.
-pub(crate) const FRAME_ROWS_MAX: u32 = 1000;
+const FRAME_ROWS_MAX: u32 = 1000;
 /// Bytes of rows after which a frame ends.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
+/// Rows and bytes that are sorted together.
+const WINDOW_ROWS_MAX: usize = 64 * 1024;
+const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Length, rows, pages local, pages international, checksum of these and of the rows.
 const HEAD_BYTES: usize = 4 + 4 + 8 + 8 + 4;
 const CHECKED_HEAD_BYTES: usize = HEAD_BYTES - 4;
@@ -83,58 +90,106 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 /// Rows on their way into frames.
 #[derive(Default)]
 pub(crate) struct FrameWriter {
-    /// The rows of the frame that isn't full yet.
-    rows: Vec<u8>,
-    head: Head,
+    /// The window that is still being filled: rows in the order of the file, and their JSON.
+    rows: Vec<Row>,
+    json: Vec<u8>,
+}
+
+struct Row {
+    /// The number's digits, so that they sort as text does.
+    digits: [u8; 16],
+    local: bool,
+    pages: u64,
+    start: usize,
+    end: usize,
 }
 
 impl FrameWriter {
-    /// Adds a row; a full frame goes to the end of `out`.
+    /// Adds a row; when a window is full, its frames go to the end of `out`.
     pub(crate) fn add(&mut self, row: &BulkRow, out: &mut Vec<u8>) -> Result<()> {
-        self.rows
-            .push(if self.rows.is_empty() { b'[' } else { b',' });
         let local = row.number.kind() == Kind::Local;
         let (digits, flag) = (row.number.digits(), u8::from(local));
+        let start = self.json.len();
         let pages = match &row.message {
             None => {
-                write_json(&mut self.rows, &(digits, flag))?;
+                write_json(&mut self.json, &(digits, flag))?;
                 1
             }
             Some(message) => {
                 let (pages, segments) = (message.pages(), message.segments());
                 let row = (digits, flag, message.as_str(), pages, segments);
-                write_json(&mut self.rows, &row)?;
+                write_json(&mut self.json, &row)?;
                 pages as u64
             }
         };
-        self.head.rows += 1;
-        if local {
-            self.head.pages_local += pages;
-        } else {
-            self.head.pages_international += pages;
+        let mut key = [0; 16];
+        for (place, digit) in key.iter_mut().zip(digits.bytes()) {
+            *place = digit;
         }
-        if self.head.rows == FRAME_ROWS_MAX || self.rows.len() >= FRAME_BYTES_MAX {
-            self.end_frame(out)?;
+        self.rows.push(Row {
+            digits: key,
+            local,
+            pages,
+            start,
+            end: self.json.len(),
+        });
+        if self.rows.len() >= WINDOW_ROWS_MAX || self.json.len() >= WINDOW_BYTES_MAX {
+            self.end_window(out)?;
         }
         Ok(())
     }
 
-    /// Ends the frame that isn't full, if there is one.
-    pub(crate) fn end_frame(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        if self.rows.is_empty() {
-            return Ok(());
+    /// Ends the window that isn't full, if there is one.
+    pub(crate) fn end_window(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        // Stable: several messages to one number stay in the order of the file.
+        self.rows.sort_by_key(|row| row.digits);
+        let mut frame = FrameBuffer::default();
+        for row in &self.rows {
+            frame.add(row, &self.json[row.start..row.end]);
+            if frame.head.rows == FRAME_ROWS_MAX || frame.json.len() >= FRAME_BYTES_MAX {
+                std::mem::take(&mut frame).write(out)?;
+            }
         }
-        self.rows.push(b']');
-        let head = std::mem::take(&mut self.head);
-        let length = u32::try_from(self.rows.len())
+        if frame.head.rows > 0 {
+            frame.write(out)?;
+        }
+        self.rows.clear();
+        self.json.clear();
+        Ok(())
+    }
+}
+
+/// A frame that is being put together.
+#[derive(Default)]
+struct FrameBuffer {
+    head: Head,
+    json: Vec<u8>,
+}
+
+impl FrameBuffer {
+    fn add(&mut self, row: &Row, json: &[u8]) {
+        self.json
+            .push(if self.head.rows == 0 { b'[' } else { b',' });
+        self.json.extend_from_slice(json);
+        self.head.rows += 1;
+        if row.local {
+            self.head.pages_local += row.pages;
+        } else {
+            self.head.pages_international += row.pages;
+        }
+    }
+
+    fn write(mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.json.push(b']');
+        let length = u32::try_from(self.json.len())
             .map_err(|_| Error::Broken(Broken::File(io::ErrorKind::FileTooLarge.into())))?;
-        let head = head.bytes(length);
+        let head = self.head.bytes(length);
         let mut sum = CRC.digest();
         sum.update(&head);
-        sum.update(&self.rows);
+        sum.update(&self.json);
         out.extend_from_slice(&head);
         out.extend_from_slice(&sum.finalize().to_le_bytes());
-        out.append(&mut self.rows);
+        out.append(&mut self.json);
         Ok(())
     }
 }

@@ -315,7 +315,7 @@ impl Upload {
                 },
             })?;
         }
-        self.frames.end_frame(&mut self.written)?;
+        self.frames.end_window(&mut self.written)?;
         self.flush().await?;
         self.file.sync_all().await.map_err(file_error)?;
         let folder = self.spool.service.inner.spool.clone();
