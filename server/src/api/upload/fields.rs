@@ -26,7 +26,7 @@ pub struct Fields<'a> {
 enum Open {
     Ignored,
     Small { name: &'static str, value: Vec<u8> },
-    File(BulkMode, Upload),
+    File(BulkMode, Box<Upload>),
 }
 
 /// The file, once it is whole.
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
             None => {}
         }
         let upload = self.ticket.upload(mode).await?;
-        Ok(Open::File(mode, upload))
+        Ok(Open::File(mode, Box::new(upload)))
     }
 
     fn begin_small(&self, name: &'static str) -> Result<Open, Failure> {

@@ -46,8 +46,7 @@ impl Decoder {
             match (&mut self.place, byte) {
                 (Place::Between, b'&') => {}
                 (_, b'&') => self.end_pair(&mut value, &mut events),
-                (Place::Between, b'=') => self.begin_value(&mut events),
-                (Place::Name(_), b'=') => self.begin_value(&mut events),
+                (Place::Between | Place::Name(_), b'=') => self.begin_value(&mut events),
                 (Place::Between, _) => {
                     let mut name = Vec::new();
                     self.unescape.push(byte, &mut name);
