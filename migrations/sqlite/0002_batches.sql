@@ -53,7 +53,7 @@ SELECT application_id, test, created_at / 86400000, status, COUNT(*) FROM messag
 CREATE TABLE idempotency (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)),
-    key            TEXT NOT NULL,     -- the caller's
+    key            TEXT NOT NULL,     -- SHA-256 of the caller's, hexadecimal
     digest         TEXT NOT NULL,     -- SHA-256 of the request's meaning, hexadecimal
     answer         TEXT NOT NULL,     -- JSON of what was answered
     created_at     INTEGER NOT NULL,

@@ -27,7 +27,10 @@ mod tests {
         let document = document("https://sms.example.org").unwrap();
         let mut documented = BTreeSet::new();
         for (path, methods) in document["paths"].as_object().unwrap() {
-            let asked = path.replace("{key}", "k").replace("{transid}", "m_0");
+            let asked = path
+                .replace("{key}", "k")
+                .replace("{transid}", "m_0")
+                .replace("{batchid}", "b_0");
             let route = Route::find(&asked).unwrap_or_else(|| panic!("no route at {path}"));
             // The address without key, which then stands in a header, is the same route.
             assert!(route.template().starts_with(path.as_str()), "{path}");

@@ -80,6 +80,7 @@ pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
             ),
         ),
         ("requestid", "no", "1 to 255 characters of your own, to find the message by. Two sends with the same one are two messages.".to_owned()),
+        ("dryrun", "no", "1: everything but storing, charging and sending.".to_owned()),
     ];
     let fields = vec![
         ("code, message, text", "always", "200 and SUCCESS, or see Codes; message and text are the same words.".to_owned()),
@@ -104,7 +105,33 @@ pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
         <h3>"Answer"</h3>
         <Entries label="Fields of the answer to a send" second="Present" entries=fields/>
         <p>
-            "200 means that the message is on disk, charged once, and will be handed to a carrier or its charge released. Without an answer, look it up by your requestid before you send again."
+            "200 means that the message is on disk, charged once, and will be handed to a carrier or its charge released. Without an answer, send again with the same header "
+            <code>"Idempotency-Key"</code>
+            ": for 24 hours after a 200, the same request with the same key is given the same answer, and nothing is sent or charged twice."
+        </p>
+    }
+}
+
+/// `/sms/bulk` and `/sms/batches`.
+#[component]
+pub fn Bulk(key: String, base_url: String) -> impl IntoView {
+    view! {
+        <h2 id="bulk">"Send a file"</h2>
+        <p>
+            <code>"POST /sms/bulk/<API_KEY>"</code> " takes either " <code>"bulksms"</code>
+            ", a file with number, comma and message in each line, or " <code>"numbers"</code>
+            ", a file with a number in each line, and " <code>"message"</code>
+            "; as multipart or form fields. requestid, dryrun and Idempotency-Key work as above."
+        </p>
+        <pre tabindex="0"><code>{format!(
+            "curl {base_url}/sms/bulk/{key} --form bulksms=@rows.csv\ncurl {base_url}/sms/bulk/{key} --form numbers=@numbers.txt --form message=Hello",
+        )}</code></pre>
+        <p>
+            "Files are UTF-8, without a header line. Everything after the first comma is the message; one that starts with a quote is a quoted CSV field and may hold line breaks. It is all or nothing: a bad row refuses the file, and errors names the first 20 with line, reason and detail. Otherwise the answer has batchid, rows, pages and cost, which has left the balance."
+        </p>
+        <p>
+            <code>"GET /sms/batches/<API_KEY>"</code> " and "
+            <code>"GET /sms/batches/<API_KEY>/<batchid>"</code> " count its messages by status."
         </p>
     }
 }
@@ -114,7 +141,7 @@ pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
 pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
     let parameters = vec![
         (
-            "transid, requestid, number, status",
+            "transid, requestid, batchid, number, status",
             "no",
             "Only messages with this value.".to_owned(),
         ),

@@ -14,7 +14,7 @@ use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
 use crate::visit::visit;
 
-use calls::{Balance, Keys, Outcomes, ReportsCall, Send, Statuses};
+use calls::{Balance, Bulk, Keys, Outcomes, ReportsCall, Send, Statuses};
 use codes::Codes;
 
 /// What the page shows.
@@ -75,6 +75,7 @@ fn Chapters(docs: Docs) -> impl IntoView {
             </p>
             <nav class="toc" aria-label="On this page">
                 <a href="#send">"Send"</a>
+                <a href="#bulk">"Files"</a>
                 <a href="#reports">"Reports"</a>
                 <a href="#balance">"Balance"</a>
                 <a href="#statuses">"Statuses"</a>
@@ -83,6 +84,7 @@ fn Chapters(docs: Docs) -> impl IntoView {
             </nav>
             <Keys key=key.clone() base_url=base_url.clone()/>
             <Send key=key.clone() base_url=base_url.clone() currency/>
+            <Bulk key=key.clone() base_url=base_url.clone()/>
             <ReportsCall key=key.clone() base_url=base_url.clone()/>
             <Balance key base_url/>
             <Statuses/>

@@ -162,7 +162,7 @@ impl Service {
         if let Err(reason) = admit(&row, kind) {
             return Ok(Err(reason));
         }
-        if !self.inner.rates.take(row.id, kind, now) {
+        if !self.inner.rates.take(&case.key, now) {
             return Ok(Err(Reason::RateLimited));
         }
         let mut purse = Purse::new(row, now);

@@ -12,7 +12,8 @@ const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 /// Characters of the longest key.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// What a client calls a request, so that a second one is known as the same.
+/// What a client calls a request, so that a second one is known as the same. Only its SHA-256 is kept, since
+/// some take for it what must not be stored, such as the API key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
@@ -22,9 +23,10 @@ impl IdempotencyKey {
         let fits = !text.is_empty()
             && !text.contains('\0')
             && text.chars().count() <= IDEMPOTENCY_KEY_CHARS_MAX;
-        fits.then(|| Self(text.to_owned()))
+        fits.then(|| Self(hex::encode(Sha256::digest(text))))
     }
 
+    /// The SHA-256 in hexadecimal.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -78,12 +78,8 @@ impl Service {
     /// # Errors
     /// The first reason that applies; `RateLimited`.
     pub async fn authorize(&self, key: Option<&str>) -> Result<KeyAccess, Reason> {
-        let (_, _, access) = self.opened(key).await?;
-        if self
-            .inner
-            .rates
-            .take(access.application_id, access.kind, self.now())
-        {
+        let (_, key, access) = self.opened(key).await?;
+        if self.inner.rates.take(&key, self.now()) {
             Ok(access)
         } else {
             Err(Reason::RateLimited)
@@ -158,13 +154,8 @@ impl Service {
     }
 
     /// What a key may still do this second; `None` where that isn't limited.
-    pub fn rate_state(&self, access: &KeyAccess) -> Option<RateState> {
-        let KeyAccess {
-            application_id,
-            kind,
-            ..
-        } = *access;
-        self.inner.rates.state(application_id, kind, self.now())
+    pub fn rate_state(&self, key: &ApiKey) -> Option<RateState> {
+        self.inner.rates.state(key, self.now())
     }
 
     async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use domain::{KeyKind, Timestamp};
+use domain::{ApiKey, KeyKind, Reference, Timestamp};
 
 /// A request in the bucket's unit: what flows in within a second is the limit times this.
 const REQUEST: i64 = 1000;
@@ -22,7 +22,7 @@ pub struct RateState {
 /// A bucket for each key: it holds the requests of one second and fills again within one.
 pub(crate) struct Rates {
     limit: Option<u32>,
-    buckets: Mutex<HashMap<(i64, KeyKind), Bucket>>,
+    buckets: Mutex<HashMap<(Reference, KeyKind), Bucket>>,
 }
 
 #[derive(Clone, Copy)]
@@ -40,12 +40,12 @@ impl Rates {
         }
     }
 
-    /// Takes a request out; false when there is none left.
-    pub(crate) fn take(&self, application_id: i64, kind: KeyKind, now: Timestamp) -> bool {
+    /// Takes a request out of a good key's; false when there is none left.
+    pub(crate) fn take(&self, key: &ApiKey, now: Timestamp) -> bool {
         let Some(limit) = self.limit else { return true };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets
-            .entry((application_id, kind))
+            .entry((key.reference(), key.kind()))
             .or_insert_with(|| Bucket::full(limit, now));
         bucket.fill(limit, now);
         let left = bucket.level - REQUEST;
@@ -55,16 +55,11 @@ impl Rates {
         left >= 0
     }
 
-    pub(crate) fn state(
-        &self,
-        application_id: i64,
-        kind: KeyKind,
-        now: Timestamp,
-    ) -> Option<RateState> {
+    pub(crate) fn state(&self, key: &ApiKey, now: Timestamp) -> Option<RateState> {
         let limit = self.limit?;
         let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bucket = buckets
-            .get(&(application_id, kind))
+            .get(&(key.reference(), key.kind()))
             .copied()
             .unwrap_or_else(|| Bucket::full(limit, now));
         bucket.fill(limit, now);

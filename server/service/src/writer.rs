@@ -352,7 +352,7 @@ impl Service {
         if let Some(reason) = rehearsed(&request.number, kind) {
             return Err(reason);
         }
-        if !self.inner.rates.take(purse.row.id, kind, now) {
+        if !self.inner.rates.take(&request.key, now) {
             return Err(Reason::RateLimited);
         }
         let pages = request.message.pages();

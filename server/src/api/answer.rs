@@ -4,14 +4,14 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use domain::reason::CODE_SUCCESS;
-use domain::{Reason, RequestId};
+use domain::{BadFile, BadRow, Reason, RequestId};
 use serde::Serialize;
 
 use crate::site::CloseUnanswered;
 
 /// The words for code 200, as the specification names it.
 pub const SUCCESS: &str = "SUCCESS";
-/// Seconds that a client should wait before it tries again after `unavailable`.
+/// Seconds that a client should wait before it tries again after `unavailable` or `rate_limited`.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
 /// What every answer begins with. The specification names the words both `message` and `text`.
@@ -39,6 +39,7 @@ pub struct Failure {
     /// More exact than the reason's own sentence. Never quotes what the client sent.
     detail: Option<String>,
     requestid: Option<RequestId>,
+    file: Option<Box<BadFile>>,
     close: bool,
     unanswered: bool,
 }
@@ -51,6 +52,28 @@ struct ErrorBody<'a> {
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<RowError>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_count: Option<u64>,
+}
+
+/// What is wrong with a row of a file.
+#[derive(Serialize)]
+struct RowError {
+    line: u64,
+    reason: &'static str,
+    detail: &'static str,
+}
+
+impl From<&BadRow> for RowError {
+    fn from(row: &BadRow) -> Self {
+        Self {
+            line: row.line,
+            reason: row.reason.as_str(),
+            detail: row.detail,
+        }
+    }
 }
 
 impl Failure {
@@ -59,6 +82,7 @@ impl Failure {
             reason,
             detail: None,
             requestid: None,
+            file: None,
             close: false,
             unanswered: false,
         }
@@ -69,6 +93,20 @@ impl Failure {
             detail: Some(detail.into()),
             ..Self::of(reason)
         }
+    }
+
+    /// A file has bad rows.
+    pub fn of_file(file: BadFile) -> Self {
+        Self {
+            file: Some(Box::new(file)),
+            ..Self::of(Reason::InvalidFile)
+        }
+    }
+
+    /// What makes a request unlike the one that an idempotency key stands for: whatever can be said about the
+    /// request alone.
+    pub const fn is_about_the_request(&self) -> bool {
+        !self.unanswered && matches!(self.reason.http_status(), 400 | 413 | 415)
     }
 
     /// Whether something was done isn't known, so that no answer would be true.
@@ -93,6 +131,7 @@ impl Failure {
     }
 
     pub fn into_response(self) -> Response<Body> {
+        let file = self.file.as_deref();
         let words = self.detail.as_deref().unwrap_or(self.reason.sentence());
         let mut response = json(&ErrorBody {
             code: self.reason.code(),
@@ -100,12 +139,14 @@ impl Failure {
             text: words,
             reason: self.reason.as_str(),
             requestid: self.requestid.as_ref().map(RequestId::as_str),
+            errors: file.map(|file| file.errors.iter().map(RowError::from).collect()),
+            error_count: file.map(|file| file.error_count),
         });
         *response.status_mut() = StatusCode::from_u16(self.reason.http_status())
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         match self.reason {
-            Reason::Unavailable => {
+            Reason::Unavailable | Reason::RateLimited => {
                 headers.insert(RETRY_AFTER, RETRY_AFTER_S);
             }
             // RFC 9110 §11.6.1 wants it beside every 401.

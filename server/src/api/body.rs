@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use bytes::BytesMut;
 use domain::Reason;
 use domain::message::PAGE_CHARS;
@@ -112,35 +112,50 @@ pub fn drop_rest(mut body: Incoming) {
 
 /// The body's form by its headers.
 fn form(headers: &HeaderMap) -> Result<Form, Reason> {
+    media_type(content_type(headers)?).ok_or(Reason::UnsupportedMediaType)
+}
+
+/// The content type of a body that isn't compressed.
+pub fn content_type(headers: &HeaderMap) -> Result<&str, Reason> {
     if headers.contains_key(CONTENT_ENCODING) {
         return Err(Reason::UnsupportedMediaType);
     }
     let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(value), None) = (types.next(), types.next()) else {
-        return Err(Reason::UnsupportedMediaType);
-    };
-    value
-        .to_str()
-        .ok()
-        .and_then(media_type)
-        .ok_or(Reason::UnsupportedMediaType)
+    match (types.next().map(HeaderValue::to_str), types.next()) {
+        (Some(Ok(value)), None) => Ok(value),
+        _ => Err(Reason::UnsupportedMediaType),
+    }
 }
 
 fn media_type(value: &str) -> Option<Form> {
-    let mut parts = value.split(';').map(str::trim);
-    let form = match parts.next()?.to_ascii_lowercase().as_str() {
-        "application/x-www-form-urlencoded" => Form::UrlEncoded,
-        "application/json" => Form::Json,
-        _ => return None,
-    };
-    let utf8 = parts.all(|parameter| match parameter.split_once('=') {
-        Some((name, charset)) if name.eq_ignore_ascii_case("charset") => {
-            let charset = charset.trim_matches('"');
-            charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
-        }
-        _ => true,
-    });
-    utf8.then_some(form)
+    if is_text(value, "application/x-www-form-urlencoded") {
+        Some(Form::UrlEncoded)
+    } else if is_text(value, "application/json") {
+        Some(Form::Json)
+    } else {
+        None
+    }
+}
+
+/// Whether a content type is this one, in UTF-8.
+pub fn is_text(value: &str, wanted: &str) -> bool {
+    is(value, wanted)
+        && value
+            .split(';')
+            .skip(1)
+            .all(|parameter| match parameter.trim().split_once('=') {
+                Some((name, charset)) if name.eq_ignore_ascii_case("charset") => {
+                    let charset = charset.trim_matches('"');
+                    charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
+                }
+                _ => true,
+            })
+}
+
+/// Whether a content type is this one, whatever its parameters.
+pub fn is(value: &str, wanted: &str) -> bool {
+    let essence = value.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(wanted)
 }
 
 #[cfg(test)]

@@ -4,25 +4,67 @@
 /// as browsers have it. `None` when the bytes are no UTF-8.
 pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&first, after)) = rest.split_first() {
-        let escaped = match (first, after) {
-            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        if let Some((high, low)) = escaped {
-            bytes.push(high << 4 | low);
-            rest = &after[2..];
-            continue;
-        }
-        bytes.push(if first == b'+' && plus_is_space {
-            b' '
-        } else {
-            first
-        });
-        rest = after;
+    let mut unescape = Unescape::new(plus_is_space);
+    for &byte in text {
+        unescape.push(byte, &mut bytes);
     }
+    unescape.finish(&mut bytes);
     String::from_utf8(bytes).ok()
+}
+
+/// Percent-decodes byte by byte.
+#[derive(Debug)]
+pub struct Unescape {
+    plus_is_space: bool,
+    pending: Pending,
+}
+
+/// What came of an escape so far.
+#[derive(Clone, Copy, Debug)]
+enum Pending {
+    Nothing,
+    Percent,
+    /// The percent sign and this digit.
+    High(u8),
+}
+
+impl Unescape {
+    pub const fn new(plus_is_space: bool) -> Self {
+        Self {
+            plus_is_space,
+            pending: Pending::Nothing,
+        }
+    }
+
+    /// Takes a byte and appends what is known of the decoded text.
+    pub fn push(&mut self, byte: u8, decoded: &mut Vec<u8>) {
+        match (self.pending, hex(byte)) {
+            (Pending::Percent, Some(_)) => {
+                self.pending = Pending::High(byte);
+                return;
+            }
+            (Pending::High(high), Some(low)) => {
+                self.pending = Pending::Nothing;
+                decoded.push(hex(high).unwrap_or_default() << 4 | low);
+                return;
+            }
+            _ => self.finish(decoded),
+        }
+        match byte {
+            b'%' => self.pending = Pending::Percent,
+            b'+' if self.plus_is_space => decoded.push(b' '),
+            _ => decoded.push(byte),
+        }
+    }
+
+    /// What began as an escape and is none stands for itself.
+    pub fn finish(&mut self, decoded: &mut Vec<u8>) {
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Nothing => {}
+            Pending::Percent => decoded.push(b'%'),
+            Pending::High(high) => decoded.extend([b'%', high]),
+        }
+    }
 }
 
 fn hex(digit: u8) -> Option<u8> {
@@ -55,6 +97,8 @@ mod tests {
             ("a%2Bb", Some("a+b")),
             ("100%", Some("100%")),
             ("100%zz", Some("100%zz")),
+            ("%%41%4", Some("%A%4")),
+            ("%4%41%4+", Some("%4A%4 ")),
             ("%e2%82%AC", Some("€")),
             ("€", Some("€")),
             ("%00", Some("\0")),

@@ -5,16 +5,22 @@
 
 mod answer;
 mod balance;
+mod batches;
 mod body;
+mod bulk;
 mod credentials;
 mod csv_report;
 mod form;
 mod json_body;
+mod listing;
+mod order;
 mod parameters;
+mod rate;
 mod record;
 mod reports;
 mod route;
 mod send;
+mod upload;
 
 use std::sync::Arc;
 
@@ -69,16 +75,29 @@ impl Api {
             return response;
         }
         let key = KeyText::find(route.key(), request.headers());
+        let mut response = self.answer_route(route, &key, request).await;
+        rate::note(self, &key, &mut response);
+        response
+    }
+
+    async fn answer_route(
+        &self,
+        route: Route,
+        key: &KeyText,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let query = request.uri().query();
         let answered = match route {
             Route::Send(_) if request.method() == Method::POST => {
                 return send::post(self, key, request).await;
             }
-            Route::Send(_) => send::get(self, &key, &request).await,
-            Route::Reports(_) => reports::list(self, &key, request.uri().query()).await,
-            Route::Report(_, transid) => {
-                reports::one(self, &key, &transid, request.uri().query()).await
-            }
-            Route::Balance(_) => balance::get(self, &key).await,
+            Route::Bulk(_) => return bulk::post(self, key, request).await,
+            Route::Send(_) => send::get(self, key, &request).await,
+            Route::Reports(_) => reports::list(self, key, query).await,
+            Route::Report(_, transid) => reports::one(self, key, &transid, query).await,
+            Route::Batches(_) => batches::list(self, key, query).await,
+            Route::Batch(_, batchid) => batches::one(self, key, &batchid, query).await,
+            Route::Balance(_) => balance::get(self, key).await,
         };
         body::drop_rest(request.into_body());
         answered.unwrap_or_else(Failure::into_response)

@@ -57,6 +57,22 @@ impl Parameters {
         Ok(())
     }
 
+    /// Adds one of the known parameters, of which the end may have been cut off.
+    pub fn add_bytes(&mut self, name: &str, value: Vec<u8>, cut: bool) {
+        let given = match String::from_utf8(value) {
+            Ok(text) => Given::Text(text),
+            Err(error) => match (cut, error.utf8_error()) {
+                (true, fault) if fault.error_len().is_none() => {
+                    let mut value = error.into_bytes();
+                    value.truncate(fault.valid_up_to());
+                    Given::Text(String::from_utf8(value).unwrap_or_default())
+                }
+                _ => Given::BadEncoding,
+            },
+        };
+        self.add(Some(name), given);
+    }
+
     fn add(&mut self, name: Option<&str>, given: Given) {
         let place = name.and_then(|name| self.known.iter().position(|known| *known == name));
         match place {

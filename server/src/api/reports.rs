@@ -11,6 +11,7 @@ use super::Api;
 use super::answer::{Failure, Head, json};
 use super::credentials::KeyText;
 use super::csv_report;
+use super::listing::{self, invalid, read, refuse_unknown};
 use super::parameters::Parameters;
 use super::record::{Charge, Report, Step};
 
@@ -29,10 +30,6 @@ const KNOWN: [&str; 10] = [
 ];
 /// The parameters of one message.
 const KNOWN_OF_ONE: [&str; 1] = ["format"];
-/// Messages per answer unless asked otherwise.
-const LIMIT_DEFAULT: i64 = 100;
-/// Most messages per answer.
-const LIMIT_MAX: i64 = 1000;
 /// Where a CSV report, which has no other place for it, carries the cursor.
 const NEXT_CURSOR: &str = "x-next-cursor";
 
@@ -128,23 +125,6 @@ fn reports(api: &Api, records: Vec<MessageRecord>) -> Vec<Report<'_>> {
         .collect()
 }
 
-fn invalid(name: &str) -> Failure {
-    Failure::with_detail(
-        Reason::InvalidParameter,
-        format!("{name} has a value that can't be used."),
-    )
-}
-
-fn refuse_unknown(parameters: &Parameters) -> Result<(), Failure> {
-    if parameters.has_unknown() {
-        return Err(Failure::with_detail(
-            Reason::InvalidParameter,
-            "There is a parameter that reports don't have; check the spelling.",
-        ));
-    }
-    Ok(())
-}
-
 fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
     match parameters.optional("format", Reason::InvalidParameter)? {
         None | Some("json") => Ok(false),
@@ -172,37 +152,14 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
         status: read(parameters, "status", MessageStatus::parse)?,
         from: read(parameters, "from", moment)?,
         to: read(parameters, "to", moment)?,
-        limit: read(parameters, "limit", limit)?.unwrap_or(LIMIT_DEFAULT),
-        cursor: read(parameters, "cursor", cursor)?,
+        limit: listing::limit(parameters)?,
+        cursor: listing::cursor(parameters)?,
     };
     refuse_unknown(parameters)?;
     Ok(filter)
 }
 
-fn read<T>(
-    parameters: &Parameters,
-    name: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>, Failure> {
-    match parameters.optional(name, Reason::InvalidParameter)? {
-        None => Ok(None),
-        Some(text) => parse(text).map(Some).ok_or_else(|| invalid(name)),
-    }
-}
-
 /// RFC 3339. The `+` of an offset that wasn't escaped came as a space.
 fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse(&text.replace(' ', "+"))
-}
-
-/// Plain digits, 1 to 1000.
-fn limit(text: &str) -> Option<i64> {
-    let plain = text.bytes().all(|b| b.is_ascii_digit());
-    text.parse()
-        .ok()
-        .filter(|limit| plain && (1..=LIMIT_MAX).contains(limit))
-}
-
-fn cursor(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
 }

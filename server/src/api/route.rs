@@ -10,9 +10,13 @@ use super::form::decode;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     Send(PathKey),
+    Bulk(PathKey),
     Reports(PathKey),
     /// One message, by the text that should be its transid.
     Report(PathKey, String),
+    Batches(PathKey),
+    /// One upload, by the text that should be its batchid.
+    Batch(PathKey, String),
     Balance(PathKey),
 }
 
@@ -27,6 +31,8 @@ pub enum PathKey {
 
 /// How a transid starts, in contrast to a key.
 const TRANSID_PREFIX: &str = "m_";
+/// How a batchid starts, in contrast to a key.
+const BATCHID_PREFIX: &str = "b_";
 
 /// Whether the API answers for this path.
 pub fn is_in(path: &str) -> bool {
@@ -36,10 +42,13 @@ pub fn is_in(path: &str) -> bool {
 
 impl Route {
     /// How logs and metrics name the routes.
-    pub const TEMPLATES: [&'static str; 4] = [
+    pub const TEMPLATES: [&'static str; 7] = [
         "/sms/send/{key}",
+        "/sms/bulk/{key}",
         "/sms/reports/{key}",
         "/sms/reports/{key}/{transid}",
+        "/sms/batches/{key}",
+        "/sms/batches/{key}/{batchid}",
         "/sms/balance/{key}",
     ];
 
@@ -47,21 +56,18 @@ impl Route {
     pub fn find(path: &str) -> Option<Self> {
         let segments: Vec<&str> = path.strip_prefix("/sms/")?.split('/').collect();
         let (name, rest) = segments.split_first()?;
-        match (*name, rest) {
-            ("send", []) => Some(Self::Send(PathKey::Absent)),
-            ("send", [key]) => Some(Self::Send(PathKey::read(key))),
-            ("balance", []) => Some(Self::Balance(PathKey::Absent)),
-            ("balance", [key]) => Some(Self::Balance(PathKey::read(key))),
-            ("reports", []) => Some(Self::Reports(PathKey::Absent)),
-            // A key starts with a digit, so that a transid can't be one.
-            ("reports", [transid]) if transid.starts_with(TRANSID_PREFIX) => {
-                Some(Self::Report(PathKey::Absent, (*transid).to_owned()))
-            }
-            ("reports", [key]) => Some(Self::Reports(PathKey::read(key))),
-            ("reports", [key, transid]) if !key.is_empty() && !transid.is_empty() => {
-                let transid = decode(transid.as_bytes(), false).unwrap_or_default();
-                Some(Self::Report(PathKey::read(key), transid))
-            }
+        match *name {
+            "send" => alone(rest).map(Self::Send),
+            "bulk" => alone(rest).map(Self::Bulk),
+            "balance" => alone(rest).map(Self::Balance),
+            "reports" => match with_id(rest, TRANSID_PREFIX)? {
+                (key, None) => Some(Self::Reports(key)),
+                (key, Some(transid)) => Some(Self::Report(key, transid)),
+            },
+            "batches" => match with_id(rest, BATCHID_PREFIX)? {
+                (key, None) => Some(Self::Batches(key)),
+                (key, Some(batchid)) => Some(Self::Batch(key, batchid)),
+            },
             _ => None,
         }
     }
@@ -70,9 +76,12 @@ impl Route {
     pub const fn template(&self) -> &'static str {
         match self {
             Self::Send(_) => Self::TEMPLATES[0],
-            Self::Reports(_) => Self::TEMPLATES[1],
-            Self::Report(..) => Self::TEMPLATES[2],
-            Self::Balance(_) => Self::TEMPLATES[3],
+            Self::Bulk(_) => Self::TEMPLATES[1],
+            Self::Reports(_) => Self::TEMPLATES[2],
+            Self::Report(..) => Self::TEMPLATES[3],
+            Self::Batches(_) => Self::TEMPLATES[4],
+            Self::Batch(..) => Self::TEMPLATES[5],
+            Self::Balance(_) => Self::TEMPLATES[6],
         }
     }
 
@@ -80,19 +89,56 @@ impl Route {
     pub const fn allowed(&self) -> &'static str {
         match self {
             Self::Send(_) => "GET, POST",
-            Self::Reports(_) | Self::Report(..) | Self::Balance(_) => "GET",
+            Self::Bulk(_) => "POST",
+            Self::Reports(_)
+            | Self::Report(..)
+            | Self::Batches(_)
+            | Self::Batch(..)
+            | Self::Balance(_) => "GET",
         }
     }
 
     /// HEAD and OPTIONS are never allowed: they would have to do what GET does.
     pub fn allows(&self, method: &Method) -> bool {
-        *method == Method::GET || (*method == Method::POST && matches!(self, Self::Send(_)))
+        match *method {
+            Method::GET => !matches!(self, Self::Bulk(_)),
+            Method::POST => matches!(self, Self::Send(_) | Self::Bulk(_)),
+            _ => false,
+        }
     }
 
     pub const fn key(&self) -> &PathKey {
         match self {
-            Self::Send(key) | Self::Reports(key) | Self::Report(key, _) | Self::Balance(key) => key,
+            Self::Send(key)
+            | Self::Bulk(key)
+            | Self::Reports(key)
+            | Self::Report(key, _)
+            | Self::Batches(key)
+            | Self::Batch(key, _)
+            | Self::Balance(key) => key,
         }
+    }
+}
+
+/// What follows an address that ends with its key.
+fn alone(rest: &[&str]) -> Option<PathKey> {
+    match rest {
+        [] => Some(PathKey::Absent),
+        [key] => Some(PathKey::read(key)),
+        _ => None,
+    }
+}
+
+/// What follows an address that may end with an id.
+fn with_id(rest: &[&str], prefix: &str) -> Option<(PathKey, Option<String>)> {
+    match rest {
+        // A key starts with a digit, so that an id can't be one.
+        [id] if id.starts_with(prefix) => Some((PathKey::Absent, Some((*id).to_owned()))),
+        [key, id] if !key.is_empty() && !id.is_empty() => {
+            let id = decode(id.as_bytes(), false).unwrap_or_default();
+            Some((PathKey::read(key), Some(id)))
+        }
+        rest => alone(rest).map(|key| (key, None)),
     }
 }
 
@@ -134,7 +180,11 @@ mod tests {
             ("/sms", None),
             ("/sms/", None),
             ("/sms/sent/k", None),
-            ("/sms/bulk/k", None),
+            ("/sms/bulk", Some(Route::Bulk(PathKey::Absent))),
+            ("/sms/bulk/k", Some(Route::Bulk(given("k")))),
+            ("/sms/bulk/k/", None),
+            ("/sms/reports", Some(Route::Reports(PathKey::Absent))),
+            ("/sms/reports/", Some(Route::Reports(PathKey::Absent))),
             ("/sms/reports/k", Some(Route::Reports(given("k")))),
             (
                 "/sms/reports/m_0",
@@ -144,6 +194,19 @@ mod tests {
                 "/sms/reports/k/m_0",
                 Some(Route::Report(given("k"), "m_0".into())),
             ),
+            ("/sms/reports/b_0", Some(Route::Reports(given("b_0")))),
+            ("/sms/batches", Some(Route::Batches(PathKey::Absent))),
+            ("/sms/batches/k", Some(Route::Batches(given("k")))),
+            (
+                "/sms/batches/b_0",
+                Some(Route::Batch(PathKey::Absent, "b_0".into())),
+            ),
+            (
+                "/sms/batches/k/b_0",
+                Some(Route::Batch(given("k"), "b_0".into())),
+            ),
+            ("/sms/batches/k/", None),
+            ("/sms/batches//b_0", None),
             ("/sms/reports/k/", None),
             ("/sms/reports/k/m_0/", None),
             ("/sms/balance/k", Some(Route::Balance(given("k")))),

@@ -2,22 +2,19 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response};
-use domain::message::InvalidMessage;
 use domain::{ApiKey, MessageText, Number, Reason, RequestId};
 use hyper::body::Incoming;
 use serde::Serialize;
-use service::{SendError, SendRequest};
+use service::{IdempotencyKey, SendError, SendRequest};
 
 use super::answer::{Failure, Head, json};
 use super::credentials::KeyText;
 use super::parameters::Parameters;
-use super::{Api, body};
+use super::{Api, body, order};
 use crate::json::Amount;
 
 /// The parameters of a send. Others are ignored.
 const KNOWN: [&str; 4] = ["number", "message", "requestid", "dryrun"];
-/// Makes a send safe to repeat, once there is such a thing.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 #[derive(Serialize)]
 struct Accepted<'a> {
@@ -26,11 +23,14 @@ struct Accepted<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
     balance: Amount,
+    /// Null for a dry run.
     transid: Option<String>,
     pages: usize,
     cost: Amount,
     currency: &'a str,
     warnings: &'a [&'static str],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dryrun: bool,
 }
 
 /// A send by GET: everything is in the query, so that a good one costs one call of the service, which
@@ -41,45 +41,57 @@ pub async fn get(
     request: &Request<Incoming>,
 ) -> Result<Response<Body>, Failure> {
     let parameters = Parameters::of_query(&KNOWN, request.uri().query());
-    match Order::read(api, &parameters, request.headers()) {
-        Ok(order) => order.place(api, key).await,
-        Err(failure) => {
-            let requestid = requestid(&parameters);
-            match api.service.authorize_send(key.as_deref(), None).await {
-                Ok(_) => Err(failure.about(requestid)),
-                Err(reason) => Err(Failure::of(reason).about(requestid)),
-            }
-        }
-    }
+    let headers = request.headers();
+    let failure = match Order::read(api, &parameters, headers) {
+        Ok(order) => return order.place(api, key).await,
+        Err(failure) => failure,
+    };
+    let requestid = requestid(&parameters);
+    let idempotency = order::idempotency(headers).ok().flatten();
+    let authorized = api
+        .service
+        .authorize_send(key.as_deref(), idempotency.as_ref());
+    let failure = match authorized.await {
+        Ok(access) => order::refused(api, key, access.known, &parameters, failure).await,
+        Err(reason) => reason.into(),
+    };
+    Err(failure.about(requestid))
 }
 
 /// A send by POST: whoever may not send is told so before the body is read.
-pub async fn post(api: &Api, key: KeyText, request: Request<Incoming>) -> Response<Body> {
+pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
-    if let Err(reason) = api.service.authorize_send(key.as_deref(), None).await {
-        body::drop_rest(body);
-        return Failure::of(reason)
-            .about(requestid(&parameters))
-            .into_response();
-    }
+    let idempotency = order::idempotency(&head.headers).ok().flatten();
+    let authorized = api
+        .service
+        .authorize_send(key.as_deref(), idempotency.as_ref());
+    let known = match authorized.await {
+        Ok(access) => access.known,
+        Err(reason) => {
+            body::drop_rest(body);
+            let requestid = requestid(&parameters);
+            return Failure::of(reason).about(requestid).into_response();
+        }
+    };
     let read = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
-    if let Err(failure) = read.await {
-        return failure.about(requestid(&parameters)).into_response();
-    }
-    let placed = match Order::read(api, &parameters, &head.headers) {
-        Ok(order) => order.place(api, &key).await,
-        Err(failure) => Err(failure.about(requestid(&parameters))),
+    let ordered = match read.await {
+        Ok(()) => Order::read(api, &parameters, &head.headers),
+        Err(failure) => Err(failure),
+    };
+    let placed = match ordered {
+        Ok(order) => order.place(api, key).await,
+        Err(failure) => {
+            let failure = order::refused(api, key, known, &parameters, failure).await;
+            Err(failure.about(requestid(&parameters)))
+        }
     };
     placed.unwrap_or_else(Failure::into_response)
 }
 
 /// The request id when there is a good one: errors carry it too.
 fn requestid(parameters: &Parameters) -> Option<RequestId> {
-    let text = parameters
-        .optional("requestid", Reason::InvalidRequestid)
-        .ok()??;
-    RequestId::parse(text).ok()
+    order::requestid(parameters).ok().flatten()
 }
 
 /// What the parameters ask for.
@@ -87,31 +99,21 @@ struct Order {
     number: Number,
     message: MessageText,
     requestid: Option<RequestId>,
+    idempotency: Option<IdempotencyKey>,
+    dry_run: bool,
 }
 
 impl Order {
-    /// The first fault wins, in the order number, message, requestid.
+    /// The first fault wins: number, message, requestid, dryrun, the idempotency key.
     fn read(api: &Api, parameters: &Parameters, headers: &HeaderMap) -> Result<Self, Failure> {
         let number = parameters.required("number", Reason::InvalidNumber)?;
         let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;
-        let message = parameters.required("message", Reason::InvalidMessage)?;
-        let message =
-            MessageText::parse(message.to_owned(), api.message_pages_max).map_err(|error| {
-                match error {
-                    InvalidMessage::Empty | InvalidMessage::Nul => Reason::InvalidMessage,
-                    InvalidMessage::TooLong { .. } => Reason::MessageTooLong,
-                }
-            })?;
-        let requestid = parameters
-            .optional("requestid", Reason::InvalidRequestid)?
-            .map(RequestId::parse)
-            .transpose()
-            .map_err(|_| Reason::InvalidRequestid)?;
-        refuse_unsupported(parameters, headers)?;
         Ok(Self {
             number,
-            message,
-            requestid,
+            message: order::message(parameters, api.message_pages_max)?,
+            requestid: order::requestid(parameters)?,
+            dry_run: order::dry_run(parameters)?,
+            idempotency: order::idempotency(headers)?,
         })
     }
 
@@ -122,26 +124,28 @@ impl Order {
             return Err(Failure::of(Reason::ApiInvalid).about(self.requestid));
         };
         let warnings: &[&'static str] = if self.number.looks_local(&api.country_code) {
-            &["looks_local"]
+            &[order::LOOKS_LOCAL]
         } else {
             &[]
         };
-        let requestid = self.requestid.clone();
+        let (requestid, dry_run) = (self.requestid.clone(), self.dry_run);
         let request = SendRequest {
             key,
             number: self.number,
             message: self.message,
             requestid: self.requestid,
-            idempotency: None,
-            dry_run: false,
+            idempotency: self.idempotency,
+            dry_run,
         };
         let sent = match api.service.send(request).await {
             Ok(sent) => sent,
             Err(SendError::Refused(reason)) => return Err(Failure::of(reason).about(requestid)),
             Err(SendError::Lost) => return Err(Failure::unanswered()),
         };
-        api.metrics.send_accepted();
-        Ok(json(&Accepted {
+        if !dry_run && !sent.replayed {
+            api.metrics.send_accepted();
+        }
+        let response = json(&Accepted {
             head: Head::success(),
             requestid: requestid.as_ref().map(RequestId::as_str),
             balance: Amount(sent.balance),
@@ -150,23 +154,8 @@ impl Order {
             cost: Amount(sent.cost),
             currency: &api.currency,
             warnings,
-        }))
+            dryrun: dry_run,
+        });
+        Ok(order::answered(response, sent.replayed))
     }
-}
-
-/// A dry run that sends would cost money, and so would a repeated request that counts on its key.
-fn refuse_unsupported(parameters: &Parameters, headers: &HeaderMap) -> Result<(), Failure> {
-    if parameters.has("dryrun") {
-        return Err(Failure::with_detail(
-            Reason::InvalidParameter,
-            "dryrun isn't supported; nothing was sent.",
-        ));
-    }
-    if headers.contains_key(IDEMPOTENCY_KEY) {
-        return Err(Failure::with_detail(
-            Reason::InvalidParameter,
-            "The header Idempotency-Key isn't supported; nothing was sent.",
-        ));
-    }
-    Ok(())
 }

@@ -27,7 +27,7 @@ const fn optional(name: &'static str) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 22] = [
+pub const KEYS: [Key; 26] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -55,6 +55,10 @@ pub const KEYS: [Key; 22] = [
     plain("allow_sandbox", "false"),
     plain("sandbox_delay_ms", "500"),
     plain("message_pages_max", "10"),
+    plain("bulk_rows_max", "1000000"),
+    plain("bulk_bytes_max", "268435456"),
+    plain("uploads_per_application", "8"),
+    optional("requests_per_second"),
     plain("sign_in_failures_max", "10"),
     plain("registrations_max", "20"),
     plain("site_root", "target/site"),

@@ -21,6 +21,14 @@ pub use network::Network;
 /// Most pages a message may be allowed; a body may be as large as the longest message needs, and each
 /// request holds one.
 const MESSAGE_PAGES_LIMIT: usize = 100;
+/// Most rows an upload may be allowed; the ids of its messages are made for one moment, 2,048 per millisecond.
+const BULK_ROWS_LIMIT: u64 = 10_000_000;
+/// Most bytes an upload may be allowed: 4 GiB of disk for each one under way.
+const BULK_BYTES_LIMIT: u64 = 4 * 1024 * 1024 * 1024;
+/// Most uploads that an application may be allowed at a time.
+const UPLOADS_LIMIT: usize = 1_000;
+/// Most requests per second that a key may be limited to.
+const REQUESTS_LIMIT: u32 = 1_000_000;
 /// Longest that the sandbox carrier may be told to take: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
 
@@ -293,10 +301,13 @@ impl Reader<'_> {
     fn limits(&self) -> Result<service::Limits, ConfigError> {
         Ok(service::Limits {
             message_pages_max: self.within("message_pages_max", &(1..=MESSAGE_PAGES_LIMIT))?,
-            bulk_rows_max: 1_000_000,
-            bulk_bytes_max: 256 * 1024 * 1024,
-            uploads_max: 8,
-            requests_per_second: None,
+            bulk_rows_max: self.within("bulk_rows_max", &(1..=BULK_ROWS_LIMIT))?,
+            bulk_bytes_max: self.within("bulk_bytes_max", &(1..=BULK_BYTES_LIMIT))?,
+            uploads_max: self.within("uploads_per_application", &(1..=UPLOADS_LIMIT))?,
+            requests_per_second: match self.optional("requests_per_second") {
+                Some(_) => Some(self.within("requests_per_second", &(1..=REQUESTS_LIMIT))?),
+                None => None,
+            },
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
         })

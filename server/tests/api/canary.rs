@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::client::{bare, encode, form, posted};
+use crate::client::{MULTIPART, bare, encode, form, multipart, posted};
 use crate::harness::{Place, TestServer};
 
 const NUMBER: &str = "57424242";
@@ -49,6 +49,24 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
         requests.push(posted(&target, "application/json", json.as_bytes()));
         requests.push(posted(&target, "application/json", broken.as_bytes()));
         requests.push(posted(&target, &format!("text/{key}"), TEXT.as_bytes()));
+    }
+    let rows = format!("{NUMBER},{TEXT}\n");
+    let bad_rows = format!("{NUMBER},{TEXT}\n{key},{TEXT}\n{TEXT}\n");
+    for target in [
+        format!("/sms/bulk/{key}"),
+        format!("/sms/bulk/{key}/{TEXT}"),
+    ] {
+        for rows in [&rows, &bad_rows] {
+            let parts = [
+                ("bulksms", rows.as_bytes()),
+                ("requestid", REQUESTID.as_bytes()),
+                (TEXT, key.as_bytes()),
+            ];
+            requests.push(posted(&target, MULTIPART, &multipart(&parts)));
+            requests.push(posted(&target, MULTIPART, rows.as_bytes()));
+            let form = form(&[("bulksms", rows)]);
+            requests.push(posted(&target, form_type, form.as_bytes()));
+        }
     }
     let bearer = format!("Bearer {key}");
     let headers = [

@@ -126,6 +126,11 @@ impl Connection {
         }
     }
 
+    /// Reads a line of an answer's head.
+    pub fn read_line(&mut self) -> String {
+        self.line().expect("a line")
+    }
+
     fn read_head(&mut self) -> Option<(u16, Vec<(String, String)>)> {
         let line = self.line()?;
         let status = line.split(' ').nth(1)?.parse().ok()?;
@@ -200,6 +205,28 @@ pub fn posted(target: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = bare("POST", target, &headers);
     bytes.extend_from_slice(body);
     bytes
+}
+
+/// The content type of [`multipart`].
+pub const MULTIPART: &str = "multipart/form-data; boundary=--divider";
+
+/// A body with these parts, as curl writes it: `bulksms` and `numbers` are files.
+pub fn multipart(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, content) in parts {
+        let about = match *name {
+            "bulksms" | "numbers" => "; filename=\"rows.csv\"\r\nContent-Type: text/csv",
+            _ => "",
+        };
+        let head = format!(
+            "----divider\r\nContent-Disposition: form-data; name=\"{name}\"{about}\r\n\r\n"
+        );
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(content);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(b"----divider--\r\n");
+    body
 }
 
 /// Percent-encodes all but letters and digits.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use service::{Actor, Clock, Config, Entropy, Limits, Service};
 use tempfile::TempDir;
 
-use crate::client::{Answer, Connection, bare, exchange, form, posted};
+use crate::client::{Answer, Connection, MULTIPART, bare, exchange, form, multipart, posted};
 
 /// By when a condition that a test waits for must hold.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -112,6 +112,15 @@ impl Place {
     pub fn check(&self) {
         let checked = self.json(&["check"]);
         assert_eq!(checked["ok"], true, "{checked}");
+    }
+
+    /// The files of uploads that are on disk.
+    pub fn spooled(&self) -> Vec<String> {
+        let Ok(files) = std::fs::read_dir(self.path().join("data/spool")) else {
+            return Vec::new();
+        };
+        let name = |file: std::fs::DirEntry| file.file_name().to_string_lossy().into_owned();
+        files.map(|file| name(file.unwrap())).collect()
     }
 
     /// Does something that only the portal offers customers, with the service's own verbs.
@@ -297,6 +306,48 @@ impl TestServer {
             "application/json",
             body,
         ))
+    }
+
+    /// An upload as a multipart body.
+    pub fn upload(&self, key: &str, parts: &[(&str, &[u8])]) -> Answer {
+        let target = format!("/sms/bulk/{key}");
+        self.exchange(&posted(&target, MULTIPART, &multipart(parts)))
+    }
+
+    /// An upload of numbers that must be accepted; its batchid.
+    pub fn accepted_batch(&self, key: &str, numbers: &str) -> String {
+        let parts = [("numbers", numbers.as_bytes()), ("message", b"Hello")];
+        let answer = self.upload(key, &parts);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["batchid"].as_str().unwrap().to_owned()
+    }
+
+    pub fn batches(&self, key: &str, query: &str) -> Vec<Value> {
+        let answer = self.get(&format!("/sms/batches/{key}?{query}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["batches"].as_array().unwrap().clone()
+    }
+
+    pub fn batch(&self, key: &str, batchid: &str) -> Value {
+        let answer = self.get(&format!("/sms/batches/{key}/{batchid}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["batch"].clone()
+    }
+
+    /// Waits until all messages of a batch are final.
+    pub fn done_batch(&self, key: &str, batchid: &str) -> Value {
+        until("a finished batch", || {
+            let batch = self.batch(key, batchid);
+            (batch["status"] == "done").then_some(batch)
+        })
+    }
+
+    /// Asserts that the demo is as it was at its start.
+    pub fn is_untouched(&self, what: &str) {
+        assert_eq!(self.balance(self.key()), "10", "{what}");
+        assert_eq!(self.count(self.key()), 0, "{what}");
+        assert_eq!(self.batches(self.key(), "").len(), 0, "{what}");
+        assert_eq!(self.place.spooled(), Vec::<String>::new(), "{what}");
     }
 
     /// A send that must be accepted; its transid.

@@ -8,6 +8,9 @@
 )]
 
 mod bad_input;
+mod bad_uploads;
+mod batches;
+mod bulk;
 mod canary;
 mod client;
 mod codes;
@@ -16,7 +19,10 @@ mod concurrency;
 mod connections;
 mod crash;
 mod demo;
+mod dry_run;
 mod harness;
+mod idempotency;
+mod limits;
 mod methods;
 mod noise;
 mod ops;
@@ -26,3 +32,4 @@ mod reports;
 mod sends;
 mod settings;
 mod tls;
+mod upload_bodies;

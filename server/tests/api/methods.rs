@@ -10,10 +10,18 @@ fn other_methods_never_send() {
     let send = format!("/sms/send/{key}?number=57000001&message=Hi");
     let reports = format!("/sms/reports/{key}");
     let balance = format!("/sms/balance/{key}");
+    let bulk = format!("/sms/bulk/{key}?numbers=57000001&message=Hi");
+    let batches = format!("/sms/batches/{key}");
     for method in [
         "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "get",
     ] {
-        for (target, allow) in [(&send, "GET, POST"), (&reports, "GET"), (&balance, "GET")] {
+        for (target, allow) in [
+            (&send, "GET, POST"),
+            (&reports, "GET"),
+            (&balance, "GET"),
+            (&bulk, "POST"),
+            (&batches, "GET"),
+        ] {
             let mut connection = server.connect();
             connection.write(&bare(method, target, &[("Connection", "close")]));
             if method == "HEAD" {
@@ -31,9 +39,11 @@ fn other_methods_never_send() {
             assert_eq!(answer.header("allow"), Some(allow), "{method} {target}");
         }
     }
-    server
-        .exchange(&bare("POST", &reports, &[]))
-        .is(405, 500, "method_not_allowed");
+    for (method, target) in [("POST", &reports), ("POST", &batches), ("GET", &bulk)] {
+        server
+            .exchange(&bare(method, target, &[]))
+            .is(405, 500, "method_not_allowed");
+    }
     assert_eq!(server.count(key), 0);
     assert_eq!(server.balance(key), "10");
 }
@@ -47,8 +57,10 @@ fn unknown_paths_are_json() {
         "/sms/".to_owned(),
         "/sms/sent".to_owned(),
         "/sms/SEND/x".to_owned(),
-        format!("/sms/bulk/{key}"),
-        format!("/sms/batches/{key}"),
+        format!("/sms/bulk/{key}/"),
+        format!("/sms/bulk/{key}/b_0000000000000"),
+        format!("/sms/batches/{key}/"),
+        format!("/sms/batches/{key}/b_0000000000000/more"),
         format!("/sms/send/{key}/"),
         format!("/sms/send/{key}/more"),
         format!("/sms/send//{key}"),

@@ -1,0 +1,180 @@
+//! `/sms/bulk`: many messages, or one message to many numbers, as a file.
+
+use axum::body::Body;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderMap, HeaderValue, Request, Response};
+use domain::ids::REQUESTID_CHARS_MAX;
+use domain::message::PAGE_CHARS;
+use domain::{BulkMode, MessageText, Reason, RequestId};
+use hyper::body::Incoming;
+use serde::Serialize;
+use service::{AcceptedBatch, BatchOrder, BulkTicket, SendError, Spooled};
+
+use super::answer::{Failure, Head, json};
+use super::credentials::KeyText;
+use super::parameters::Parameters;
+use super::upload::{self, Fields, File};
+use super::{Api, body, order};
+use crate::json::Amount;
+
+#[derive(Serialize)]
+struct Accepted<'a> {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requestid: Option<&'a str>,
+    /// Null for a dry run.
+    batchid: Option<String>,
+    rows: u64,
+    pages: u64,
+    cost: Amount,
+    currency: &'a str,
+    warnings: Vec<Warning>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dryrun: bool,
+}
+
+/// Something about the rows that was probably not meant.
+#[derive(Serialize)]
+struct Warning {
+    warning: &'static str,
+    /// Rows that it is about.
+    count: u64,
+}
+
+/// An upload: whoever may not send is told so before the body is read.
+pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let idempotency = order::idempotency(&head.headers);
+    let known_key = idempotency.as_ref().ok().cloned().flatten();
+    let answered = match api.service.begin_bulk(key.as_deref(), known_key).await {
+        Ok(ticket) => {
+            let query = head.uri.query();
+            let bad_key = idempotency.err();
+            upload(api, key, &ticket, &head.headers, query, body, bad_key).await
+        }
+        Err(reason) => {
+            body::drop_rest(body);
+            let parameters = Parameters::of_query(&["requestid"], head.uri.query());
+            let requestid = order::requestid(&parameters).ok().flatten();
+            Err(Failure::of(reason).about(requestid))
+        }
+    };
+    let mut response = answered.unwrap_or_else(Failure::into_response);
+    // Parts of the body may still be on their way.
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
+}
+
+/// Reads the upload and hands it over.
+async fn upload(
+    api: &Api,
+    key: &KeyText,
+    ticket: &BulkTicket,
+    headers: &HeaderMap,
+    query: Option<&str>,
+    body: Incoming,
+    bad_key: Option<Failure>,
+) -> Result<Response<Body>, Failure> {
+    let characters_max = api.message_pages_max.saturating_mul(PAGE_CHARS);
+    let mut fields = Fields::new(ticket, characters_max.max(REQUESTID_CHARS_MAX));
+    let bytes_max = api.service.limits().bulk_bytes_max;
+    let read = upload::read(headers, query, body, bytes_max, &mut fields).await;
+    let (file, small) = fields.finish();
+    let requestid = order::requestid(&small).ok().flatten();
+    let ordered = read.and_then(|()| Order::read(api, file, &small, bad_key));
+    let placed = match ordered {
+        Ok(order) => order.place(api, ticket).await,
+        Err(failure) => {
+            let known = ticket.access().known;
+            Err(order::refused(api, key, known, &small, failure).await)
+        }
+    };
+    placed.map_err(|failure| failure.about(requestid))
+}
+
+/// What an upload asks for.
+struct Order {
+    rows: Spooled,
+    message: Option<MessageText>,
+    requestid: Option<RequestId>,
+    dry_run: bool,
+}
+
+impl Order {
+    /// The first fault wins: what is missing, the file, message, requestid, dryrun, the idempotency key.
+    fn read(
+        api: &Api,
+        file: Option<File>,
+        small: &Parameters,
+        bad_key: Option<Failure>,
+    ) -> Result<Self, Failure> {
+        let Some(file) = file else {
+            return Err(missing("bulksms, or numbers and message,"));
+        };
+        let to_many = file.mode == BulkMode::OneToMany;
+        if to_many && !small.has("message") {
+            return Err(missing("message"));
+        }
+        let rows = file.rows.map_err(Failure::of_file)?;
+        let message = if to_many {
+            Some(order::message(small, api.message_pages_max)?)
+        } else {
+            None
+        };
+        let requestid = order::requestid(small)?;
+        let dry_run = order::dry_run(small)?;
+        match bad_key {
+            Some(failure) => Err(failure),
+            None => Ok(Self {
+                rows,
+                message,
+                requestid,
+                dry_run,
+            }),
+        }
+    }
+
+    /// Hands it to the service and words the outcome.
+    async fn place(self, api: &Api, ticket: &BulkTicket) -> Result<Response<Body>, Failure> {
+        let dry_run = self.dry_run;
+        let requestid = self.requestid.clone();
+        let order = BatchOrder {
+            message: self.message,
+            requestid: self.requestid,
+            dry_run,
+        };
+        let accepted = match api.service.accept_batch(ticket, self.rows, order).await {
+            Ok(accepted) => accepted,
+            Err(SendError::Refused(reason)) => return Err(reason.into()),
+            Err(SendError::Lost) => return Err(Failure::unanswered()),
+        };
+        let response = json(&Accepted {
+            head: Head::success(),
+            requestid: requestid.as_ref().map(RequestId::as_str),
+            batchid: accepted.batchid.map(|id| id.to_string()),
+            rows: accepted.rows,
+            pages: accepted.pages,
+            cost: Amount(accepted.cost),
+            currency: &api.currency,
+            warnings: warnings(&accepted),
+            dryrun: dry_run,
+        });
+        Ok(order::answered(response, accepted.replayed))
+    }
+}
+
+fn warnings(accepted: &AcceptedBatch) -> Vec<Warning> {
+    if accepted.looks_local == 0 {
+        return Vec::new();
+    }
+    vec![Warning {
+        warning: order::LOOKS_LOCAL,
+        count: accepted.looks_local,
+    }]
+}
+
+fn missing(names: &str) -> Failure {
+    Failure::with_detail(Reason::MissingParameter, format!("{names} must be given."))
+}

@@ -1,0 +1,62 @@
+//! What the lists of the API have in common: how many, from where on, and no parameter that isn't known.
+
+use domain::Reason;
+
+use super::answer::Failure;
+use super::parameters::Parameters;
+
+/// Rows per answer unless asked otherwise.
+const LIMIT_DEFAULT: i64 = 100;
+/// Most rows per answer.
+const LIMIT_MAX: i64 = 1000;
+
+/// Most rows of the answer.
+pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
+    Ok(read(parameters, "limit", rows)?.unwrap_or(LIMIT_DEFAULT))
+}
+
+/// Where the answer before ended.
+pub fn cursor(parameters: &Parameters) -> Result<Option<String>, Failure> {
+    read(parameters, "cursor", |text| {
+        (!text.is_empty()).then(|| text.to_owned())
+    })
+}
+
+/// A parameter that may be absent, in its own type.
+pub fn read<T>(
+    parameters: &Parameters,
+    name: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Failure> {
+    match parameters.optional(name, Reason::InvalidParameter)? {
+        None => Ok(None),
+        Some(text) => parse(text).map(Some).ok_or_else(|| invalid(name)),
+    }
+}
+
+/// The parameter can't be used.
+pub fn invalid(name: &str) -> Failure {
+    Failure::with_detail(
+        Reason::InvalidParameter,
+        format!("{name} has a value that can't be used."),
+    )
+}
+
+/// A misspelt filter would show too much.
+pub fn refuse_unknown(parameters: &Parameters) -> Result<(), Failure> {
+    if parameters.has_unknown() {
+        return Err(Failure::with_detail(
+            Reason::InvalidParameter,
+            "There is a parameter that isn't known here; check the spelling.",
+        ));
+    }
+    Ok(())
+}
+
+/// Plain digits, 1 to 1000.
+fn rows(text: &str) -> Option<i64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse()
+        .ok()
+        .filter(|limit| plain && (1..=LIMIT_MAX).contains(limit))
+}

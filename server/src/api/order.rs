@@ -1,0 +1,103 @@
+//! What single sends and uploads are asked for in the same words: message, request id, dry run, and the key
+//! that makes a repeated request safe.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response};
+use domain::message::InvalidMessage;
+use domain::{MessageText, Reason, RequestId};
+use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
+
+use super::Api;
+use super::answer::Failure;
+use super::credentials::KeyText;
+use super::parameters::Parameters;
+
+/// Makes a request safe to repeat.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// On an answer that was given before.
+const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
+/// The warning about an international number that was probably meant to be local.
+pub const LOOKS_LOCAL: &str = "looks_local";
+
+/// The text, which must be there.
+pub fn message(parameters: &Parameters, pages_max: usize) -> Result<MessageText, Failure> {
+    let text = parameters.required("message", Reason::InvalidMessage)?;
+    MessageText::parse(text.to_owned(), pages_max).map_err(|error| match error {
+        InvalidMessage::Empty | InvalidMessage::Nul => Reason::InvalidMessage.into(),
+        InvalidMessage::TooLong { .. } => Reason::MessageTooLong.into(),
+    })
+}
+
+/// The caller's own words for the request.
+pub fn requestid(parameters: &Parameters) -> Result<Option<RequestId>, Failure> {
+    parameters
+        .optional("requestid", Reason::InvalidRequestid)?
+        .map(RequestId::parse)
+        .transpose()
+        .map_err(|_| Reason::InvalidRequestid.into())
+}
+
+/// Whether the request is only to be judged.
+pub fn dry_run(parameters: &Parameters) -> Result<bool, Failure> {
+    match parameters.optional("dryrun", Reason::InvalidParameter)? {
+        None | Some("0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(_) => Err(Failure::with_detail(
+            Reason::InvalidParameter,
+            "dryrun must be 1 or 0.",
+        )),
+    }
+}
+
+/// The idempotency key, when the request has one.
+pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failure> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let key = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value
+            .to_str()
+            .ok()
+            .filter(|text| !text.contains(char::is_control))
+            .and_then(IdempotencyKey::parse),
+        (Some(_), Some(_)) => None,
+    };
+    key.map(Some).ok_or_else(|| {
+        Failure::with_detail(
+            Reason::InvalidParameter,
+            format!(
+                "The header Idempotency-Key must be given once, with 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible characters."
+            ),
+        )
+    })
+}
+
+/// What is answered when the request itself is at fault. Where its idempotency key is known, it can't be the
+/// request that was accepted under it, and the application's status wasn't judged yet: a dry run, which doesn't
+/// read the key, is judged now.
+pub async fn refused(
+    api: &Api,
+    key: &KeyText,
+    known: bool,
+    parameters: &Parameters,
+    failure: Failure,
+) -> Failure {
+    if !known || !failure.is_about_the_request() {
+        return failure;
+    }
+    if !matches!(dry_run(parameters), Ok(true)) {
+        return Reason::IdempotencyMismatch.into();
+    }
+    match api.service.authorize_send(key.as_deref(), None).await {
+        Ok(_) => failure,
+        Err(reason) => reason.into(),
+    }
+}
+
+/// The answer, marked when it was given before.
+pub fn answered(mut response: Response<Body>, replayed: bool) -> Response<Body> {
+    if replayed {
+        let yes = HeaderValue::from_static("true");
+        response.headers_mut().insert(IDEMPOTENCY_REPLAYED, yes);
+    }
+    response
+}

@@ -1,0 +1,163 @@
+//! The parameters of an upload, one after the other, from wherever they come.
+
+use domain::{BadFile, BulkMode, Reason};
+use service::{BulkTicket, Spooled, Upload, UploadError};
+
+use crate::api::answer::Failure;
+use crate::api::parameters::Parameters;
+
+/// The small parameters. Others are ignored.
+const SMALL: [&str; 3] = ["message", "requestid", "dryrun"];
+/// Bytes of a character in UTF-8, at most.
+const CHARACTER_BYTES_MAX: usize = 4;
+
+/// Takes parameters in: files go to disk as they come, small ones stay in memory.
+pub struct Fields<'a> {
+    ticket: &'a BulkTicket,
+    small: Parameters,
+    /// Bytes of a small parameter that are kept: more than any may have, so that what is cut off is too long
+    /// with what is left.
+    small_bytes_max: usize,
+    open: Open,
+    file: Option<File>,
+}
+
+/// The parameter that is being read.
+enum Open {
+    Ignored,
+    Small { name: &'static str, value: Vec<u8> },
+    File(BulkMode, Box<Upload>),
+}
+
+/// The file, once it is whole.
+pub struct File {
+    pub mode: BulkMode,
+    pub rows: Result<Spooled, BadFile>,
+}
+
+impl<'a> Fields<'a> {
+    /// `characters_max` is the length of the longest small parameter.
+    pub fn new(ticket: &'a BulkTicket, characters_max: usize) -> Self {
+        Self {
+            ticket,
+            small: Parameters::of_query(&SMALL, None),
+            small_bytes_max: (characters_max + 1).saturating_mul(CHARACTER_BYTES_MAX),
+            open: Open::Ignored,
+            file: None,
+        }
+    }
+
+    /// A parameter begins; `None` for a name that isn't text.
+    ///
+    /// # Errors
+    /// `duplicate_parameter`, `ambiguous_bulk`, or what is broken.
+    pub async fn begin(&mut self, name: Option<&str>) -> Result<(), Failure> {
+        self.open = match name {
+            Some("bulksms") => self.begin_file(BulkMode::OneToOne).await?,
+            Some("numbers") => self.begin_file(BulkMode::OneToMany).await?,
+            name => match SMALL.into_iter().find(|small| Some(*small) == name) {
+                Some(name) => self.begin_small(name)?,
+                None => Open::Ignored,
+            },
+        };
+        Ok(())
+    }
+
+    async fn begin_file(&self, mode: BulkMode) -> Result<Open, Failure> {
+        match &self.file {
+            Some(file) if file.mode == mode => return Err(duplicate(parameter(mode))),
+            Some(_) => return Err(ambiguous()),
+            None if mode == BulkMode::OneToOne && self.small.has("message") => {
+                return Err(ambiguous());
+            }
+            None => {}
+        }
+        let upload = self.ticket.upload(mode).await?;
+        Ok(Open::File(mode, Box::new(upload)))
+    }
+
+    fn begin_small(&self, name: &'static str) -> Result<Open, Failure> {
+        if self.small.has(name) {
+            return Err(duplicate(name));
+        }
+        let one_to_one = |file: &File| file.mode == BulkMode::OneToOne;
+        if name == "message" && self.file.as_ref().is_some_and(one_to_one) {
+            return Err(ambiguous());
+        }
+        Ok(Open::Small {
+            name,
+            value: Vec::new(),
+        })
+    }
+
+    /// More of its value.
+    ///
+    /// # Errors
+    /// `too_large`, or what is broken.
+    pub async fn data(&mut self, data: &[u8]) -> Result<(), Failure> {
+        match &mut self.open {
+            Open::Ignored => Ok(()),
+            Open::Small { value, .. } => {
+                let room = self.small_bytes_max - value.len();
+                value.extend_from_slice(&data[..data.len().min(room)]);
+                Ok(())
+            }
+            Open::File(_, upload) => upload.write(data).await.map_err(failure),
+        }
+    }
+
+    /// The parameter is whole.
+    ///
+    /// # Errors
+    /// `too_large`, or what is broken. Bad rows are no error yet: other faults come before them.
+    pub async fn end(&mut self) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.open, Open::Ignored) {
+            Open::Ignored => {}
+            Open::Small { name, value } => {
+                let cut = value.len() == self.small_bytes_max;
+                self.small.add_bytes(name, value, cut);
+            }
+            Open::File(mode, upload) => {
+                let rows = match upload.finish().await {
+                    Ok(spooled) => Ok(spooled),
+                    Err(UploadError::Bad(bad)) => Err(bad),
+                    Err(error) => return Err(failure(error)),
+                };
+                self.file = Some(File { mode, rows });
+            }
+        }
+        Ok(())
+    }
+
+    /// What came.
+    pub fn finish(self) -> (Option<File>, Parameters) {
+        (self.file, self.small)
+    }
+}
+
+const fn parameter(mode: BulkMode) -> &'static str {
+    match mode {
+        BulkMode::OneToOne => "bulksms",
+        BulkMode::OneToMany => "numbers",
+    }
+}
+
+fn duplicate(name: &str) -> Failure {
+    let detail = format!("{name} is given more than once; give it once.");
+    Failure::with_detail(Reason::DuplicateParameter, detail)
+}
+
+fn ambiguous() -> Failure {
+    Failure::of(Reason::AmbiguousBulk)
+}
+
+fn failure(error: UploadError) -> Failure {
+    match error {
+        UploadError::Bad(bad) => Failure::of_file(bad),
+        UploadError::TooLarge { limit, of } => Failure::with_detail(
+            Reason::TooLarge,
+            format!("The file has more than {limit} {of}; upload it in parts."),
+        ),
+        UploadError::Broken(error) => error.into(),
+    }
+}

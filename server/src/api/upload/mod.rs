@@ -1,0 +1,94 @@
+//! Reads the body of an upload, which may be larger than memory.
+
+mod fields;
+mod frames;
+mod multipart;
+mod url_encoded;
+
+use axum::http::HeaderMap;
+use domain::Reason;
+use hyper::body::{Body as _, Incoming};
+
+use super::answer::Failure;
+use super::body;
+
+pub use fields::{Fields, File};
+use frames::Frames;
+use url_encoded::{Decoder, Event};
+
+/// Bytes of a URL-encoded form per byte that it stands for, at most.
+const ESCAPED_BYTES: u64 = 3;
+/// Room for the small parameters, and for what stands around the parts.
+const OTHERS_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What a body is written in.
+enum Form<'a> {
+    UrlEncoded,
+    /// With its content type, which names the boundary.
+    Multipart(&'a str),
+}
+
+/// Reads the parameters of query and body. On failure the rest of the body is dropped.
+pub async fn read(
+    headers: &HeaderMap,
+    query: Option<&str>,
+    body: Incoming,
+    file_bytes_max: u64,
+    fields: &mut Fields<'_>,
+) -> Result<(), Failure> {
+    // Whatever comes of it, the frames care for the rest of the body.
+    let empty = body.is_end_stream();
+    let form = form(headers);
+    let scale = match form {
+        Ok(Form::UrlEncoded) => ESCAPED_BYTES,
+        _ => 1,
+    };
+    let bytes_max = file_bytes_max.saturating_add(OTHERS_BYTES_MAX);
+    let frames = Frames::new(body, bytes_max.saturating_mul(scale));
+    let form = if empty { None } else { Some(form?) };
+    let mut frames = frames?;
+    url_encoded_text(query.unwrap_or_default().as_bytes(), fields).await?;
+    match form {
+        None => Ok(()),
+        Some(Form::UrlEncoded) => url_encoded(&mut frames, fields).await,
+        Some(Form::Multipart(content_type)) => {
+            multipart::read(content_type, &mut frames, fields).await
+        }
+    }
+}
+
+async fn url_encoded_text(text: &[u8], fields: &mut Fields<'_>) -> Result<(), Failure> {
+    let mut decoder = Decoder::new();
+    hand_over(decoder.read(text), fields).await?;
+    hand_over(decoder.finish(), fields).await
+}
+
+async fn url_encoded(frames: &mut Frames, fields: &mut Fields<'_>) -> Result<(), Failure> {
+    let mut decoder = Decoder::new();
+    while let Some(piece) = frames.next().await? {
+        hand_over(decoder.read(&piece), fields).await?;
+    }
+    hand_over(decoder.finish(), fields).await
+}
+
+async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Failure> {
+    for event in events {
+        match event {
+            Event::Begin(name) => fields.begin(name.as_deref()).await?,
+            Event::Data(data) => fields.data(&data).await?,
+            Event::End => fields.end().await?,
+        }
+    }
+    Ok(())
+}
+
+fn form(headers: &HeaderMap) -> Result<Form<'_>, Reason> {
+    let value = body::content_type(headers)?;
+    if body::is(value, "multipart/form-data") {
+        Ok(Form::Multipart(value))
+    } else if body::is_text(value, "application/x-www-form-urlencoded") {
+        Ok(Form::UrlEncoded)
+    } else {
+        Err(Reason::UnsupportedMediaType)
+    }
+}

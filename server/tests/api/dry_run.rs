@@ -1,0 +1,110 @@
+//! Dry runs do everything but store, charge and send.
+
+use crate::client::{MULTIPART, bare, multipart, posted};
+use crate::harness::TestServer;
+
+#[test]
+fn a_dry_send_answers_as_a_real_one() {
+    let server = TestServer::demo();
+    let pairs = [
+        ("number", "26657000001"),
+        ("message", "Hi"),
+        ("requestid", "r"),
+        ("dryrun", "1"),
+    ];
+    let expected = "{\"code\":200,\"message\":\"SUCCESS\",\"text\":\"SUCCESS\",\"requestid\":\"r\",\"balance\":10,\
+         \"transid\":null,\"pages\":1,\"cost\":0.25,\"currency\":\"USD\",\"warnings\":[\"looks_local\"],\"dryrun\":true}";
+    for answer in [
+        server.send(server.key(), &pairs),
+        server.post_form(server.key(), &pairs),
+    ] {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.text(), expected);
+    }
+    let json = br#"{"number":"26657000001","message":"Hi","requestid":"r","dryrun":"true"}"#;
+    assert_eq!(server.post_json(server.key(), json).text(), expected);
+    server.is_untouched("dry");
+    // What the others mean.
+    for no in ["0", "false"] {
+        let pairs = [("number", "57000001"), ("message", "Hi"), ("dryrun", no)];
+        let answer = server.send(server.key(), &pairs);
+        assert!(answer.json()["transid"].is_string(), "{}", answer.text());
+        assert!(answer.json().get("dryrun").is_none());
+    }
+    for bad in ["", "2", "yes", "TRUE", "1 "] {
+        let pairs = [("number", "57000001"), ("message", "Hi"), ("dryrun", bad)];
+        server
+            .send(server.key(), &pairs)
+            .is(400, 500, "invalid_parameter");
+    }
+    assert_eq!(server.count(server.key()), 2);
+    server.place.check();
+}
+
+#[test]
+fn a_dry_upload_answers_as_a_real_one() {
+    let server = TestServer::demo();
+    let rows = b"57000001,Hi\n26657000001,Ho";
+    let body = multipart(&[("bulksms", rows), ("dryrun", b"1")]);
+    let expected = "{\"code\":200,\"message\":\"SUCCESS\",\"text\":\"SUCCESS\",\"batchid\":null,\"rows\":2,\"pages\":2,\
+         \"cost\":0.3,\"currency\":\"USD\",\"warnings\":[{\"warning\":\"looks_local\",\"count\":1}],\"dryrun\":true}";
+    let path = format!("/sms/bulk/{}", server.key());
+    let answer = server.exchange(&posted(&path, MULTIPART, &body));
+    assert_eq!(answer.text(), expected);
+    let body = multipart(&[("bulksms", rows)]);
+    let answer = server.exchange(&posted(&format!("{path}?dryrun=true"), MULTIPART, &body));
+    assert_eq!(answer.text(), expected);
+    server.is_untouched("dry");
+    let answer = server.upload(server.key(), &[("bulksms", b"x"), ("dryrun", b"1")]);
+    answer.is(400, 500, "invalid_file");
+    server.is_untouched("dry and bad");
+    server.place.check();
+}
+
+#[test]
+fn a_dry_run_is_judged_like_a_real_one() {
+    let server = TestServer::empty();
+    let keys = server.place.funded("poor@example.org", "0.04");
+    let pending = server
+        .place
+        .application("new@example.org", domain::Category::Sms, None);
+    let parts = [
+        ("numbers", &b"57000001"[..]),
+        ("message", b"Hi"),
+        ("dryrun", b"1"),
+    ];
+    let pairs = [("number", "57000001"), ("message", "Hi"), ("dryrun", "1")];
+    for (key, status, code, reason) in [
+        (keys.live.expose(), 402, 501, "insufficient_funds"),
+        (pending.live.expose(), 403, 502, "api_pending"),
+        ("unknown", 401, 504, "api_invalid"),
+    ] {
+        server.send(key, &pairs).is(status, code, reason);
+        server.upload(key, &parts).is(status, code, reason);
+    }
+}
+
+#[test]
+fn a_dry_run_neither_reads_nor_keeps_an_idempotency_key() {
+    let server = TestServer::demo();
+    let path = format!("/sms/send/{}?message=Hi&number=", server.key());
+    let header = [("Idempotency-Key", "k")];
+    let ask = |rest: &str| server.exchange(&bare("GET", &format!("{path}{rest}"), &header));
+    assert_eq!(ask("57000001&dryrun=1").json()["dryrun"], true);
+    // It wasn't kept: another request takes the key.
+    let first = ask("57000002");
+    assert_eq!(first.status, 200, "{}", first.text());
+    assert_eq!(first.header("idempotency-replayed"), None);
+    // It isn't read: no answer of before, no mismatch, and a bad request is told what is bad.
+    let dry = ask("57000003&dryrun=1");
+    assert_eq!(dry.json()["dryrun"], true, "{}", dry.text());
+    ask("1&dryrun=1").is(400, 500, "invalid_number");
+    assert_eq!(server.count(server.key()), 1);
+    let reference = server.reference();
+    server
+        .place
+        .json(&["application", "suspend", reference, "--reason", "unpaid"]);
+    ask("57000003&dryrun=1").is(403, 503, "api_suspended");
+    ask("1&dryrun=1").is(403, 503, "api_suspended");
+    server.place.check();
+}

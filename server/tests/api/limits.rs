@@ -1,0 +1,153 @@
+//! Limits that an operator sets: rows, bytes, uploads at a time, requests per second.
+
+use crate::client::{MULTIPART, bare, encode, multipart, posted};
+use crate::harness::{Place, TestServer, until};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+fn demo_with(environment: &[(&str, &str)]) -> TestServer {
+    TestServer::start(Place::new(), &["--demo"], environment)
+}
+
+#[test]
+fn rows_have_a_limit() {
+    let server = demo_with(&[("HELIOGRAPH_BULK_ROWS_MAX", "3")]);
+    for file in [
+        "57000001\n57000001\n57000001\n57000001",
+        "57000001\nx\nx\nx\nx\n",
+        "57000001\n\n\n57000001\n",
+    ] {
+        let parts = [("numbers", file.as_bytes()), ("message", b"Hi")];
+        server
+            .upload(server.key(), &parts)
+            .is(413, 500, "too_large");
+        server.is_untouched(file);
+    }
+    server.accepted_batch(server.key(), "57000001\n57000001\n57000001\n\n\n");
+}
+
+#[test]
+fn bytes_have_a_limit_however_they_are_written() {
+    let server = demo_with(&[("HELIOGRAPH_BULK_BYTES_MAX", "1000")]);
+    let longest = "57000001,".to_owned() + &"é".repeat(495) + "\n";
+    assert_eq!(longest.len(), 1000);
+    let over = longest.clone() + "\n";
+    let path = format!("/sms/bulk/{}", server.key());
+    let escaped = |text: &str| format!("bulksms={}", encode(text)).into_bytes();
+    let part = |text: &str| multipart(&[("bulksms", text.as_bytes())]);
+    for (kind, body) in [(FORM, escaped(&over)), (MULTIPART, part(&over))] {
+        let answer = server.exchange(&posted(&path, kind, &body));
+        answer.is(413, 500, "too_large");
+        server.is_untouched(kind);
+    }
+    // What says that it can't fit isn't read; what is too large and ignored is.
+    let large = "x".repeat(8_000_000);
+    for (kind, body) in [
+        (FORM, format!("bulksms={large}").into_bytes()),
+        (MULTIPART, part(&large)),
+        (MULTIPART, multipart(&[("other", large.as_bytes())])),
+    ] {
+        let answer = server.exchange(&posted(&path, kind, &body));
+        answer.is(413, 500, "too_large");
+        server.is_untouched(kind);
+    }
+    let mut chunked = bare(
+        "POST",
+        &path,
+        &[("Content-Type", FORM), ("Transfer-Encoding", "chunked")],
+    );
+    for _ in 0..1000 {
+        chunked.extend_from_slice(b"1f40\r\n");
+        chunked.extend_from_slice(&large.as_bytes()[..8000]);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    server.exchange(&chunked).is(413, 500, "too_large");
+    server.is_untouched("chunked");
+    for (kind, body) in [(FORM, escaped(&longest)), (MULTIPART, part(&longest))] {
+        let answer = server.exchange(&posted(&path, kind, &body));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    server.place.check();
+}
+
+#[test]
+fn an_application_has_so_many_uploads_at_a_time() {
+    let server = demo_with(&[("HELIOGRAPH_UPLOADS_PER_APPLICATION", "2")]);
+    let other = server.place.funded("other@example.org", "1");
+    let path = format!("/sms/bulk/{}", server.key());
+    let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
+    let request = posted(&path, MULTIPART, &body);
+    let half = request.len() - 10;
+    let mut open: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for connection in &mut open {
+        connection.write(&request[..half]);
+    }
+    until("two files", || {
+        (server.place.spooled().len() == 2).then_some(())
+    });
+    let answer = server.exchange(&request);
+    answer.is(429, 500, "rate_limited");
+    assert!(answer.header("retry-after").is_some());
+    // Of this application alone.
+    server.accepted_batch(other.live.expose(), "57000001");
+    let mut first = open.remove(0);
+    first.write(&request[half..]);
+    assert_eq!(first.read().unwrap().status, 200);
+    // A place is free again, also when a client just leaves.
+    assert_eq!(server.exchange(&request).status, 200);
+    drop(open);
+    for _ in 0..3 {
+        assert_eq!(server.exchange(&request).status, 200);
+    }
+    server.place.check();
+}
+
+#[test]
+fn requests_are_not_limited_unless_asked_for() {
+    let server = TestServer::demo();
+    let answer = server.get(&format!("/sms/balance/{}", server.key()));
+    assert_eq!(answer.header("ratelimit"), None);
+    assert_eq!(answer.header("ratelimit-policy"), None);
+}
+
+#[test]
+fn requests_per_second_are_limited_and_said() {
+    // So few that none comes back while the test runs, but for a whole second of it.
+    let server = demo_with(&[("HELIOGRAPH_REQUESTS_PER_SECOND", "1")]);
+    let path = format!("/sms/balance/{}", server.key());
+    let refused = until("a refused request", || {
+        let answer = server.get(&path);
+        assert_eq!(
+            answer.header("ratelimit-policy"),
+            Some("\"requests\";q=1;w=1")
+        );
+        let state = answer.header("ratelimit").unwrap();
+        assert!(
+            state.starts_with("\"requests\";r=0;t=") || answer.status == 200,
+            "{state}"
+        );
+        (answer.status != 200).then_some(answer)
+    });
+    refused.is(429, 500, "rate_limited");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(refused.header("ratelimit"), Some("\"requests\";r=0;t=1"));
+    // What isn't known says nothing, and other keys have their own.
+    let unknown = server.get("/sms/balance/unknown");
+    unknown.is(401, 504, "api_invalid");
+    assert_eq!(unknown.header("ratelimit"), None);
+    assert_eq!(unknown.header("ratelimit-policy"), None);
+    server.accepted(server.test_key(), "57000001");
+    // Sends are refused likewise, and cost nothing.
+    let refused = until("a refused send", || {
+        let pairs = [("number", "57000001"), ("message", "Hi")];
+        let answer = server.send(server.key(), &pairs);
+        (answer.status != 200).then_some(answer)
+    });
+    refused.is(429, 500, "rate_limited");
+    // After a second there is another one.
+    until("a request that may be made", || {
+        (server.get(&path).status == 200).then_some(())
+    });
+    server.place.check();
+}
