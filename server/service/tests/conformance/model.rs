@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ApiKey, KeyKind, MessageStatus, Money, Reason, Transid};
+use domain::{ApiKey, BatchId, KeyKind, MessageStatus, Money, Reason, Transid};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use service::{
-    Actor, Claimed, Lease, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome, Submitted,
+    Actor, Claimed, IdempotencyKey, Lease, MessageFilter, Receipt, SANDBOX_CARRIER, SendError,
+    SendRequest, SubmitOutcome, Submitted,
 };
 
-use crate::world::{Customer, HOUR_MS, PASSWORD, World, money, request};
+use crate::world::{Customer, HOUR_MS, PASSWORD, World, money, plain, request, upload};
 
 const STAFF: Actor = Actor::CommandLine;
+/// Price of a page to a local number, in micro-units.
+const LOCAL: i64 = 50_000;
 /// Enough for every operation to follow every other; `PROPTEST_CASES` runs more.
 const CASES: u32 = 24;
 
@@ -19,6 +22,12 @@ const CASES: u32 = 24;
 enum Operation {
     /// Customer, pages, international, with the key before the current one.
     Send(usize, usize, bool, bool),
+    /// Customer, which idempotency key, pages.
+    SendWithKey(usize, u8, usize),
+    /// Customer, rows, with an idempotency key.
+    Upload(usize, usize, bool),
+    /// Turns the oldest upload into messages.
+    Expand,
     Deposit(usize, u32),
     SameDepositAgain,
     ReplaceKey(usize),
@@ -36,6 +45,11 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         8 => (who.clone(), 1..4_usize, any::<bool>(), prop::bool::weighted(0.1))
             .prop_map(|(who, pages, far, old)| Operation::Send(who, pages, far, old)),
+        2 => (who.clone(), 0..2_u8, 1..3_usize)
+            .prop_map(|(who, key, pages)| Operation::SendWithKey(who, key, pages)),
+        3 => (who.clone(), 1..6_usize, any::<bool>())
+            .prop_map(|(who, rows, keyed)| Operation::Upload(who, rows, keyed)),
+        3 => Just(Operation::Expand),
         2 => (who.clone(), 1..2_000_000_u32).prop_map(|(who, micros)| Operation::Deposit(who, micros)),
         1 => Just(Operation::SameDepositAgain),
         1 => who.clone().prop_map(Operation::ReplaceKey),
@@ -58,6 +72,10 @@ struct Model {
     open: BTreeMap<Transid, (usize, i64, bool)>,
     /// Final: whose, and how it ended.
     ended: BTreeMap<Transid, (usize, MessageStatus)>,
+    /// Uploads that are no messages yet: whose, rows.
+    waiting: BTreeMap<BatchId, (usize, usize)>,
+    /// What was answered under idempotency keys: to how many pages or rows, and the balance or batch.
+    kept: BTreeMap<(usize, String), (usize, i64)>,
     claims: Vec<(Lease, Vec<Claimed>)>,
     /// Who claimed a message last and has not answered.
     holders: BTreeMap<Transid, i64>,
@@ -84,6 +102,8 @@ impl Model {
             suspended: vec![false, false],
             open: BTreeMap::new(),
             ended: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            kept: BTreeMap::new(),
             claims: Vec::new(),
             holders: BTreeMap::new(),
             deposits: 0,
@@ -94,6 +114,9 @@ impl Model {
     async fn apply(mut self, operation: Operation) -> Self {
         match operation {
             Operation::Send(who, pages, far, old) => self.send(who, pages, far, old).await,
+            Operation::SendWithKey(who, key, pages) => self.send_with_key(who, key, pages).await,
+            Operation::Upload(who, rows, keyed) => self.upload(who, rows, keyed).await,
+            Operation::Expand => self.expand().await,
             Operation::Deposit(who, micros) => self.deposit(who, i64::from(micros)).await,
             Operation::SameDepositAgain => self.deposit_again().await,
             Operation::ReplaceKey(who) => self.replace_key(who).await,
@@ -121,7 +144,7 @@ impl Model {
         let current = &self.customers[who].live;
         let key = if old { &self.old_keys[who] } else { current };
         let number = if far { "4915112345" } else { "12345678" };
-        let each = if far { 250_000 } else { 50_000 };
+        let each = if far { 250_000 } else { LOCAL };
         let cost = each * i64::try_from(pages).unwrap();
         let result = self
             .world
@@ -142,6 +165,90 @@ impl Model {
         if let Ok(sent) = result {
             self.balances[who] = sent.balance.micros();
             self.open.insert(sent.transid.unwrap(), (who, cost, false));
+        }
+    }
+
+    async fn send_with_key(&mut self, who: usize, key: u8, pages: usize) {
+        let cost = LOCAL * i64::try_from(pages).unwrap();
+        let key = format!("send {key}");
+        let order = SendRequest {
+            idempotency: IdempotencyKey::parse(&key),
+            ..request(
+                &self.customers[who].live,
+                "12345678",
+                &"x".repeat(pages * 160),
+            )
+        };
+        let result = self.world.service.send(order).await;
+        let answered = result.map(|sent| (sent.replayed, sent.balance.micros()));
+        let expected = self.expected(who, &key, pages, cost);
+        let balance = self.balances[who] - cost;
+        assert_eq!(
+            answered,
+            expected.map(|kept| kept.map_or((false, balance), |kept| (true, kept)))
+        );
+        if let Ok((false, _)) = answered {
+            self.balances[who] = balance;
+            self.kept.insert((who, key), (pages, balance));
+            let transid = result.unwrap().transid.unwrap();
+            self.open.insert(transid, (who, cost, false));
+        }
+    }
+
+    /// What was answered before under this key, or nothing when this is to be accepted now.
+    fn expected(
+        &self,
+        who: usize,
+        key: &str,
+        size: usize,
+        cost: i64,
+    ) -> Result<Option<i64>, SendError> {
+        let refused = |reason| Err(SendError::Refused(reason));
+        match self.kept.get(&(who, key.to_owned())) {
+            Some((kept, answer)) if *kept == size => Ok(Some(*answer)),
+            Some(_) => refused(Reason::IdempotencyMismatch),
+            None if self.suspended[who] => refused(Reason::ApiSuspended),
+            None if self.balances[who] < cost => refused(Reason::InsufficientFunds),
+            None => Ok(None),
+        }
+    }
+
+    async fn upload(&mut self, who: usize, rows: usize, keyed: bool) {
+        let file = "12345678,hello\n".repeat(rows);
+        let cost = LOCAL * i64::try_from(rows).unwrap();
+        let key = if keyed { "upload" } else { "" };
+        let live = self.customers[who].live.clone();
+        let service = &self.world.service;
+        let idempotency = keyed.then_some(key);
+        let result = upload(service, &live, idempotency, &file, plain()).await;
+        let answered = result.map(|batch| batch.replayed.then(|| batch.batchid.unwrap().0));
+        assert_eq!(answered, self.expected(who, key, rows, cost));
+        if answered == Ok(None) {
+            let id = result.unwrap().batchid.unwrap();
+            self.balances[who] -= cost;
+            self.waiting.insert(id, (who, rows));
+            if keyed {
+                self.kept.insert((who, key.to_owned()), (rows, id.0));
+            }
+        }
+    }
+
+    async fn expand(&mut self) {
+        let next = self.world.service.next_unexpanded(None).await.unwrap();
+        assert_eq!(next.as_ref(), self.waiting.keys().next());
+        let Some(id) = next else { return };
+        self.world.service.expand(id).await.unwrap();
+        let (who, rows) = self.waiting.remove(&id).unwrap();
+        let access = self.world.access(&self.customers[who].live).await;
+        let filter = MessageFilter {
+            batchid: Some(id),
+            limit: 100,
+            ..MessageFilter::default()
+        };
+        let messages = self.world.service.messages(&access, &filter).await.unwrap();
+        assert_eq!(messages.items.len(), rows);
+        for message in messages.items {
+            self.open.insert(message.transid, (who, LOCAL, false));
         }
     }
 
@@ -284,6 +391,11 @@ impl Model {
             for (id, (who, cost, taken)) in std::mem::take(&mut self.open) {
                 self.balances[who] += if taken { 0 } else { cost };
                 self.ended.insert(id, (who, MessageStatus::Expired));
+            }
+            self.kept.clear();
+            self.world.expand_all().await;
+            for (who, rows) in std::mem::take(&mut self.waiting).into_values() {
+                self.balances[who] += LOCAL * i64::try_from(rows).unwrap();
             }
         }
     }

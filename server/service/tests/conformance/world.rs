@@ -24,6 +24,8 @@ pub struct World {
     pub service: Service,
     pub clock: Arc<AtomicI64>,
     folder: TempDir,
+    /// How often it was opened: each process has randomness of its own.
+    opened: u64,
 }
 
 /// An application with its keys and the account that owns it.
@@ -38,29 +40,31 @@ impl World {
     pub async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(START_MS));
-        let service = Service::open(config(&folder, &clock)).await.unwrap();
+        let service = Service::open(config(&folder, &clock, 1)).await.unwrap();
         Self {
             service,
             clock,
             folder,
+            opened: 1,
         }
     }
 
     /// Closes the database and opens it again.
     pub async fn reopen(self) -> Self {
         self.service.close().await;
-        let service = Service::open(config(&self.folder, &self.clock))
+        let opened = self.opened + 1;
+        let service = Service::open(config(&self.folder, &self.clock, opened))
             .await
             .unwrap();
         Self {
             service,
-            clock: self.clock,
-            folder: self.folder,
+            opened,
+            ..self
         }
     }
 
     pub fn config(&self) -> Config {
-        config(&self.folder, &self.clock)
+        config(&self.folder, &self.clock, self.opened)
     }
 
     pub fn folder(&self) -> &std::path::Path {
@@ -154,7 +158,7 @@ impl World {
     }
 }
 
-fn config(folder: &TempDir, clock: &Arc<AtomicI64>) -> Config {
+fn config(folder: &TempDir, clock: &Arc<AtomicI64>, opened: u64) -> Config {
     Config {
         database_url: format!("sqlite:{}/data/heliograph.db", folder.path().display()),
         prices: prices("0.05", "0.25"),
@@ -163,7 +167,7 @@ fn config(folder: &TempDir, clock: &Arc<AtomicI64>) -> Config {
         country_code: "266".to_owned(),
         limits: Limits::default(),
         clock: Clock::fixed(Arc::clone(clock)),
-        entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned()),
+        entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned() ^ opened),
     }
 }
 
