@@ -24,15 +24,12 @@ impl Frames {
     /// # Errors
     /// `too_large` when the request says that its body is.
     pub fn new(body: Incoming, bytes_max: u64) -> Result<Self, Failure> {
-        let too_large = body.size_hint().lower() > bytes_max;
+        let fits = body.size_hint().lower() <= bytes_max;
         let frames = Self {
             body: Some(body),
             bytes_left: bytes_max,
         };
-        if too_large {
-            return Err(Failure::of(Reason::TooLarge));
-        }
-        Ok(frames)
+        if fits { Ok(frames) } else { Err(too_large()) }
     }
 
     /// The next piece, `None` at the end.
@@ -55,11 +52,16 @@ impl Frames {
                 continue;
             };
             let left = self.bytes_left.checked_sub(data.len() as u64);
-            self.bytes_left = left.ok_or(Reason::TooLarge)?;
+            self.bytes_left = left.ok_or_else(too_large)?;
             return Ok(Some(data));
         }
         Ok(None)
     }
+}
+
+fn too_large() -> Failure {
+    let detail = "The body is larger than the largest file needs; upload the file in parts.";
+    Failure::with_detail(Reason::TooLarge, detail)
 }
 
 impl Drop for Frames {
