@@ -2,9 +2,10 @@
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use serde_json::Value;
 
-use crate::client::{bare, form, posted};
-use crate::harness::TestServer;
+use crate::client::{MULTIPART, bare, form, multipart, posted};
+use crate::harness::{TestServer, money, until};
 
 const SEED: u64 = 42;
 const REQUESTS: usize = 600;
@@ -27,6 +28,23 @@ fn seeds(key: &str) -> Vec<Vec<u8>> {
             &format!("/sms/reports/{key}?number=57000001&limit=3"),
             &[],
         ),
+    ]
+}
+
+/// Good uploads, to be damaged.
+fn uploads(key: &str) -> Vec<Vec<u8>> {
+    let path = format!("/sms/bulk/{key}");
+    let rows = "57000001,Héllo\r\n27820000000,\"a\nb\"\"\"\n";
+    let parts = [("bulksms", rows.as_bytes()), ("requestid", b"r")];
+    let to_many = [
+        ("message", &b"Hi"[..]),
+        ("numbers", b"57000001\n57000002\n"),
+    ];
+    let pairs = form(&[("bulksms", rows), ("requestid", "r")]);
+    vec![
+        posted(&path, MULTIPART, &multipart(&parts)),
+        posted(&path, MULTIPART, &multipart(&to_many)),
+        posted(&path, "application/x-www-form-urlencoded", pairs.as_bytes()),
     ]
 }
 
@@ -78,14 +96,61 @@ fn damaged_requests_are_refused_or_sent_whole() {
     let stored = server.count(key);
     assert!(accepted > 10);
     assert_eq!(stored, accepted, "each was answered");
-    let spent: domain::Money = server
-        .reports(key, "limit=1000")
-        .iter()
-        .map(|report| crate::harness::money(&report["cost"].to_string()))
-        .fold(domain::Money::ZERO, |sum, cost| {
-            sum.checked_add(cost).unwrap()
-        });
-    let left = crate::harness::money("1000").checked_sub(spent).unwrap();
-    assert_eq!(server.balance(key), left.to_string());
+    assert_eq!(
+        server.balance(key),
+        left(&server.reports(key, "limit=1000"))
+    );
     server.place.check();
+}
+
+#[test]
+fn damaged_uploads_are_refused_or_accepted_whole() {
+    let server = TestServer::empty();
+    let keys = server.place.funded("noise@example.org", "1000");
+    let key = keys.live.expose();
+    let mut random = StdRng::seed_from_u64(SEED);
+    let seeds = uploads(key);
+    let mut accepted = Vec::new();
+    for _ in 0..REQUESTS {
+        let seed = &seeds[random.random_range(0..seeds.len())];
+        let mut connection = server.connect();
+        connection.write(&damaged(seed, &mut random));
+        connection.finish_writing();
+        let Some(answer) = connection.read() else {
+            continue;
+        };
+        if answer.header("content-type") != Some("application/json") {
+            assert_ne!(answer.status, 200);
+            continue;
+        }
+        let json = answer.json();
+        assert_eq!(json["code"] == 200, answer.status == 200, "{json}");
+        assert_eq!(
+            json["reason"] == "invalid_file",
+            json["errors"].is_array(),
+            "{json}"
+        );
+        if let Some(batchid) = json["batchid"].as_str() {
+            accepted.push(batchid.to_owned());
+        }
+    }
+    assert!(accepted.len() > 10);
+    for batchid in &accepted {
+        server.done_batch(key, batchid);
+    }
+    let stored = server.batches(key, "limit=1000");
+    assert_eq!(stored.len(), accepted.len(), "each was answered");
+    assert_eq!(server.balance(key), left(&stored));
+    until("no file", || {
+        server.place.spooled().is_empty().then_some(())
+    });
+    server.place.check();
+}
+
+/// What is left of 1000 when all of these are paid.
+fn left(paid: &[Value]) -> String {
+    let left = paid.iter().fold(money("1000"), |left, paid| {
+        left.checked_sub(money(&paid["cost"].to_string())).unwrap()
+    });
+    left.to_string()
 }
