@@ -230,7 +230,7 @@ impl Service {
         let changed: Vec<_> = purse.changed(now).into_iter().collect();
         messages::charge_applications(tx, batch, &changed).await?;
         batches::insert(tx, new, now).await?;
-        let charge = (!new.test).then(|| MessageTransfer {
+        let charge = (!new.test).then_some(MessageTransfer {
             debit: new.application_id,
             credit: RESERVED,
             amount: new.cost,

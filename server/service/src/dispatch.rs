@@ -87,7 +87,7 @@ impl Service {
         }
     }
 
-    /// `None` when some of what was due belongs to suspended applications: that is put aside, not claimed.
+    /// `None` when all that was due belongs to suspended applications and was put aside: there may be more.
     async fn claim_some(&self, carrier: &str, limit: i64) -> Result<Option<(Lease, Vec<Claimed>)>> {
         let now = self.now();
         // Any number but 0, which says "nobody".
@@ -99,24 +99,23 @@ impl Service {
         let batch = self.store().dialect().batch();
         let mut tx = self.store().begin_as(Priority::Results).await?;
         // Messages to one person go before those of a file, which are left a share all the same.
-        let single_max = limit - limit / BATCHES_SHARE;
-        let mut due = queue::claim(&mut tx, batch, carrier, now, lease, false, single_max).await?;
-        let rest = limit - i64::try_from(due.len()).unwrap_or(limit);
-        due.extend(queue::claim(&mut tx, batch, carrier, now, lease, true, rest).await?);
+        let singles_max = limit - limit / BATCHES_SHARE;
+        let due = queue::due(&mut tx, batch, carrier, now, singles_max, limit).await?;
         if due.is_empty() {
             return Ok(Some((lease, Vec::new())));
         }
-        let suspended = queue::of_suspended(&mut tx, batch, &due).await?;
-        if !suspended.is_empty() {
-            drop(tx);
-            let mut tx = self.store().begin_as(Priority::Results).await?;
-            queue::put_aside(&mut tx, batch, &suspended).await?;
-            tx.commit().await?;
-            return Ok(None);
+        let (aside, due): (Vec<_>, Vec<_>) = due
+            .into_iter()
+            .partition(|(_, _, suspended)| *suspended == 1);
+        if !aside.is_empty() {
+            let aside: Vec<i64> = aside.into_iter().map(|(id, ..)| id).collect();
+            queue::put_aside(&mut tx, batch, &aside).await?;
         }
+        let ids: Vec<i64> = due.iter().map(|(id, ..)| *id).collect();
+        queue::claim(&mut tx, batch, &ids, lease).await?;
         let claimed = queue::start(&mut tx, batch, &due, now).await?;
         tx.commit().await?;
-        Ok(Some((lease, claimed)))
+        Ok((!claimed.is_empty()).then_some((lease, claimed)))
     }
 
     /// Lets messages go on that were put aside for a suspension which is over.

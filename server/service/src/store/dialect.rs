@@ -140,25 +140,28 @@ pub(crate) struct Batch {
     pub(crate) expand_messages: &'static str,
     /// `[message]`: puts rows of suspended applications aside.
     pub(crate) put_aside: &'static str,
-    /// `[application]` → those that are suspended.
-    pub(crate) suspended: &'static str,
     /// `[[application, test, key]]`, then the moment after which an answer is still kept.
     pub(crate) kept_answers: &'static str,
     /// `[[application, test, key, digest, answer]]`, then the moment.
     pub(crate) keep_answers: &'static str,
+    /// `[id]` → `[[id, application, test, batch, created at, status, cost]]`: those that aren't final.
+    pub(crate) standing_messages: &'static str,
     /// `[[id, status, error, release 0|1]]`, then the moment: makes messages final where they aren't.
     pub(crate) finish_messages: &'static str,
+    /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all →
+    /// `[[message, attempts, suspended 0|1]]`: rows that may be claimed.
+    pub(crate) due: &'static str,
+    /// `[message]`, end of the lease, token: claims rows.
+    pub(crate) claim: &'static str,
+    /// `[id]` → `[[id, application, test, batch, created at, status, number, kind, sender, body]]`: those
+    /// that wait to be sent.
+    pub(crate) claimed_messages: &'static str,
+    /// `[message]`, token → `[message]`: the rows whose lease still holds.
+    pub(crate) leased: &'static str,
     /// `[[id, carrier's id]]`, then carrier, the moment.
     pub(crate) submit_messages: &'static str,
     /// `[id]`, then the moment: claimed rows are being sent.
     pub(crate) start_messages: &'static str,
-    /// Carrier, now, end of the lease, token, limit, least id whose time hasn't run out, of batches 0|1:
-    /// claims due rows.
-    pub(crate) claim: &'static str,
-    /// `[id]` → what a carrier needs to know of them.
-    pub(crate) claimed_messages: &'static str,
-    /// `[id]`, token: takes rows out of the queue whose lease still holds.
-    pub(crate) dequeue: &'static str,
     /// `[id]`: takes rows out of the queue.
     pub(crate) drop_queued: &'static str,
     /// `[[id, due at]]`, token, attempts to add: puts claimed rows back whose lease still holds.
@@ -167,9 +170,6 @@ pub(crate) struct Batch {
     pub(crate) insert_events: &'static str,
     /// `[[application, balance before, balance, play money to give back]]`, then the most play money.
     pub(crate) settle_applications: &'static str,
-    /// `[[id, status]]` → application, test, batch, day, status, becomes, n: the messages in groups by
-    /// what they are and become.
-    pub(crate) group_changes: &'static str,
     /// `[[application, test, day, status, n to add]]`.
     pub(crate) add_days: &'static str,
     /// `[[batch, [to add to each status, in the order of the columns]]]`, then the moment.
@@ -200,20 +200,20 @@ impl Batch {
             ("insert_queue", self.insert_queue),
             ("expand_messages", self.expand_messages),
             ("put_aside", self.put_aside),
-            ("suspended", self.suspended),
             ("kept_answers", self.kept_answers),
             ("keep_answers", self.keep_answers),
+            ("standing_messages", self.standing_messages),
             ("finish_messages", self.finish_messages),
-            ("submit_messages", self.submit_messages),
-            ("start_messages", self.start_messages),
+            ("due", self.due),
             ("claim", self.claim),
             ("claimed_messages", self.claimed_messages),
-            ("dequeue", self.dequeue),
+            ("leased", self.leased),
+            ("submit_messages", self.submit_messages),
+            ("start_messages", self.start_messages),
             ("drop_queued", self.drop_queued),
             ("requeue", self.requeue),
             ("insert_events", self.insert_events),
             ("settle_applications", self.settle_applications),
-            ("group_changes", self.group_changes),
             ("add_days", self.add_days),
             ("move_batches", self.move_batches),
             ("copy", self.copy),

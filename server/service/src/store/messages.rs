@@ -1,6 +1,6 @@
 //! Messages: written in batches, read by reports.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use domain::{ApplicationStatus, BatchId, Kind, Money, Reference, Timestamp, Transid};
 use sqlx::AnyConnection;
@@ -10,7 +10,7 @@ use super::batches::UnexpandedBatch;
 use super::dialect::Batch;
 use super::row::{self, json, touched};
 use super::statements;
-use super::tally::count_changes;
+use super::tally::{Standing, Tally, standing};
 use crate::error::{Broken, Error, Result};
 
 statements! {
@@ -249,27 +249,40 @@ pub(crate) async fn finish(
     endings: &[Ending],
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
-    let mut seen = HashSet::with_capacity(endings.len());
-    let first: Vec<_> = endings.iter().filter(|e| seen.insert(e.id)).collect();
-    let changes = first.iter().map(|e| (e.id.0, e.status));
-    count_changes(conn, batch, changes, now).await?;
-    let rows: Vec<_> = first
-        .iter()
-        .map(|e| (e.id.0, e.status.as_str(), &e.error, i64::from(e.release)))
+    let ids: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
+    let mut standing: HashMap<i64, Standing> = standing(conn, batch, &ids)
+        .await?
+        .into_iter()
+        .map(|message| (message.id, message))
         .collect();
-    let rows = sqlx::query(batch.finish_messages)
+    let (mut tally, mut ended, mut rows) = (Tally::default(), Vec::new(), Vec::new());
+    for ending in endings {
+        let Some(message) = standing.remove(&ending.id.0) else {
+            continue;
+        };
+        tally.change(&message, ending.status);
+        let release = i64::from(ending.release);
+        rows.push((message.id, ending.status.as_str(), &ending.error, release));
+        ended.push(Ended {
+            id: ending.id,
+            application_id: message.application_id,
+            test: message.test == 1,
+            released: if ending.release {
+                message.cost
+            } else {
+                Money::ZERO
+            },
+        });
+    }
+    if rows.is_empty() {
+        return Ok(ended);
+    }
+    let done = sqlx::query(batch.finish_messages)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
-        .fetch_all(conn)
+        .execute(&mut *conn)
         .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Ended {
-                id: Transid(row::int(row, "id")?),
-                application_id: row::int(row, "application_id")?,
-                test: row::int(row, "test")? == 1,
-                released: Money::from_micros(row::int(row, "released")?),
-            })
-        })
-        .collect()
+    touched("messages", rows.len(), done.rows_affected())?;
+    tally.write(conn, batch, now).await?;
+    Ok(ended)
 }

@@ -1,14 +1,14 @@
 //! The queue: messages that no carrier has taken yet.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
-use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Timestamp, Transid};
+use domain::{BatchId, Kind, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, json, touched};
 use super::statements;
-use super::tally::count_changes;
+use super::tally::{Standing, Tally, standing};
 use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
 use crate::error::Result;
@@ -119,64 +119,28 @@ pub(crate) async fn next_due(conn: &mut AnyConnection, carrier: &str) -> Result<
     Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
 }
 
-/// A row of the queue that was claimed.
-pub(crate) struct ClaimedRow {
-    pub(crate) id: Transid,
-    pub(crate) application_id: i64,
-    /// How often it was tried.
-    pub(crate) attempts: i64,
-}
+/// A row of the queue that may be claimed: message, how often it was tried, whether its application is
+/// suspended (1).
+pub(crate) type DueRow = (i64, i64, i64);
 
-/// Claims due rows under a lease: of batches, or those of single sends.
-pub(crate) async fn claim(
+/// The rows that may be claimed: at most so many of single messages, and of all.
+pub(crate) async fn due(
     conn: &mut AnyConnection,
     batch: &Batch,
     carrier: &str,
     now: Timestamp,
-    lease: crate::dispatch::Lease,
-    of_batches: bool,
+    singles_max: i64,
     limit: i64,
-) -> Result<Vec<ClaimedRow>> {
-    let rows = sqlx::query(batch.claim)
+) -> Result<Vec<DueRow>> {
+    let row = sqlx::query(batch.due)
         .bind(carrier)
         .bind(now.unix_ms())
-        .bind(lease.until.unix_ms())
-        .bind(lease.token)
-        .bind(limit)
         .bind(first_unexpired(now))
-        .bind(i64::from(of_batches))
-        .fetch_all(conn)
+        .bind(singles_max)
+        .bind(limit)
+        .fetch_one(conn)
         .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(ClaimedRow {
-                id: Transid(row::int(row, "message_id")?),
-                application_id: row::int(row, "application_id")?,
-                attempts: row::int(row, "attempts")?,
-            })
-        })
-        .collect()
-}
-
-/// The rows among these that belong to suspended applications.
-pub(crate) async fn of_suspended(
-    conn: &mut AnyConnection,
-    batch: &Batch,
-    rows: &[ClaimedRow],
-) -> Result<Vec<i64>> {
-    let applications: BTreeSet<i64> = rows.iter().map(|row| row.application_id).collect();
-    let suspended = sqlx::query(batch.suspended)
-        .bind(json(&applications)?)
-        .fetch_all(conn)
-        .await?;
-    let suspended: BTreeSet<i64> = suspended
-        .iter()
-        .map(|row| row::int(row, "id"))
-        .collect::<Result<_>>()?;
-    let theirs = rows
-        .iter()
-        .filter(|row| suspended.contains(&row.application_id));
-    Ok(theirs.map(|row| row.id.0).collect())
+    row::found(&row, "queue")
 }
 
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an earlier
@@ -189,42 +153,96 @@ pub(crate) async fn put_aside(conn: &mut AnyConnection, batch: &Batch, ids: &[i6
     Ok(())
 }
 
+/// Claims rows under a lease.
+pub(crate) async fn claim(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    ids: &[i64],
+    lease: crate::dispatch::Lease,
+) -> Result<()> {
+    let done = sqlx::query(batch.claim)
+        .bind(json(&ids)?)
+        .bind(lease.until.unix_ms())
+        .bind(lease.token)
+        .execute(conn)
+        .await?;
+    touched("queue", ids.len(), done.rows_affected())
+}
+
 /// Marks claimed messages as being sent and reads what a carrier needs.
 pub(crate) async fn start(
     conn: &mut AnyConnection,
     batch: &Batch,
-    claimed: &[ClaimedRow],
+    claimed: &[DueRow],
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
-    let changes = claimed.iter().map(|row| (row.id.0, MessageStatus::Sending));
-    count_changes(conn, batch, changes, now).await?;
-    let ids = json(&claimed.iter().map(|row| row.id.0).collect::<Vec<_>>())?;
-    let attempts: HashMap<Transid, i64> =
-        claimed.iter().map(|row| (row.id, row.attempts)).collect();
+    type Row = (
+        i64,
+        i64,
+        i64,
+        Option<i64>,
+        i64,
+        MessageStatus,
+        String,
+        Kind,
+        Option<String>,
+        String,
+    );
+    let ids = json(&claimed.iter().map(|(id, ..)| id).collect::<Vec<_>>())?;
+    let row = sqlx::query(batch.claimed_messages)
+        .bind(&ids)
+        .fetch_one(&mut *conn)
+        .await?;
+    let found: Vec<Row> = row::found(&row, "messages")?;
     sqlx::query(batch.start_messages)
         .bind(&ids)
         .bind(now.unix_ms())
         .execute(&mut *conn)
         .await?;
-    let rows = sqlx::query(batch.claimed_messages)
-        .bind(&ids)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let id = Transid(row::int(row, "id")?);
-            let created_at = Timestamp::from_unix_ms(row::int(row, "created_at")?);
-            Ok(Claimed {
+    let attempts: HashMap<i64, i64> = claimed.iter().map(|(id, tried, _)| (*id, *tried)).collect();
+    let mut tally = Tally::default();
+    let messages = found
+        .into_iter()
+        .map(
+            |(
                 id,
-                application_id: row::int(row, "application_id")?,
-                number: number(row)?,
-                sender: row::opt_text(row, "sender")?,
-                message: MessageText::from_stored(row::text(row, "body")?),
-                attempts: attempts.get(&id).copied().unwrap_or(0),
-                expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
-            })
-        })
-        .collect()
+                application_id,
+                test,
+                batch_id,
+                created_at,
+                status,
+                number,
+                kind,
+                sender,
+                body,
+            )| {
+                let standing = Standing {
+                    id,
+                    application_id,
+                    test,
+                    batch_id,
+                    created_at,
+                    status,
+                    cost: Money::ZERO,
+                };
+                if status.may_become(MessageStatus::Sending) {
+                    tally.change(&standing, MessageStatus::Sending);
+                }
+                let created_at = Timestamp::from_unix_ms(created_at);
+                Claimed {
+                    id: Transid(id),
+                    application_id,
+                    number: Number::from_stored(number, kind),
+                    sender,
+                    message: MessageText::from_stored(body),
+                    attempts: attempts.get(&id).copied().unwrap_or(0),
+                    expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+                }
+            },
+        )
+        .collect();
+    tally.write(conn, batch, now).await?;
+    Ok(messages)
 }
 
 fn number(row: &sqlx::any::AnyRow) -> Result<Number> {
@@ -240,15 +258,20 @@ pub(crate) async fn submitted(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let changes = taken.iter().map(|(id, _)| (*id, MessageStatus::Submitted));
-    count_changes(conn, batch, changes, now).await?;
+    let ids: Vec<i64> = taken.iter().map(|(id, _)| *id).collect();
+    let mut tally = Tally::default();
+    for message in standing(conn, batch, &ids).await? {
+        if message.status.may_become(MessageStatus::Submitted) {
+            tally.change(&message, MessageStatus::Submitted);
+        }
+    }
     sqlx::query(batch.submit_messages)
         .bind(json(&taken)?)
         .bind(carrier)
         .bind(now.unix_ms())
-        .execute(conn)
+        .execute(&mut *conn)
         .await?;
-    Ok(())
+    tally.write(conn, batch, now).await
 }
 
 /// Takes rows out whose lease still holds; which ones they were.
@@ -257,13 +280,15 @@ pub(crate) async fn dequeue(
     batch: &Batch,
     ids: &[i64],
     token: i64,
-) -> Result<Vec<i64>> {
-    let rows = sqlx::query(batch.dequeue)
+) -> Result<HashSet<i64>> {
+    let row = sqlx::query(batch.leased)
         .bind(json(&ids)?)
         .bind(token)
-        .fetch_all(conn)
+        .fetch_one(&mut *conn)
         .await?;
-    rows.iter().map(|row| row::int(row, "message_id")).collect()
+    let held: Vec<i64> = row::found(&row, "queue")?;
+    drop_all(conn, batch, &held).await?;
+    Ok(held.into_iter().collect())
 }
 
 /// Takes rows out, whoever holds them.

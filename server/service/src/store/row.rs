@@ -41,6 +41,21 @@ pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Broken(error.into()))
 }
 
+/// Rows that came as one JSON value, in the column `found`.
+pub(crate) fn found<T: serde::de::DeserializeOwned>(
+    row: &AnyRow,
+    table: &'static str,
+) -> Result<T> {
+    let value = text(row, "found")?;
+    serde_json::from_str(&value).map_err(|_| {
+        Error::Broken(Broken::Corrupt {
+            table,
+            column: "found",
+            value,
+        })
+    })
+}
+
 /// A write must have touched exactly so many rows: anything else is a fault that must not commit.
 pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> {
     if usize::try_from(actual).is_ok_and(|actual| actual == expected) {

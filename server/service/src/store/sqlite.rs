@@ -1,5 +1,7 @@
 //! Statements in SQLite's own words.
 //!
+//! Rows go both ways in one JSON value: each row that sqlx hands over costs a switch of threads.
+//!
 //! A batch comes as one JSON parameter: on two cores that stored 100,000 sends a second in batches of
 //! 128 where multi-row VALUES, with a parameter per value, stored 40,000.
 
@@ -71,9 +73,6 @@ pub(super) const BATCH: Batch = Batch {
     put_aside: "\
         UPDATE queue SET held = 1 WHERE message_id IN (SELECT value FROM json_each($1)) \
           AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
-    suspended: "\
-        SELECT id FROM applications \
-        WHERE id IN (SELECT value FROM json_each($1)) AND status = 'Suspended'",
     kept_answers: "\
         SELECT i.application_id, i.test, i.key, i.digest, i.answer \
         FROM json_each($1) AS r JOIN idempotency i \
@@ -85,13 +84,16 @@ pub(super) const BATCH: Batch = Batch {
         FROM json_each($1) WHERE true \
         ON CONFLICT (application_id, test, key) DO UPDATE \
         SET digest = excluded.digest, answer = excluded.answer, created_at = excluded.created_at",
+    standing_messages: "\
+        SELECT json_group_array(json_array(id, application_id, test, batch_id, created_at, status, cost)) AS found \
+        FROM messages WHERE id IN (SELECT value FROM json_each($1)) \
+          AND status IN ('queued', 'sending', 'unknown', 'submitted')",
     finish_messages: "\
         UPDATE messages SET status = r.value ->> 1, error = r.value ->> 2, final_at = $2, \
                released = CASE WHEN r.value ->> 3 = 1 THEN cost ELSE 0 END \
         FROM json_each($1) AS r \
         WHERE messages.id = r.value ->> 0 \
-          AND messages.status IN ('queued', 'sending', 'unknown', 'submitted') \
-        RETURNING id, application_id, test, released",
+          AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
     submit_messages: "\
         UPDATE messages SET status = 'submitted', carrier = $2, carrier_message_id = r.value ->> 1, \
                submitted_at = $3 \
@@ -101,19 +103,29 @@ pub(super) const BATCH: Batch = Batch {
         UPDATE messages SET status = 'sending', sending_at = $2 \
         WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending')",
     // No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
+    due: "\
+        WITH singles AS MATERIALIZED ( \
+            SELECT message_id, application_id, attempts FROM queue \
+            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at <= $2 AND message_id >= $3 \
+            ORDER BY due_at, message_id LIMIT $4), \
+        of_batches AS ( \
+            SELECT message_id, application_id, attempts FROM queue \
+            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at <= $2 AND message_id >= $3 \
+            ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)) \
+        SELECT json_group_array(json_array(q.message_id, q.attempts, a.status = 'Suspended')) AS found \
+        FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q \
+        JOIN applications a ON a.id = q.application_id",
     claim: "\
-        UPDATE queue SET due_at = $3, lease_token = $4 \
-        WHERE message_id IN (SELECT message_id FROM queue \
-                             WHERE carrier = $1 AND held = 0 AND bulk = $7 AND due_at <= $2 \
-                               AND message_id >= $6 \
-                             ORDER BY due_at, message_id LIMIT $5) \
-        RETURNING message_id, application_id, attempts",
+        UPDATE queue SET due_at = $2, lease_token = $3 \
+        WHERE message_id IN (SELECT value FROM json_each($1))",
     claimed_messages: "\
-        SELECT id, application_id, test, number, kind, sender, body, created_at FROM messages \
-        WHERE id IN (SELECT value FROM json_each($1)) AND status = 'sending' ORDER BY id",
-    dequeue: "\
-        DELETE FROM queue WHERE lease_token = $2 \
-          AND message_id IN (SELECT value FROM json_each($1)) RETURNING message_id",
+        SELECT json_group_array(json_array(id, application_id, test, batch_id, created_at, status, number, \
+                                           kind, sender, body)) AS found \
+        FROM (SELECT * FROM messages \
+              WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending') ORDER BY id)",
+    leased: "\
+        SELECT json_group_array(message_id) AS found FROM queue \
+        WHERE lease_token = $2 AND message_id IN (SELECT value FROM json_each($1))",
     drop_queued: "DELETE FROM queue WHERE message_id IN (SELECT value FROM json_each($1))",
     requeue: "\
         UPDATE queue SET due_at = r.value ->> 1, lease_token = 0, attempts = attempts + $3 \
@@ -128,11 +140,6 @@ pub(super) const BATCH: Batch = Batch {
                test_balance = MIN(test_balance + (r.value ->> 3), $2) \
         FROM json_each($1) AS r \
         WHERE applications.id = r.value ->> 0 AND applications.balance = r.value ->> 1",
-    group_changes: "\
-        SELECT m.application_id, m.test, m.batch_id, m.created_at / 86400000 AS day, m.status, \
-               r.value ->> 1 AS becomes, COUNT(*) AS n \
-        FROM json_each($1) AS r JOIN messages m ON m.id = r.value ->> 0 \
-        GROUP BY 1, 2, 3, 4, 5, 6",
     add_days: "\
         INSERT INTO message_days (application_id, test, day, status, n) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each($1) WHERE true \

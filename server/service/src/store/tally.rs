@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use domain::records::{DayCounts, StatusCounts};
-use domain::{MessageStatus, Timestamp};
+use domain::{MessageStatus, Money, Timestamp};
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
@@ -37,14 +37,16 @@ impl Tally {
             .or_default() += n;
     }
 
-    fn move_some(&mut self, group: &Group, to: MessageStatus) {
-        let Group { from, n, .. } = *group;
-        *self.days.entry((group.day, from.as_str())).or_default() -= n;
-        *self.days.entry((group.day, to.as_str())).or_default() += n;
-        if let Some(batch) = group.batch_id {
+    /// A message that becomes something else.
+    pub(crate) fn change(&mut self, message: &Standing, to: MessageStatus) {
+        let day = Timestamp::from_unix_ms(message.created_at).day();
+        let key = (message.application_id, message.test, day);
+        *self.days.entry((key, message.status.as_str())).or_default() -= 1;
+        *self.days.entry((key, to.as_str())).or_default() += 1;
+        if let Some(batch) = message.batch_id {
             let counts = self.batches.entry(batch).or_default();
-            *counts.get_mut(from) -= n;
-            *counts.get_mut(to) += n;
+            *counts.get_mut(message.status) -= 1;
+            *counts.get_mut(to) += 1;
         }
     }
 
@@ -86,48 +88,47 @@ impl Tally {
     }
 }
 
-/// Messages that change in the same way.
-struct Group {
-    day: DayKey,
-    batch_id: Option<i64>,
-    from: MessageStatus,
-    n: i64,
+/// A message that isn't final, as it stands before it is changed.
+pub(crate) struct Standing {
+    pub(crate) id: i64,
+    pub(crate) application_id: i64,
+    pub(crate) test: i64,
+    pub(crate) batch_id: Option<i64>,
+    /// Unix milliseconds.
+    pub(crate) created_at: i64,
+    pub(crate) status: MessageStatus,
+    pub(crate) cost: Money,
 }
 
-/// Counts what is about to change: messages and what each becomes. Those that can't become it any more
-/// stay as they are and aren't counted; the statement that changes them must leave the same ones alone.
-pub(crate) async fn count_changes(
+/// Those of these messages that aren't final.
+pub(crate) async fn standing(
     conn: &mut AnyConnection,
     batch: &Batch,
-    changes: impl Iterator<Item = (i64, MessageStatus)>,
-    now: Timestamp,
-) -> Result<()> {
-    let changes: Vec<_> = changes.map(|(id, to)| (id, to.as_str())).collect();
-    if changes.is_empty() {
-        return Ok(());
+    ids: &[i64],
+) -> Result<Vec<Standing>> {
+    type Row = (i64, i64, i64, Option<i64>, i64, MessageStatus, i64);
+    if ids.is_empty() {
+        return Ok(Vec::new());
     }
-    let rows = sqlx::query(batch.group_changes)
-        .bind(json(&changes)?)
-        .fetch_all(&mut *conn)
+    let row = sqlx::query(batch.standing_messages)
+        .bind(json(&ids)?)
+        .fetch_one(conn)
         .await?;
-    let mut tally = Tally::default();
-    for row in &rows {
-        let to = row::word(row, "messages", "becomes", MessageStatus::parse)?;
-        let group = Group {
-            day: (
-                row::int(row, "application_id")?,
-                row::int(row, "test")?,
-                row::int(row, "day")?,
-            ),
-            batch_id: row::opt_int(row, "batch_id")?,
-            from: row::word(row, "messages", "status", MessageStatus::parse)?,
-            n: row::int(row, "n")?,
-        };
-        if group.from.may_become(to) {
-            tally.move_some(&group, to);
-        }
-    }
-    tally.write(conn, batch, now).await
+    let found: Vec<Row> = row::found(&row, "messages")?;
+    Ok(found
+        .into_iter()
+        .map(
+            |(id, application_id, test, batch_id, created_at, status, cost)| Standing {
+                id,
+                application_id,
+                test,
+                batch_id,
+                created_at,
+                status,
+                cost: Money::from_micros(cost),
+            },
+        )
+        .collect())
 }
 
 /// An application's messages by day, the first day and the last one included.
