@@ -22,6 +22,8 @@ use crate::carrier::sandbox::Sandbox;
 
 /// How long to wait before something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// How long receipts gather before the next ones are recorded: each time costs a commit.
+const GATHER: Duration = Duration::from_millis(10);
 /// Messages that are read at once when a start looks for receipts that are still to come.
 const OUTSTANDING_CHUNK: i64 = 1000;
 
@@ -146,7 +148,7 @@ async fn receive<C: Carrier>(service: Service, carrier: Arc<C>, shutdown: Cancel
             receipts = carrier.receipts() => receipts,
             () = shutdown.cancelled() => return,
         };
-        if !record(&service, receipts, &shutdown).await {
+        if !record(&service, receipts, &shutdown).await || pause(GATHER, &shutdown).await {
             return;
         }
     }
