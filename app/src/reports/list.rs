@@ -11,9 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::filter::{CSV_PATH, ReportFilter};
 use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{Choice, Field, FormAlert, FormState, Loaded, Moment, Page, StateMark};
+use crate::ui::{Choice, Field, FormAlert, FormState, Loaded, Moment, Page, Rendered, StateMark};
 #[cfg(feature = "ssr")]
-use {crate::problem::Cause, crate::visit::signed_in};
+use {
+    super::parts::{Batches, Chart},
+    crate::problem::Cause,
+    crate::visit::signed_in,
+    service::Service,
+};
 
 /// Messages on one page.
 #[cfg(feature = "ssr")]
@@ -22,7 +27,7 @@ const MESSAGES: i64 = 50;
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    pub messages: Paged<MessageRecord>,
+    pub found: Found,
     /// Of the account's applications, to choose from.
     pub references: Vec<(Reference, String)>,
     pub currency: String,
@@ -32,29 +37,22 @@ pub struct Report {
     pub problem: Option<Problem>,
 }
 
-/// Messages of the account, newest first.
+/// What fits the filters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Found {
+    pub messages: Paged<MessageRecord>,
+    /// Chart and batches, where they go with the filters.
+    pub overview: Vec<Rendered>,
+}
+
+/// Messages and batches of the account, newest first.
 #[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
 pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Report, Problem> {
     let (visit, account) = signed_in().await?;
-    let service = visit.service();
-    let found = match filter.parse(MESSAGES) {
-        Ok((reference, wanted)) => {
-            let found = service
-                .account_messages(account.id, reference, &wanted)
-                .await;
-            found.map_err(Problem::from)
-        }
-        Err(problem) => Err(problem),
-    };
-    let (messages, problem) = match found {
-        Ok(messages) => (messages, None),
-        Err(problem) if is_about_filters(&problem) => (
-            Paged {
-                items: Vec::new(),
-                next: None,
-            },
-            Some(problem),
-        ),
+    let (service, currency) = (visit.service(), visit.site().currency.clone());
+    let (found, problem) = match find(service, account.id, &filter, &currency).await {
+        Ok(found) => (found, None),
+        Err(problem) if is_about_filters(&problem) => (nothing(), Some(problem)),
         Err(problem) => return Err(problem),
     };
     let applications = service.applications(account.id).await?;
@@ -62,14 +60,47 @@ pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Rep
         .into_iter()
         .map(|application| (application.reference, application.category.to_string()))
         .collect();
-    let currency = visit.site().currency.clone();
     Ok(Report {
-        messages,
+        found,
         references,
         currency,
         filter,
         problem,
     })
+}
+
+#[cfg(feature = "ssr")]
+async fn find(
+    service: &Service,
+    account_id: i64,
+    filter: &ReportFilter,
+    currency: &str,
+) -> Result<Found, Problem> {
+    let (reference, wanted) = filter.parse(MESSAGES)?;
+    let messages = service
+        .account_messages(account_id, reference, &wanted)
+        .await?;
+    let mut overview = Vec::new();
+    // Further pages are of the messages alone.
+    if wanted.cursor.is_none() {
+        let chart = Chart::find(service, account_id, reference, &wanted).await?;
+        overview.extend(chart.map(|chart| chart.render()));
+        let batches = Batches::find(service, account_id, reference, filter, &wanted).await?;
+        overview.extend(batches.map(|batches| batches.render(currency)));
+    }
+    Ok(Found { messages, overview })
+}
+
+#[cfg(feature = "ssr")]
+fn nothing() -> Found {
+    let messages = Paged {
+        items: Vec::new(),
+        next: None,
+    };
+    Found {
+        messages,
+        overview: Vec::new(),
+    }
 }
 
 /// Such a problem is shown beside the filters, to be put right there.
@@ -86,23 +117,23 @@ pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
     let data = Resource::new(move || filter.get(), |filter| read(LoadReports { filter }));
-    view! { <Loaded data render=|report| view! { <Messages report/> }/> }
+    view! { <Loaded data render=|report| view! { <Reports report/> }/> }
 }
 
 #[component]
-fn Messages(report: Report) -> impl IntoView {
+fn Reports(report: Report) -> impl IntoView {
     let Report {
-        messages,
+        found: Found { messages, overview },
         references,
         currency,
         filter,
         problem,
     } = report;
-    let download = filter.address(CSV_PATH, "");
+    let download = filter.address(CSV_PATH, ("", ""));
     let next = messages.next.map(|cursor| {
         view! {
             <p>
-                <a href=filter.address("/reports", &cursor) rel="next">"Next page"</a>
+                <a href=filter.address("/reports", ("cursor", &cursor)) rel="next">"Next page"</a>
             </p>
         }
     });
@@ -114,6 +145,11 @@ fn Messages(report: Report) -> impl IntoView {
     view! {
         <Page title="Reports">
             <Filters references filter problem/>
+            {overview
+                .into_iter()
+                .map(|part| view! { <div inner_html=part.html()></div> })
+                .collect_view()}
+            <h2 id="messages">"Messages"</h2>
             {if messages.items.is_empty() {
                 Either::Left(view! { <p class="empty">{nothing}</p> })
             } else {
@@ -156,7 +192,7 @@ fn Filters(
     let form = FormState::plain("filter-alert", problem);
     view! {
         // A plain form: the filters stand in the address, and the page can be kept and shared.
-        <form class="filters" method="get" action="/reports" role="search" aria-label="Messages">
+        <form class="filters" method="get" action="/reports" role="search" aria-label="Reports">
             <FormAlert form/>
             <Choice
                 label="Application"
@@ -186,6 +222,22 @@ fn Filters(
                 value=filter.transid
                 form
             />
+            <Field
+                label="Batchid"
+                name="batchid"
+                autocomplete="off"
+                value=filter.batchid
+                form
+            />
+            <Field
+                label="From (UTC)"
+                name="from"
+                kind="date"
+                autocomplete="off"
+                value=filter.from
+                form
+            />
+            <Field label="To (UTC)" name="to" kind="date" autocomplete="off" value=filter.to form/>
             <div class="filters-do">
                 <button type="submit" class="button button-primary">
                     "Apply filters"

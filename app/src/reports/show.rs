@@ -1,4 +1,4 @@
-//! `/reports/{transid}`.
+//! `/reports/{transid}` and `/reports/{batchid}`.
 
 use domain::Kind;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, TimelineEntry};
@@ -7,57 +7,64 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
+use super::batch::{BatchDetail, LiveBatch};
 use crate::client::read;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Moment, Page, StateMark};
 #[cfg(feature = "ssr")]
-use {crate::problem::Cause, crate::visit::signed_in, domain::Transid};
+use {
+    crate::problem::Cause,
+    crate::visit::signed_in,
+    domain::{BatchId, Transid},
+};
 
-/// What the page shows.
+/// What the page shows: the two share an address, told apart by how their ids begin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Message {
-    pub detail: MessageDetail,
-    pub currency: String,
+pub enum Subject {
+    Message {
+        detail: Box<MessageDetail>,
+        currency: String,
+    },
+    Batch(LiveBatch),
 }
 
-/// One message of the account.
+/// One message or batch of the account.
 #[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
-pub async fn load_report(transid: String) -> Result<Message, Problem> {
+pub async fn load_report(id: String) -> Result<Subject, Problem> {
     let (visit, account) = signed_in().await?;
-    let transid = Transid::parse(&transid).ok_or(Cause::NotFound)?;
-    let found = visit.service().account_message(account.id, transid).await?;
-    Ok(Message {
-        detail: found.ok_or(Cause::NotFound)?,
-        currency: visit.site().currency.clone(),
-    })
+    let (service, currency) = (visit.service(), visit.site().currency.clone());
+    if let Some(batchid) = BatchId::parse(&id) {
+        let found = service.account_batch(account.id, batchid).await?;
+        let batch = found.ok_or(Cause::NotFound)?;
+        return Ok(Subject::Batch(LiveBatch::of(&batch, &currency)));
+    }
+    let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
+    let found = service.account_message(account.id, transid).await?;
+    let detail = Box::new(found.ok_or(Cause::NotFound)?);
+    Ok(Subject::Message { detail, currency })
 }
 
 #[component]
 pub fn ReportPage() -> impl IntoView {
     let params = use_params_map();
-    let transid = Memo::new(move |_| {
-        params
-            .with(|params| params.get("transid"))
-            .unwrap_or_default()
-    });
-    let data = Resource::new(
-        move || transid.get(),
-        |transid| read(LoadReport { transid }),
-    );
-    view! { <Loaded data render=|message| view! { <Detail message/> }/> }
+    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
+    let data = Resource::new(move || id.get(), |id| read(LoadReport { id }));
+    let render = |subject| match subject {
+        Subject::Message { detail, currency } => {
+            view! { <Detail detail=*detail currency/> }.into_any()
+        }
+        Subject::Batch(batch) => view! { <BatchDetail batch/> }.into_any(),
+    };
+    view! { <Loaded data render/> }
 }
 
 #[component]
-fn Detail(message: Message) -> impl IntoView {
-    let Message {
-        detail:
-            MessageDetail {
-                record,
-                timeline,
-                charge,
-            },
-        currency,
-    } = message;
+fn Detail(detail: MessageDetail, currency: String) -> impl IntoView {
+    let MessageDetail {
+        record,
+        timeline,
+        charge,
+    } = detail;
     view! {
         <Page title="Message">
             <p class="back">
@@ -112,6 +119,18 @@ fn Facts(record: MessageRecord) -> impl IntoView {
                 <dt>"Transid"</dt>
                 <dd class="key">{record.transid.to_string()}</dd>
             </div>
+            {record
+                .batchid
+                .map(|batchid| {
+                    view! {
+                        <div>
+                            <dt>"Batch"</dt>
+                            <dd class="key">
+                                <a href=format!("/reports/{batchid}")>{batchid.to_string()}</a>
+                            </dd>
+                        </div>
+                    }
+                })}
             {record
                 .requestid
                 .map(|requestid| {
