@@ -1,10 +1,10 @@
-//! A batch's page, which follows the batch while it is being sent.
+//! What a batch's page shows; it follows the batch while that is being sent.
 
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::filter::CSV_PATH;
-use crate::ui::{Page, Rendered};
+use crate::ui::Rendered;
 #[cfg(feature = "ssr")]
 use {
     super::parts,
@@ -39,7 +39,7 @@ impl LiveBatch {
 }
 
 #[component]
-pub fn BatchDetail(batch: LiveBatch) -> impl IntoView {
+pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
     let address = format!("/reports/{}", batch.batchid);
     let messages = format!("/reports?batchid={}", batch.batchid);
     let download = format!("{CSV_PATH}?batchid={}", batch.batchid);
@@ -47,10 +47,6 @@ pub fn BatchDetail(batch: LiveBatch) -> impl IntoView {
     #[cfg(feature = "hydrate")]
     follow::follow(&format!("{address}/events"), live);
     view! {
-        <Page title="Batch">
-            <p class="back">
-                <a href="/reports#batches">"All batches"</a>
-            </p>
             <p class="visually-hidden" role="status">
                 {move || live.with(|batch| batch.spoken.clone())}
             </p>
@@ -74,7 +70,6 @@ pub fn BatchDetail(batch: LiveBatch) -> impl IntoView {
                         })
                 }}
             </p>
-        </Page>
     }
 }
 

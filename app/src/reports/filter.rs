@@ -1,8 +1,5 @@
 //! The filters of the reports, as they stand in the address.
 
-use std::fmt::Write as _;
-
-use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "ssr")]
@@ -10,7 +7,9 @@ use {
     crate::problem::{Cause, Filter, Problem},
     domain::timestamp::DAY_MS,
     domain::{BatchId, MessageStatus, Number, Reference, Timestamp, Transid},
+    leptos_router::location::Url,
     service::MessageFilter,
+    std::fmt::Write as _,
 };
 
 /// Where the CSV of the filtered messages is.
@@ -54,7 +53,10 @@ impl ReportFilter {
             batches: text("batches"),
         }
     }
+}
 
+#[cfg(feature = "ssr")]
+impl ReportFilter {
     /// The filters by their names in the address, without where the lists go on.
     fn conditions(&self) -> [(&'static str, &str); 8] {
         [
@@ -89,10 +91,7 @@ impl ReportFilter {
         }
         address
     }
-}
 
-#[cfg(feature = "ssr")]
-impl ReportFilter {
     /// The filters as the service takes them.
     ///
     /// # Errors

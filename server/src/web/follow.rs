@@ -2,7 +2,7 @@
 //!
 //! The portal's limit on time is on the beginning of an answer; this one goes on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use app::problem::Problem;
 use app::reports::LiveBatch;
 use app::visit::Visitor as _;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use domain::BatchId;
@@ -32,11 +33,14 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Pages of one account that follow a batch at a time. A browser has six connections to a server, and
 /// each page holds one.
 const PER_ACCOUNT_MAX: usize = 4;
+/// When a page that was cut off may come back.
+const BACK_AFTER: Duration = Duration::from_secs(5);
 
 /// Who follows a batch now.
 #[derive(Clone)]
 pub struct Followers {
-    open: Arc<Mutex<HashMap<i64, usize>>>,
+    /// What ends each, by account, the oldest first.
+    open: Arc<Mutex<HashMap<i64, VecDeque<CancellationToken>>>>,
     stop: CancellationToken,
 }
 
@@ -49,18 +53,23 @@ impl Followers {
         }
     }
 
-    /// A place among an account's, or `None` when all are taken.
-    fn enter(&self, account_id: i64) -> Option<Place> {
+    /// One more of an account. Where there are too many the oldest ends: its page may have been left
+    /// without a word, and comes back if not.
+    fn enter(&self, account_id: i64) -> Place {
+        let end = self.stop.child_token();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(account_id).or_default();
-        if *count == PER_ACCOUNT_MAX {
-            return None;
+        let ends = open.entry(account_id).or_default();
+        ends.push_back(end.clone());
+        if ends.len() > PER_ACCOUNT_MAX
+            && let Some(oldest) = ends.pop_front()
+        {
+            oldest.cancel();
         }
-        *count += 1;
-        Some(Place {
+        Place {
             followers: self.clone(),
             account_id,
-        })
+            end,
+        }
     }
 }
 
@@ -68,18 +77,17 @@ impl Followers {
 struct Place {
     followers: Followers,
     account_id: i64,
+    end: CancellationToken,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self
-            .followers
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.account_id) {
-            *count -= 1;
-            if *count == 0 {
+        self.end.cancel();
+        let open = &self.followers.open;
+        let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ends) = open.get_mut(&self.account_id) {
+            ends.retain(|end| !end.is_cancelled());
+            if ends.is_empty() {
                 open.remove(&self.account_id);
             }
         }
@@ -115,21 +123,20 @@ async fn follow(portal: Portal, visit: &PortalVisit, id: &str) -> Result<Respons
     let Some(batch) = found else {
         return Ok((StatusCode::NOT_FOUND, "There is no such batch.").into_response());
     };
-    let Some(place) = portal.followers.enter(account.id) else {
-        let words = "Too many pages follow batches. Close some of them and reload this one.";
-        return Ok((StatusCode::TOO_MANY_REQUESTS, words).into_response());
-    };
     let following = Following {
+        place: portal.followers.enter(account.id),
         service: portal.service,
         currency: portal.site.currency.clone(),
         token,
-        place,
         batch,
     };
-    let heartbeat = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(following.events())
-        .keep_alive(heartbeat)
-        .into_response())
+    let events = Sse::new(following.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT));
+    let mut response = events.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would otherwise gather events before it passes them on.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
 }
 
 /// A batch that is being followed.
@@ -145,22 +152,21 @@ struct Following {
 impl Following {
     /// What has just been read, then each change; ends with the batch, the session, or the server.
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        let stop = self.place.followers.stop.clone();
-        unfold(Some((self, true)), move |state| {
-            let stop = stop.clone();
-            async move {
-                let (mut following, first) = state?;
-                if !first {
-                    tokio::select! {
-                        () = stop.cancelled() => return None,
-                        changed = following.change() => changed?,
+        unfold(Some((self, true)), |state| async move {
+            let (mut following, first) = state?;
+            if !first {
+                let end = following.place.end.clone();
+                tokio::select! {
+                    () = end.cancelled() => {
+                        return Some((Ok(Event::default().retry(BACK_AFTER)), None));
                     }
+                    changed = following.change() => changed?,
                 }
-                let live = LiveBatch::of(&following.batch, &following.currency);
-                let event = serde_json::to_string(&live).ok()?;
-                let next = live.open.then_some((following, false));
-                Some((Ok(Event::default().data(event)), next))
             }
+            let live = LiveBatch::of(&following.batch, &following.currency);
+            let event = serde_json::to_string(&live).ok()?;
+            let next = live.open.then_some((following, false));
+            Some((Ok(Event::default().data(event)), next))
         })
     }
 

@@ -4,7 +4,7 @@
 pub fn top(greatest: i64) -> i64 {
     let mut unit = 1_i64;
     loop {
-        let round = [2, 4, 6, 8, 10].map(|digit| unit.saturating_mul(digit));
+        let round = [2, 4, 6, 8, 10, 12, 16].map(|digit| unit.saturating_mul(digit));
         if let Some(top) = round.into_iter().find(|top| *top >= greatest) {
             return top;
         }
@@ -30,8 +30,10 @@ mod tests {
             (3, 4),
             (9, 10),
             (10, 10),
-            (11, 20),
+            (11, 12),
+            (17, 20),
             (70, 80),
+            (1_101, 1_200),
             (999_999, 1_000_000),
             (i64::MAX, i64::MAX),
         ] {

@@ -36,7 +36,7 @@ pub fn facts(batch: &BatchRecord, currency: &str) -> Rendered {
                 </dd>
             </div>
             <div>
-                <dt>"Final messages"</dt>
+                <dt>"Progress"</dt>
                 <dd>{progress(batch)}</dd>
             </div>
             <div>
@@ -81,10 +81,16 @@ pub fn facts(batch: &BatchRecord, currency: &str) -> Rendered {
 pub fn spoken(batch: &BatchRecord) -> String {
     let done = finished(&batch.counts);
     match batch.status {
-        BatchStatus::Done => format!("The batch is done: {} of {done} delivered.", batch.counts.delivered),
+        BatchStatus::Done => format!(
+            "The batch is done: {} of {done} delivered.",
+            batch.counts.delivered
+        ),
         BatchStatus::Expanding | BatchStatus::Sending => {
             let quarters = done.saturating_mul(4) / batch.rows.max(1);
-            format!("At least {} percent of the messages are final.", quarters * 25)
+            format!(
+                "At least {} percent of the messages are final.",
+                quarters * 25
+            )
         }
     }
 }

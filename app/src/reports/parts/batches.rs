@@ -8,10 +8,10 @@ use service::{BatchFilter, MessageFilter, Service};
 use super::progress;
 use crate::problem::{Cause, Problem};
 use crate::reports::ReportFilter;
-use crate::ui::{Moment, Rendered, StateMark};
+use crate::ui::{Moment, StateMark};
 
 /// Batches on one page.
-const BATCHES: i64 = 10;
+const BATCHES: i64 = 5;
 
 /// A page of batches, newest first.
 pub struct Batches {
@@ -53,7 +53,7 @@ impl Batches {
     }
 
     /// The section of the page.
-    pub fn render(self, currency: &str) -> Rendered {
+    pub fn render(self, currency: &str) -> impl IntoView + use<> {
         let Self { found, filter } = self;
         let next = found.next.as_deref().map(|next| {
             let address = filter.address("/reports", ("batches", next));
@@ -63,7 +63,7 @@ impl Batches {
                 </p>
             }
         });
-        Rendered::of(view! {
+        view! {
             <h2 id="batches">"Batches"</h2>
             {if !found.items.is_empty() {
                 table(&found.items, currency).into_any()
@@ -79,7 +79,7 @@ impl Batches {
                 view! { <p class="empty">"No batch fits these filters."</p> }.into_any()
             }}
             {next}
-        })
+        }
     }
 }
 
@@ -115,7 +115,7 @@ fn table(batches: &[BatchRecord], currency: &str) -> impl IntoView + use<> {
                         <th scope="col">"Batchid"</th>
                         <th scope="col">"Request id"</th>
                         <th scope="col">"Status"</th>
-                        <th scope="col">"Final messages"</th>
+                        <th scope="col">"Progress"</th>
                         <th scope="col" class="amount">"Rows"</th>
                         <th scope="col" class="amount">
                             {format!("Cost ({currency})")}
@@ -146,7 +146,7 @@ fn row(batch: &BatchRecord) -> impl IntoView + use<> {
             <td data-label="Status">
                 <StateMark tone=batch.status word=batch.status.as_str()/>
             </td>
-            <td data-label="Final messages">{progress(batch)}</td>
+            <td data-label="Progress">{progress(batch)}</td>
             <td data-label="Rows" class="amount">{batch.rows.to_string()}</td>
             <td data-label="Cost" class="amount">{batch.cost.to_string()}</td>
         </tr>

@@ -8,9 +8,8 @@ use leptos::prelude::*;
 use service::{MessageFilter, Service};
 
 use super::axis::{percent, top};
-use super::days;
+use super::{counted, days};
 use crate::problem::Problem;
-use crate::ui::Rendered;
 
 /// From the foot of a bar to its top, so that a status is also told by its place.
 const ORDER: [MessageStatus; 8] = [
@@ -68,11 +67,11 @@ impl Chart {
     }
 
     /// The section of the page.
-    pub fn render(&self) -> Rendered {
+    pub fn render(&self) -> impl IntoView + use<> {
         let (first, last) = (days::name(*self.days.start()), days::name(*self.days.end()));
         let whose = match self.reference {
-            Some(reference) => format!("of application {reference}"),
-            None => "of all applications".to_owned(),
+            Some(reference) => format!("Application {reference}"),
+            None => "All applications".to_owned(),
         };
         let drawn = if self.statuses.is_empty() {
             view! { <p class="empty">"No messages in these days."</p> }.into_any()
@@ -89,13 +88,13 @@ impl Chart {
             }
             .into_any()
         };
-        Rendered::of(view! {
+        view! {
             <h2 id="days">"Messages by day"</h2>
             <p class="fine">
-                {format!("Messages {whose}, by the day of their acceptance (UTC), {first} to {last}.")}
+                {format!("{whose}, by the day of acceptance (UTC): {first} to {last}.")}
             </p>
             {drawn}
-        })
+        }
     }
 
     fn total(&self, status: MessageStatus) -> i64 {
@@ -125,23 +124,26 @@ impl Chart {
                 view! { <g fill=format!("url(#fill-{})", status.as_str())>{bars}</g> }
             })
             .collect();
+        let scale = [0, top / 2, top];
         let hints: Vec<_> = self.counts.iter().map(|day| self.hint(day)).collect();
         view! {
             <svg class="chart-bars" role="img" aria-labelledby="chart-title">
                 <title id="chart-title">
-                    {format!("{messages} messages by day and status; the table has the figures")}
+                    {format!("{} by day and status; the table has the figures", counted(messages, "message"))}
                 </title>
                 <defs>{self.statuses.iter().map(|status| fill(*status)).collect_view()}</defs>
-                {groups}
-                {Vec::from([0, top / 2, top].map(|count| line(count, top)))}
-                {hints}
+                {Vec::from(scale.map(|count| line(count, top)))} {groups}
+                {Vec::from(scale.map(|count| label(count, top)))} {hints}
             </svg>
         }
     }
 
     /// Where a day begins, and how wide it is.
     fn place(&self, day: i64) -> (i64, i64) {
-        (day - self.days.start(), self.days.end() - self.days.start() + 1)
+        (
+            day - self.days.start(),
+            self.days.end() - self.days.start() + 1,
+        )
     }
 
     /// A status' part of a day's bar; `below` statuses of its day are under it.
@@ -274,15 +276,16 @@ impl Chart {
     }
 }
 
-/// A line of the scale with its count.
+/// A line of the scale, behind the bars.
 fn line(count: i64, top: i64) -> impl IntoView {
     let y = percent(top - count, top);
-    view! {
-        <g class="chart-line">
-            <line x1="0" x2="100%" y1=y.clone() y2=y.clone()></line>
-            {(count > 0).then(|| view! { <text x="0" y=y dy="1em">{count.to_string()}</text> })}
-        </g>
-    }
+    view! { <line x1="0" x2="100%" y1=y.clone() y2=y></line> }
+}
+
+/// What a line of the scale stands for, before the bars.
+fn label(count: i64, top: i64) -> impl IntoView {
+    let y = percent(top - count, top);
+    (count > 0).then(|| view! { <text y=y dy="1em">{count.to_string()}</text> })
 }
 
 /// The fill of a status: a colour and a pattern of its own. The colours are the style sheet's.
