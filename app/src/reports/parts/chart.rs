@@ -91,7 +91,8 @@ impl Chart {
         view! {
             <h2 id="days">"Messages by day"</h2>
             <p class="fine">
-                {format!("{whose}, by the day of acceptance (UTC): {first} to {last}.")}
+                {format!("{whose}, by the day of acceptance (UTC): ")}
+                <span class="unbroken">{first}</span> " to " <span class="unbroken">{last}</span> "."
             </p>
             {drawn}
         }
