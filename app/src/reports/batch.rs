@@ -47,9 +47,9 @@ pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
     #[cfg(feature = "hydrate")]
     follow::follow(&format!("{address}/events"), live);
     view! {
-            <p class="visually-hidden" role="status">
+            <div class="visually-hidden" role="status">
                 {move || live.with(|batch| batch.spoken.clone())}
-            </p>
+            </div>
             <div inner_html=move || live.with(|batch| batch.facts.html())></div>
             <p class="buttons">
                 <a class="button" href=messages>
