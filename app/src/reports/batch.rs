@@ -47,29 +47,29 @@ pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
     #[cfg(feature = "hydrate")]
     follow::follow(&format!("{address}/events"), live);
     view! {
-            <div class="visually-hidden" role="status">
-                {move || live.with(|batch| batch.spoken.clone())}
-            </div>
-            <div inner_html=move || live.with(|batch| batch.facts.html())></div>
-            <p class="buttons">
-                <a class="button" href=messages>
-                    "Messages of this batch"
-                </a>
-                // The router leaves downloads and reloads to the browser.
-                <a class="button" href=download download="messages.csv" rel="external">
-                    "Download CSV"
-                </a>
-                {move || {
-                    live.with(|batch| batch.open)
-                        .then(|| {
-                            view! {
-                                <a class="button button-quiet" href=address.clone() rel="external">
-                                    "Reload"
-                                </a>
-                            }
-                        })
-                }}
-            </p>
+        <div class="visually-hidden" role="status">
+            {move || live.with(|batch| batch.spoken.clone())}
+        </div>
+        <div inner_html=move || live.with(|batch| batch.facts.html())></div>
+        <p class="buttons">
+            <a class="button" href=messages>
+                "Messages of this batch"
+            </a>
+            // The router leaves downloads and reloads to the browser.
+            <a class="button" href=download download="messages.csv" rel="external">
+                "Download CSV"
+            </a>
+            {move || {
+                live.with(|batch| batch.open)
+                    .then(|| {
+                        view! {
+                            <a class="button button-quiet" href=address.clone() rel="external">
+                                "Reload"
+                            </a>
+                        }
+                    })
+            }}
+        </p>
     }
 }
 
