@@ -169,16 +169,14 @@ impl Chart {
     /// What a pointer over a day is told.
     fn hint(&self, day: &DayCounts) -> impl IntoView + use<> {
         let (at, days) = self.place(day.day);
-        let mut words = days::name(day.day);
-        for status in self.statuses.iter().rev() {
+        let counts = self.statuses.iter().rev().filter_map(|status| {
             let count = day.counts.get(*status);
-            if count > 0 {
-                words.push_str(&format!("\n{count} {}", status.as_str()));
-            }
-        }
+            (count > 0).then(|| format!("{count} {}", status.as_str()))
+        });
+        let words: Vec<_> = std::iter::once(days::name(day.day)).chain(counts).collect();
         view! {
             <rect class="chart-day" x=percent(at, days) width=percent(1, days) height="100%">
-                <title>{words}</title>
+                <title>{words.join("\n")}</title>
             </rect>
         }
     }
