@@ -87,7 +87,7 @@ pub fn App() -> impl IntoView {
                         ssr=SsrMode::Async
                     />
                     <Route path=path!("/reports") view=ReportsPage ssr=SsrMode::Async/>
-                    <Route path=path!("/reports/:transid") view=ReportPage ssr=SsrMode::Async/>
+                    <Route path=path!("/reports/:id") view=ReportPage ssr=SsrMode::Async/>
                     <Route path=path!("/devices") view=DevicesPage ssr=SsrMode::Async/>
                     <Route path=path!("/account") view=AccountPage ssr=SsrMode::Async/>
                     <Route path=path!("/docs") view=DocsPage ssr=SsrMode::Async/>

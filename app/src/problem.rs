@@ -66,6 +66,9 @@ pub enum Filter {
     Status,
     Number,
     Transid,
+    Batch,
+    From,
+    To,
 }
 
 impl Cause {
@@ -132,6 +135,10 @@ impl Cause {
             Self::Filter(Filter::Transid) => {
                 "A transid is m_ and 13 letters and digits, as a send answers it."
             }
+            Self::Filter(Filter::Batch) => {
+                "A batchid is b_ and 13 letters and digits, as an upload answers it."
+            }
+            Self::Filter(Filter::From | Filter::To) => "A day is written like 2026-11-21.",
             Self::Cursor => "This page of the list isn't there any more. Start from the first one.",
         };
         Cow::Borrowed(fixed)
@@ -154,6 +161,9 @@ impl Cause {
             Self::Filter(Filter::Status) => "status",
             Self::Filter(Filter::Number) => "number",
             Self::Filter(Filter::Transid) => "transid",
+            Self::Filter(Filter::Batch) => "batchid",
+            Self::Filter(Filter::From) => "from",
+            Self::Filter(Filter::To) => "to",
             _ => return None,
         })
     }

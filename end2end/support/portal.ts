@@ -194,6 +194,22 @@ export class Portal {
     return String(request.id);
   }
 
+  /** Uploads rows and waits until the batch is done; its id. */
+  async uploaded(key: string, rows: [string, string][], more: Record<string, string> = {}): Promise<string> {
+    const sent = await this.server.upload(key, rows, more);
+    expect(sent, 'the answer to an upload').toMatchObject({ status: 200, body: { rows: rows.length } });
+    const batchid: string = sent.body['batchid'];
+    await this.batchDone(key, batchid);
+    return batchid;
+  }
+
+  /** Waits until every message of a batch has met its end. */
+  async batchDone(key: string, batchid: string, timeout = 20_000): Promise<void> {
+    const status = async () =>
+      (await this.server.api(`batches/${key}/${batchid}`)).body['batch'].status;
+    await expect.poll(status, { message: 'the status of the batch', timeout }).toBe('done');
+  }
+
   /** Waits until a message has met its end; the report. */
   async settled(key: string, transid: string): Promise<Record<string, any>> {
     const report = async () => (await this.server.api(`reports/${key}/${transid}`)).body['report'];

@@ -147,6 +147,18 @@ export class Server {
     return { status: answer.status, body: (await answer.json()) as Record<string, any> };
   }
 
+  /** Uploads rows of number and message by the API. */
+  async upload(key: string, rows: [string, string][], more: Record<string, string> = {}): Promise<Answer> {
+    for (const [number, message] of rows) {
+      if (!/^0{5}/.test(number)) this.keepsSecret(number);
+      this.keepsSecret(message);
+    }
+    const bulksms = rows.map((row) => row.join(',')).join('\n');
+    const body = new URLSearchParams({ ...more, bulksms });
+    const answer = await fetch(`${this.url}/sms/bulk/${key}`, { method: 'POST', body });
+    return { status: answer.status, body: (await answer.json()) as Record<string, any> };
+  }
+
   /** Sends a message by the API. */
   send(key: string, number: string, message: string): Promise<Answer> {
     if (!/^0{5}/.test(number)) this.keepsSecret(number);

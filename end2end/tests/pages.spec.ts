@@ -138,6 +138,8 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   for (const transid of sent) await portal.settled(key, transid);
   const tried = await server.send(testKey, '00000001', 'With the test key');
   await portal.settled(testKey, tried.body['transid']);
+  const done = await portal.uploaded(key, [['58000002', 'One of two'], ['00000003', 'Expires']]);
+  const slow = await server.upload(key, [['00000001', 'At once'], ['00000005', 'In half a minute']]);
   await (await anotherBrowser()).signIn(account);
   await portal.createApplication('', 'Electricity');
 
@@ -147,7 +149,11 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   };
   await visit('/applications', 'applications');
   await visit(`/applications/${reference}`, 'application');
+  await visit(`/reports/${slow.body['batchid']}`, 'batch');
+  await visit(`/reports/${done}`, 'batch-done');
   await visit('/reports', 'reports');
+  await portal.page.getByText('The chart as a table').click();
+  await look('reports-table');
   await visit('/reports?status=delivered&number=58000001', 'reports-filtered');
   await visit(`/reports/${sent[3]}`, 'report');
   await visit('/devices', 'devices');

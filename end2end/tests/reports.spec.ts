@@ -65,6 +65,37 @@ test('what no carrier took is given back', async ({ portal, server }) => {
   await expect(portal.row('Release')).toContainText('+0.05');
 });
 
+test('the chart has a table with the same figures', async ({ portal, server }) => {
+  const { key, reference } = await portal.customer();
+  await portal.open('/reports');
+  await expect(portal.main).toContainText('No messages in these days.');
+
+  const days = new Map<string, number>();
+  for (const number of ['00000001', '58777005', '00000002']) {
+    const sent = await server.send(key, number, 'To be counted');
+    const report = await portal.settled(key, sent.body['transid']);
+    const day = report['created_at'].slice(0, 10);
+    days.set(day, (days.get(day) ?? 0) + 1);
+  }
+  await portal.open('/reports');
+  const chart = portal.page.getByRole('img', { name: '3 messages by day and status' });
+  await expect(chart).toBeVisible();
+  await expect(portal.row('delivered').filter({ hasText: /^delivered\s*2$/ })).toHaveCount(1);
+  await expect(portal.row('failed').filter({ hasText: /^failed\s*1$/ })).toHaveCount(1);
+  await portal.page.getByText('The chart as a table').click();
+  const table = portal.page.getByRole('region', { name: 'Messages by day and status' });
+  for (const [day, count] of days) {
+    const row = table.getByRole('row').filter({ hasText: day });
+    await expect(row.getByRole('cell').last()).toHaveText(String(count));
+  }
+
+  await portal.open(`/reports?application=${reference}&status=failed`);
+  await expect(portal.page.getByRole('img', { name: '1 message by day and status' })).toBeVisible();
+  await portal.open('/reports?from=2026-01-01&to=2026-01-31');
+  await expect(portal.main).toContainText('2026-01-01 to 2026-01-31');
+  await expect(portal.main).toContainText('No messages in these days.');
+});
+
 test('a filter that cannot be one is answered in a sentence', async ({ portal, watch }) => {
   watch.expects(/400/);
   await portal.register();
@@ -80,7 +111,7 @@ test('more messages than a page holds are all found, once each', async ({ portal
   expect(sent.every(({ body }) => body['code'] === 200)).toBe(true);
 
   const found: string[] = [];
-  const rows = portal.main.locator('tbody tr');
+  const rows = portal.page.getByRole('region', { name: 'Sent messages' }).locator('tbody tr');
   await portal.open('/reports');
   await expect(rows).toHaveCount(50);
   found.push(...(await rows.allInnerTexts()));

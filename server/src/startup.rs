@@ -80,7 +80,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         None
     };
     let metrics = Arc::new(Metrics::default());
-    let site = site(&service, settings, &url, &metrics).await?;
+    let site = site(&service, settings, &url, &metrics, &stop).await?;
     let ops = ops::router(Ops {
         service: service.clone(),
         metrics,
@@ -151,6 +151,7 @@ async fn site(
     settings: &Settings,
     url: &str,
     metrics: &Arc<Metrics>,
+    stop: &CancellationToken,
 ) -> Result<Site, ServeError> {
     let PriceList { currency, .. } = service.price_list().await?;
     let api = Api {
@@ -160,7 +161,7 @@ async fn site(
         country_code: settings.country_code.as_str().into(),
         message_pages_max: settings.limits.message_pages_max,
     };
-    let portal = web::router(service.clone(), settings, url);
+    let portal = web::router(service.clone(), settings, url, stop.clone());
     let trusted = settings.trusted_proxies.clone();
     Ok(Site::new(api, portal, Arc::clone(metrics), trusted)?)
 }

@@ -1,7 +1,7 @@
 //! An application's statement: every transfer, newest first.
 
 use domain::records::{Paged, StatementLine, TransferKind};
-use domain::{Reference, Transid};
+use domain::{BatchId, Reference, Transid};
 use leptos::either::Either;
 use leptos::prelude::*;
 
@@ -66,11 +66,13 @@ fn Row(line: StatementLine) -> impl IntoView {
         TransferKind::Charge => ("Charge", "\u{2212}"),
         TransferKind::Release => ("Release", "+"),
     };
-    let subject = match Transid::parse(&line.subject) {
-        Some(transid) => {
-            Either::Left(view! { <a href=format!("/reports/{transid}")>{line.subject}</a> })
-        }
-        None => Either::Right(view! { <span>{line.subject}</span> }),
+    let has_page =
+        Transid::parse(&line.subject).is_some() || BatchId::parse(&line.subject).is_some();
+    let subject = if has_page {
+        let href = format!("/reports/{}", line.subject);
+        Either::Left(view! { <a href=href>{line.subject}</a> })
+    } else {
+        Either::Right(view! { <span>{line.subject}</span> })
     };
     view! {
         <tr>

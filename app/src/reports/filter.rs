@@ -1,15 +1,15 @@
 //! The filters of the reports, as they stand in the address.
 
-use std::fmt::Write as _;
-
-use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Filter, Problem},
-    domain::{MessageStatus, Number, Reference, Transid},
+    domain::timestamp::DAY_MS,
+    domain::{BatchId, MessageStatus, Number, Reference, Timestamp, Transid},
+    leptos_router::location::Url,
     service::MessageFilter,
+    std::fmt::Write as _,
 };
 
 /// Where the CSV of the filtered messages is.
@@ -25,7 +25,15 @@ pub struct ReportFilter {
     pub number: String,
     pub requestid: String,
     pub transid: String,
+    pub batchid: String,
+    /// The first day, UTC.
+    pub from: String,
+    /// The last day, UTC.
+    pub to: String,
+    /// Where the messages go on.
     pub cursor: String,
+    /// Where the batches go on.
+    pub batches: String,
 }
 
 impl ReportFilter {
@@ -38,40 +46,43 @@ impl ReportFilter {
             number: text("number"),
             requestid: text("requestid"),
             transid: text("transid"),
+            batchid: text("batchid"),
+            from: text("from"),
+            to: text("to"),
             cursor: text("cursor"),
+            batches: text("batches"),
         }
+    }
+}
+
+#[cfg(feature = "ssr")]
+impl ReportFilter {
+    /// The filters by their names in the address, without where the lists go on.
+    fn conditions(&self) -> [(&'static str, &str); 8] {
+        [
+            ("application", &self.application),
+            ("status", &self.status),
+            ("number", &self.number),
+            ("requestid", &self.requestid),
+            ("transid", &self.transid),
+            ("batchid", &self.batchid),
+            ("from", &self.from),
+            ("to", &self.to),
+        ]
     }
 
     /// Whether nothing is filtered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self {
-            application,
-            status,
-            number,
-            requestid,
-            transid,
-            cursor: _,
-        } = self;
-        [application, status, number, requestid, transid]
-            .iter()
-            .all(|text| text.is_empty())
+        self.conditions().iter().all(|(_, text)| text.is_empty())
     }
 
-    /// An address with these filters and another cursor, or none.
+    /// An address with these filters, and where a list goes on: `cursor` or `batches`, and its text.
     #[must_use]
-    pub fn address(&self, path: &str, cursor: &str) -> String {
-        let parameters = [
-            ("application", self.application.as_str()),
-            ("status", &self.status),
-            ("number", &self.number),
-            ("requestid", &self.requestid),
-            ("transid", &self.transid),
-            ("cursor", cursor),
-        ];
+    pub fn address(&self, path: &str, on: (&str, &str)) -> String {
         let mut address = path.to_owned();
         let mut separator = '?';
-        for (name, text) in parameters {
+        for (name, text) in self.conditions().into_iter().chain([on]) {
             if !text.is_empty() {
                 // Writing to a String can't fail.
                 let _ = write!(address, "{separator}{name}={}", Url::escape(text));
@@ -85,37 +96,45 @@ impl ReportFilter {
     ///
     /// # Errors
     /// Names the first one that holds what it can't hold.
-    #[cfg(feature = "ssr")]
     pub fn parse(&self, limit: i64) -> Result<(Option<Reference>, MessageFilter), Problem> {
-        let Self {
-            application,
-            status,
-            number,
-            requestid,
-            transid,
-            cursor,
-        } = self;
-        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
-        let wrong = |filter| Problem::from(Cause::Filter(filter));
-        let reference = given(application)
-            .map(|text| Reference::parse(&text).map_err(|_| wrong(Filter::Application)))
-            .transpose()?;
+        let reference = given(&self.application, Filter::Application, |text| {
+            Reference::parse(text).ok()
+        })?;
+        let number = given(&self.number, Filter::Number, |text| {
+            Number::parse(text).ok()
+        })?;
         let filter = MessageFilter {
-            transid: given(transid)
-                .map(|text| Transid::parse(&text).ok_or_else(|| wrong(Filter::Transid)))
-                .transpose()?,
-            requestid: given(requestid),
-            number: given(number)
-                .map(|text| Number::parse(&text).map_err(|_| wrong(Filter::Number)))
-                .transpose()?
-                .map(|number| number.digits().to_owned()),
-            status: given(status)
-                .map(|text| MessageStatus::parse(&text).ok_or_else(|| wrong(Filter::Status)))
-                .transpose()?,
-            cursor: given(cursor),
+            transid: given(&self.transid, Filter::Transid, Transid::parse)?,
+            requestid: Some(self.requestid.clone()).filter(|text| !text.is_empty()),
+            batchid: given(&self.batchid, Filter::Batch, BatchId::parse)?,
+            number: number.map(|number| number.digits().to_owned()),
+            status: given(&self.status, Filter::Status, MessageStatus::parse)?,
+            from: given(&self.from, Filter::From, midnight)?,
+            to: given(&self.to, Filter::To, midnight)?.map(|day| day.plus_ms(DAY_MS)),
+            cursor: Some(self.cursor.clone()).filter(|text| !text.is_empty()),
             limit,
-            ..MessageFilter::default()
         };
         Ok((reference, filter))
     }
+}
+
+#[cfg(feature = "ssr")]
+fn given<T>(
+    text: &str,
+    filter: Filter,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match read(text) {
+        Some(value) => Ok(Some(value)),
+        None => Err(Cause::Filter(filter).into()),
+    }
+}
+
+/// When a day begins.
+#[cfg(feature = "ssr")]
+fn midnight(day: &str) -> Option<Timestamp> {
+    Timestamp::parse(&format!("{day}T00:00:00Z"))
 }

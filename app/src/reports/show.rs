@@ -1,183 +1,81 @@
-//! `/reports/{transid}`.
+//! `/reports/{transid}` and `/reports/{batchid}`.
 
-use domain::Kind;
-use domain::records::{ChargeRecord, MessageDetail, MessageRecord, TimelineEntry};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
+use super::batch::{BatchContent, LiveBatch};
 use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Moment, Page, StateMark};
+use crate::ui::{Loaded, Page, Rendered};
 #[cfg(feature = "ssr")]
-use {crate::problem::Cause, crate::visit::signed_in, domain::Transid};
+use {
+    super::parts,
+    crate::problem::Cause,
+    crate::visit::signed_in,
+    domain::{BatchId, Transid},
+};
 
-/// What the page shows.
+/// What the page shows: the two share an address, told apart by how their ids begin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Message {
-    pub detail: MessageDetail,
-    pub currency: String,
+pub enum Subject {
+    Message(Rendered),
+    Batch(LiveBatch),
 }
 
-/// One message of the account.
+impl Subject {
+    fn placed(self) -> Self {
+        match self {
+            Self::Message(content) => Self::Message(content.placed()),
+            Self::Batch(batch) => Self::Batch(LiveBatch {
+                facts: batch.facts.placed(),
+                ..batch
+            }),
+        }
+    }
+}
+
+/// One message or batch of the account.
 #[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
-pub async fn load_report(transid: String) -> Result<Message, Problem> {
+pub async fn load_report(id: String) -> Result<Subject, Problem> {
     let (visit, account) = signed_in().await?;
-    let transid = Transid::parse(&transid).ok_or(Cause::NotFound)?;
-    let found = visit.service().account_message(account.id, transid).await?;
-    Ok(Message {
-        detail: found.ok_or(Cause::NotFound)?,
-        currency: visit.site().currency.clone(),
-    })
+    let (service, currency) = (visit.service(), &visit.site().currency);
+    if let Some(batchid) = BatchId::parse(&id) {
+        let found = service.account_batch(account.id, batchid).await?;
+        let batch = found.ok_or(Cause::NotFound)?;
+        return Ok(Subject::Batch(LiveBatch::of(&batch, currency)));
+    }
+    let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
+    let found = service.account_message(account.id, transid).await?;
+    let detail = found.ok_or(Cause::NotFound)?;
+    Ok(Subject::Message(parts::message(detail, currency)))
 }
 
 #[component]
 pub fn ReportPage() -> impl IntoView {
     let params = use_params_map();
-    let transid = Memo::new(move |_| {
-        params
-            .with(|params| params.get("transid"))
-            .unwrap_or_default()
-    });
+    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
     let data = Resource::new(
-        move || transid.get(),
-        |transid| read(LoadReport { transid }),
+        move || id.get(),
+        |id| async { read(LoadReport { id }).await.map(Subject::placed) },
     );
-    view! { <Loaded data render=|message| view! { <Detail message/> }/> }
-}
-
-#[component]
-fn Detail(message: Message) -> impl IntoView {
-    let Message {
-        detail:
-            MessageDetail {
-                record,
-                timeline,
-                charge,
-            },
-        currency,
-    } = message;
-    view! {
-        <Page title="Message">
-            <p class="back">
-                <a href="/reports">"All messages"</a>
-            </p>
-            <Facts record=record.clone()/>
-            <h2>"Text"</h2>
-            <blockquote class="sms">{record.message}</blockquote>
-            <h2>"Timeline"</h2>
-            <Timeline timeline/>
-            <h2>"Charge"</h2>
-            <Charge charge currency/>
-        </Page>
-    }
-}
-
-#[component]
-fn Facts(record: MessageRecord) -> impl IntoView {
-    let kind = match record.kind {
-        Kind::Local => "local",
-        Kind::International => "international",
+    let render = |subject| {
+        let (title, content) = match subject {
+            Subject::Message(content) => (
+                "Message",
+                view! { <div inner_html=content.html()></div> }.into_any(),
+            ),
+            Subject::Batch(batch) => ("Batch", view! { <BatchContent batch/> }.into_any()),
+        };
+        view! {
+            <Page title>
+                <p class="back">
+                    <a href="/reports">"All reports"</a>
+                </p>
+                {content}
+            </Page>
+        }
     };
-    let error = record.error.map(|error| format!(" ({error})"));
-    view! {
-        <dl class="facts">
-            <div>
-                <dt>"Status"</dt>
-                <dd>
-                    <StateMark tone=record.status word=record.status.as_str()/>
-                    {error}
-                </dd>
-            </div>
-            <div>
-                <dt>"Number"</dt>
-                <dd class="figures">{format!("{} ({kind})", record.number)}</dd>
-            </div>
-            <div>
-                <dt>"Sent with"</dt>
-                <dd>{if record.test { "the test key (to nobody)" } else { "the API key" }}</dd>
-            </div>
-            <div>
-                <dt>"Sender name"</dt>
-                <dd>{record.sender.unwrap_or_else(|| "none".to_owned())}</dd>
-            </div>
-            <div>
-                <dt>"Length"</dt>
-                <dd class="figures">
-                    {format!("{}, {}", counted(record.pages, "page"), counted(record.segments, "segment"))}
-                </dd>
-            </div>
-            <div>
-                <dt>"Transid"</dt>
-                <dd class="key">{record.transid.to_string()}</dd>
-            </div>
-            {record
-                .requestid
-                .map(|requestid| {
-                    view! {
-                        <div>
-                            <dt>"Request id"</dt>
-                            <dd class="key">{requestid}</dd>
-                        </div>
-                    }
-                })}
-        </dl>
-    }
-}
-
-fn counted(count: i64, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
-}
-
-#[component]
-fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
-    view! {
-        <ol class="timeline">
-            {timeline
-                .into_iter()
-                .map(|entry| {
-                    view! {
-                        <li>
-                            <Moment at=entry.at/>
-                            " "
-                            <StateMark tone=entry.status word=entry.status.as_str()/>
-                            {entry.detail.map(|detail| view! { <span class="fine">{detail}</span> })}
-                        </li>
-                    }
-                })
-                .collect_view()}
-        </ol>
-    }
-}
-
-#[component]
-fn Charge(charge: ChargeRecord, currency: String) -> impl IntoView {
-    let money = |amount: domain::Money| format!("{amount} {currency}");
-    let line = format!(
-        "{} at {} a page",
-        counted(charge.pages, "page"),
-        money(charge.unit_price)
-    );
-    view! {
-        <dl class="facts">
-            <div>
-                <dt>"Price"</dt>
-                <dd class="figures">{line}</dd>
-            </div>
-            <div>
-                <dt>"Charged"</dt>
-                <dd class="figures">{money(charge.charged)}</dd>
-            </div>
-            <div>
-                <dt>"Released"</dt>
-                <dd class="figures">{money(charge.released)}</dd>
-            </div>
-        </dl>
-        <p>{charge.why}</p>
-    }
+    view! { <Loaded data render/> }
 }

@@ -6,6 +6,7 @@ mod form;
 mod frame;
 mod loaded;
 mod mark;
+mod rendered;
 mod state;
 
 pub use copy::SecretField;
@@ -14,4 +15,5 @@ pub use form::{FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;
+pub use rendered::Rendered;
 pub use state::{Moment, StateMark, Tone};

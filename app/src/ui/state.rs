@@ -1,5 +1,6 @@
 //! States and moments, the same in every table.
 
+use domain::records::BatchStatus;
 use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
 use leptos::prelude::*;
 
@@ -59,6 +60,16 @@ impl From<MessageStatus> for Tone {
             MessageStatus::Delivered => Self::Good,
             MessageStatus::Unknown => Self::Unclear,
             MessageStatus::Failed | MessageStatus::Expired | MessageStatus::Rejected => Self::Bad,
+        }
+    }
+}
+
+impl From<BatchStatus> for Tone {
+    fn from(status: BatchStatus) -> Self {
+        match status {
+            BatchStatus::Expanding => Self::Waiting,
+            BatchStatus::Sending => Self::Moving,
+            BatchStatus::Done => Self::Good,
         }
     }
 }

@@ -134,6 +134,14 @@ impl Service {
         Ok(Some(account))
     }
 
+    /// Whether somebody is signed in with a session, without putting off its end: for what goes on by
+    /// itself.
+    pub async fn session_holds(&self, token: &str) -> Result<bool> {
+        let mut conn = self.store().read().await?;
+        let found = sessions::account(&mut conn, &token_hash(token), valid(self.now())).await?;
+        Ok(found.is_some())
+    }
+
     /// The devices of an account, the one seen last first.
     pub async fn devices(&self, account_id: i64, current_token: &str) -> Result<Vec<DeviceRecord>> {
         let mut conn = self.store().read().await?;

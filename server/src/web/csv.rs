@@ -49,7 +49,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     let account = match visit.account().await {
         Ok(Some(account)) => account,
         Ok(None) => {
-            return Redirect::to(&sign_in_path(&filter.address(CSV_PATH, ""))).into_response();
+            return Redirect::to(&sign_in_path(&filter.address(CSV_PATH, ("", ""))))
+                .into_response();
         }
         Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
     };

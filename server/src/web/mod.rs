@@ -2,6 +2,7 @@
 
 mod assets;
 mod csv;
+mod follow;
 mod forms;
 mod guard;
 mod headers;
@@ -11,7 +12,7 @@ mod visit;
 
 use std::sync::Arc;
 
-use app::reports::CSV_PATH;
+use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
 use app::visit::{Site, Visit};
 use axum::Router;
 use axum::http::request::Parts;
@@ -20,11 +21,13 @@ use axum::routing::get;
 use leptos::prelude::{LeptosOptions, get_configuration, provide_context, use_context};
 use leptos_axum::{LeptosRoutes as _, generate_route_list, render_app_async_with_context};
 use service::Service;
+use tokio_util::sync::CancellationToken;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_sessions::SessionManagerLayer;
 use tower_sessions::cookie::SameSite;
 
 use crate::config::Settings;
+use follow::Followers;
 use session_store::ServiceSessions;
 use visit::PortalVisit;
 
@@ -38,10 +41,16 @@ const FORM_BYTES_MAX: usize = 64 * 1024;
 struct Portal {
     service: Service,
     site: Arc<Site>,
+    followers: Followers,
 }
 
-/// Pages, their server functions and their files.
-pub fn router(service: Service, settings: &Settings, base_url: &str) -> Router {
+/// Pages, their server functions and their files. Answers that would go on end when `stop` is cancelled.
+pub fn router(
+    service: Service,
+    settings: &Settings,
+    base_url: &str,
+    stop: CancellationToken,
+) -> Router {
     let site = Site {
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
@@ -50,6 +59,7 @@ pub fn router(service: Service, settings: &Settings, base_url: &str) -> Router {
     let portal = Portal {
         service,
         site: Arc::new(site),
+        followers: Followers::new(stop),
     };
     let options = leptos_options(settings);
     let assets = assets::router(&options);
@@ -99,6 +109,10 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         .fallback(render_app_async_with_context(context, shell))
         .with_state(options)
         .route(CSV_PATH, get(csv::download).with_state(portal.clone()))
+        .route(
+            BATCH_EVENTS_PATH,
+            get(follow::batch).with_state(portal.clone()),
+        )
 }
 
 /// The cookie has no age of its own and ends with the browser at the latest; when a session is over is

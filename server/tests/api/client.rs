@@ -150,14 +150,28 @@ impl Connection {
 
     fn read_chunks(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
-        loop {
-            let length = usize::from_str_radix(&self.line().unwrap(), 16).unwrap();
-            let mut chunk = vec![0; length + 2];
-            self.0.read_exact(&mut chunk).unwrap();
-            if length == 0 {
-                return body;
-            }
-            body.extend_from_slice(&chunk[..length]);
+        while let Some(chunk) = self.read_chunk() {
+            body.extend(chunk);
+        }
+        body
+    }
+
+    /// The next piece of an answer that goes on; `None` at its end.
+    pub fn read_chunk(&mut self) -> Option<Vec<u8>> {
+        let length = usize::from_str_radix(&self.line().unwrap(), 16).unwrap();
+        let mut chunk = vec![0; length + 2];
+        self.0.read_exact(&mut chunk).unwrap();
+        chunk.truncate(length);
+        (length > 0).then_some(chunk)
+    }
+
+    /// Reads the beginning of an answer that goes on.
+    pub fn read_beginning(&mut self) -> Answer {
+        let (status, headers) = self.read_head().expect("an answer");
+        Answer {
+            status,
+            headers,
+            body: Vec::new(),
         }
     }
 

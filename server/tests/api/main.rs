@@ -20,6 +20,7 @@ mod connections;
 mod crash;
 mod demo;
 mod dry_run;
+mod follow;
 mod harness;
 mod idempotency;
 mod limits;

@@ -7,13 +7,13 @@ const PASSWORD: &str = "correct horse battery";
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A browser that keeps its cookie and follows nothing by itself.
-struct Browser<'a> {
+pub struct Browser<'a> {
     server: &'a TestServer,
-    cookie: Option<String>,
+    pub cookie: Option<String>,
 }
 
 impl<'a> Browser<'a> {
-    fn new(server: &'a TestServer) -> Self {
+    pub fn new(server: &'a TestServer) -> Self {
         Self {
             server,
             cookie: None,
@@ -21,11 +21,24 @@ impl<'a> Browser<'a> {
     }
 
     /// Registers a new account, which signs in at once.
-    fn registered(server: &'a TestServer, email: &str) -> Self {
+    pub fn registered(server: &'a TestServer, email: &str) -> Self {
         let mut browser = Self::new(server);
         let fields = [("email", email), ("new_password", PASSWORD), ("next", "")];
         let answer = browser.post("register", &fields);
         assert_eq!(location(&answer), "/applications");
+        browser
+    }
+
+    /// A browser in which the demo's customer is signed in.
+    pub fn of_customer(server: &'a TestServer) -> Self {
+        let mut browser = Self::new(server);
+        let customer = &server.ready["customer"];
+        let fields = [
+            ("email", customer["email"].as_str().unwrap()),
+            ("password", customer["password"].as_str().unwrap()),
+            ("next", ""),
+        ];
+        browser.post("sign-in", &fields);
         browser
     }
 
@@ -52,11 +65,11 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    fn get(&mut self, target: &str) -> Answer {
+    pub fn get(&mut self, target: &str) -> Answer {
         self.request("GET", target, &[("Accept", "text/html")], "")
     }
 
-    fn post(&mut self, function: &str, pairs: &[(&str, &str)]) -> Answer {
+    pub fn post(&mut self, function: &str, pairs: &[(&str, &str)]) -> Answer {
         let headers = [
             ("Accept", "text/html"),
             ("Origin", "http://test"),
@@ -264,16 +277,10 @@ fn the_csv_has_the_filtered_messages_and_no_formulas() {
         let answer = server.send(key, &[("number", number), ("message", text)]);
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
-    let mut browser = Browser::new(&server);
     let target = "/reports/messages.csv?number=58000001";
-    assert!(location_of_redirect(&browser.get(target)).starts_with("/login?next="));
-    let customer = &server.ready["customer"];
-    let fields = [
-        ("email", customer["email"].as_str().unwrap()),
-        ("password", customer["password"].as_str().unwrap()),
-        ("next", ""),
-    ];
-    browser.post("sign-in", &fields);
+    let answer = Browser::new(&server).get(target);
+    assert!(location_of_redirect(&answer).starts_with("/login?next="));
+    let mut browser = Browser::of_customer(&server);
 
     let answer = browser.get(target);
     assert_eq!(
@@ -302,6 +309,7 @@ fn what_is_not_there_says_so() {
         "/applications/999999",
         "/applications/x",
         "/reports/m_x",
+        "/reports/b_0000000000000",
     ] {
         let answer = browser.get(target);
         assert_eq!(answer.status, 404, "{target}");

@@ -1,0 +1,154 @@
+//! The batches on the reports page.
+
+use domain::records::{BatchRecord, Paged};
+use domain::{BatchId, Reference, Timestamp, ids};
+use leptos::prelude::*;
+use service::{BatchFilter, MessageFilter, Service};
+
+use super::progress;
+use crate::problem::{Cause, Problem};
+use crate::reports::ReportFilter;
+use crate::ui::{Moment, StateMark};
+
+/// Batches on one page.
+const BATCHES: i64 = 5;
+
+/// A page of batches, newest first.
+pub struct Batches {
+    found: Paged<BatchRecord>,
+    /// The page's filters.
+    filter: ReportFilter,
+}
+
+impl Batches {
+    /// The batches that fit the page's filters; `None` where the filters are about messages alone.
+    pub async fn find(
+        service: &Service,
+        account_id: i64,
+        reference: Option<Reference>,
+        filter: &ReportFilter,
+        wanted: &MessageFilter,
+    ) -> Result<Option<Self>, Problem> {
+        if wanted.status.is_some() || wanted.number.is_some() || wanted.transid.is_some() {
+            return Ok(None);
+        }
+        let (from, below) = bounds(filter, wanted)?;
+        let query = BatchFilter {
+            requestid: wanted.requestid.clone(),
+            limit: BATCHES,
+            cursor: below.map(|id| id.to_string()),
+        };
+        let mut found = service
+            .account_batches(account_id, reference, &query)
+            .await?;
+        let newer = found.items.len();
+        found.items.retain(|batch| batch.batchid >= from);
+        if found.items.len() < newer {
+            found.next = None;
+        }
+        Ok(Some(Self {
+            found,
+            filter: filter.clone(),
+        }))
+    }
+
+    /// The section of the page.
+    pub fn render(self, currency: &str) -> impl IntoView + use<> {
+        let Self { found, filter } = self;
+        let next = found.next.as_deref().map(|next| {
+            let address = filter.address("/reports", ("batches", next));
+            view! {
+                <p>
+                    <a href=format!("{address}#batches") rel="next">"Older batches"</a>
+                </p>
+            }
+        });
+        view! {
+            <h2 id="batches">"Batches"</h2>
+            {if !found.items.is_empty() {
+                table(&found.items, currency).into_any()
+            } else if filter.is_empty() {
+                view! {
+                    <p class="empty">
+                        "No file was uploaded yet. One call takes up to a million messages: "
+                        <a href="/docs">"the API reference"</a> " has it."
+                    </p>
+                }
+                    .into_any()
+            } else {
+                view! { <p class="empty">"No batch fits these filters."</p> }.into_any()
+            }}
+            {next}
+        }
+    }
+}
+
+/// The least id of a batch that fits, and the least one after it that doesn't: ids carry their time.
+fn bounds(
+    filter: &ReportFilter,
+    wanted: &MessageFilter,
+) -> Result<(BatchId, Option<BatchId>), Problem> {
+    let cursor = match filter.batches.as_str() {
+        "" => None,
+        text => Some(BatchId::parse(text).ok_or(Cause::Cursor)?),
+    };
+    let to = wanted.to.map(first_id);
+    let only = wanted.batchid;
+    let after = only.map(|id| BatchId(id.0.saturating_add(1)));
+    let from = wanted.from.map(first_id).max(only);
+    let below = [cursor, to, after].into_iter().flatten().min();
+    Ok((from.unwrap_or(BatchId(0)), below))
+}
+
+fn first_id(moment: Timestamp) -> BatchId {
+    let (least, greatest) = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
+    BatchId(ids::compose_id(moment.unix_ms().clamp(least, greatest), 0))
+}
+
+fn table(batches: &[BatchRecord], currency: &str) -> impl IntoView + use<> {
+    view! {
+        <div class="table-scroll" tabindex="0" role="region" aria-label="Uploaded batches">
+            <table class="stacks">
+                <thead>
+                    <tr>
+                        <th scope="col">"Time (UTC)"</th>
+                        <th scope="col">"Batchid"</th>
+                        <th scope="col">"Request id"</th>
+                        <th scope="col">"Status"</th>
+                        <th scope="col">"Progress"</th>
+                        <th scope="col" class="amount">"Rows"</th>
+                        <th scope="col" class="amount">
+                            {format!("Cost ({currency})")}
+                        </th>
+                    </tr>
+                </thead>
+                <tbody>{batches.iter().map(row).collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+fn row(batch: &BatchRecord) -> impl IntoView + use<> {
+    let batchid = batch.batchid.to_string();
+    let href = format!("/reports/{batchid}");
+    view! {
+        <tr>
+            <td data-label="Time (UTC)" class="figures">
+                <Moment at=batch.created_at/>
+            </td>
+            <td data-label="Batchid" class="key">
+                <span>
+                    <a href=href>{batchid}</a>
+                    {batch.test.then(|| view! { " " <span class="tag">"test"</span> })}
+                </span>
+            </td>
+            <td data-label="Request id" class="requestid">{batch.requestid.clone()}</td>
+            <td data-label="Status">
+                <StateMark tone=batch.status word=batch.status.as_str()/>
+            </td>
+            <td data-label="Progress">{progress(batch)}</td>
+            <td data-label="Rows" class="amount">{batch.rows.to_string()}</td>
+            <td data-label="Cost" class="amount">{batch.cost.to_string()}</td>
+        </tr>
+    }
+}

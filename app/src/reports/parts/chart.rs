@@ -1,0 +1,315 @@
+//! Messages by day and status, drawn as SVG, with their table.
+
+use std::ops::RangeInclusive;
+
+use domain::records::{DayCounts, StatusCounts};
+use domain::{MessageStatus, Reference};
+use leptos::prelude::*;
+use service::{MessageFilter, Service};
+
+use super::axis::{percent, top};
+use super::{counted, days};
+use crate::problem::Problem;
+
+/// From the foot of a bar to its top, so that a status is also told by its place.
+const ORDER: [MessageStatus; 8] = [
+    MessageStatus::Delivered,
+    MessageStatus::Submitted,
+    MessageStatus::Sending,
+    MessageStatus::Queued,
+    MessageStatus::Unknown,
+    MessageStatus::Failed,
+    MessageStatus::Expired,
+    MessageStatus::Rejected,
+];
+
+/// Counts by day, ready to be drawn.
+pub struct Chart {
+    days: RangeInclusive<i64>,
+    /// Days without messages are left out.
+    counts: Vec<DayCounts>,
+    /// That have messages in these days, in the order of the bars.
+    statuses: Vec<MessageStatus>,
+    reference: Option<Reference>,
+}
+
+impl Chart {
+    /// The days of the page's filters; `None` where the filters choose among the messages of a day, of
+    /// which no counts are kept.
+    pub async fn find(
+        service: &Service,
+        account_id: i64,
+        reference: Option<Reference>,
+        wanted: &MessageFilter,
+    ) -> Result<Option<Self>, Problem> {
+        if wanted.number.is_some()
+            || wanted.requestid.is_some()
+            || wanted.transid.is_some()
+            || wanted.batchid.is_some()
+        {
+            return Ok(None);
+        }
+        let days = days::shown(wanted, service.clock().now().day());
+        let counts = service
+            .account_days(account_id, reference, *days.start(), *days.end())
+            .await?;
+        let statuses = ORDER
+            .into_iter()
+            .filter(|status| wanted.status.is_none_or(|only| only == *status))
+            .filter(|status| counts.iter().any(|day| day.counts.get(*status) > 0))
+            .collect();
+        Ok(Some(Self {
+            days,
+            counts,
+            statuses,
+            reference,
+        }))
+    }
+
+    /// The section of the page.
+    pub fn render(&self) -> impl IntoView + use<> {
+        let (first, last) = (days::name(*self.days.start()), days::name(*self.days.end()));
+        let whose = match self.reference {
+            Some(reference) => format!("Application {reference}"),
+            None => "All applications".to_owned(),
+        };
+        let drawn = if self.statuses.is_empty() {
+            view! { <p class="empty">"No messages in these days."</p> }.into_any()
+        } else {
+            view! {
+                <div class="chart">
+                    <figure>{self.drawing()} {self.dates()}</figure>
+                    {self.totals()}
+                </div>
+                <details>
+                    <summary>"The chart as a table"</summary>
+                    {self.table()}
+                </details>
+            }
+            .into_any()
+        };
+        view! {
+            <h2 id="days">"Messages by day"</h2>
+            <p class="fine">
+                {format!("{whose}, by the day of acceptance (UTC): ")}
+                <span class="unbroken">{first}</span> " to " <span class="unbroken">{last}</span> "."
+            </p>
+            {drawn}
+        }
+    }
+
+    fn total(&self, status: MessageStatus) -> i64 {
+        self.counts.iter().map(|day| day.counts.get(status)).sum()
+    }
+
+    fn of_day(&self, counts: &StatusCounts) -> i64 {
+        self.statuses.iter().map(|status| counts.get(*status)).sum()
+    }
+
+    /// All lengths are percentages, so that it fills any width without stretching what is in it.
+    fn drawing(&self) -> impl IntoView + use<> {
+        let greatest = self.counts.iter().map(|day| self.of_day(&day.counts)).max();
+        let top = top(greatest.unwrap_or_default());
+        let messages: i64 = self.statuses.iter().map(|status| self.total(*status)).sum();
+        let groups: Vec<_> = self
+            .statuses
+            .iter()
+            .enumerate()
+            .map(|(below, status)| {
+                let bars: Vec<_> = self
+                    .counts
+                    .iter()
+                    .filter(|day| day.counts.get(*status) > 0)
+                    .map(|day| self.bar(day, below, top))
+                    .collect();
+                view! { <g fill=format!("url(#fill-{})", status.as_str())>{bars}</g> }
+            })
+            .collect();
+        let scale = [0, top / 2, top];
+        let hints: Vec<_> = self.counts.iter().map(|day| self.hint(day)).collect();
+        view! {
+            <svg class="chart-bars" role="img" aria-labelledby="chart-title">
+                <title id="chart-title">
+                    {format!("{} by day and status; the table has the figures", counted(messages, "message"))}
+                </title>
+                <defs>{self.statuses.iter().map(|status| fill(*status)).collect_view()}</defs>
+                {Vec::from(scale.map(|count| line(count, top)))} {groups}
+                {Vec::from(scale.map(|count| label(count, top)))} {hints}
+            </svg>
+        }
+    }
+
+    /// Where a day begins, and how wide it is.
+    fn place(&self, day: i64) -> (i64, i64) {
+        (
+            day - self.days.start(),
+            self.days.end() - self.days.start() + 1,
+        )
+    }
+
+    /// A status' part of a day's bar; `below` statuses of its day are under it.
+    fn bar(&self, day: &DayCounts, below: usize, top: i64) -> impl IntoView + use<> {
+        let upto = |statuses: usize| -> i64 {
+            let under = self.statuses.iter().take(statuses);
+            under.map(|status| day.counts.get(*status)).sum()
+        };
+        let (foot, head) = (upto(below), upto(below + 1));
+        let (at, days) = self.place(day.day);
+        view! {
+            <rect
+                // A fifth of a day's width is left free.
+                x=percent(10 * at + 1, 10 * days)
+                width=percent(8, 10 * days)
+                y=percent(top - head, top)
+                height=percent(head - foot, top)
+            ></rect>
+        }
+    }
+
+    /// What a pointer over a day is told.
+    fn hint(&self, day: &DayCounts) -> impl IntoView + use<> {
+        let (at, days) = self.place(day.day);
+        let counts = self.statuses.iter().rev().filter_map(|status| {
+            let count = day.counts.get(*status);
+            (count > 0).then(|| format!("{count} {}", status.as_str()))
+        });
+        let words: Vec<_> = std::iter::once(days::name(day.day)).chain(counts).collect();
+        view! {
+            <rect class="chart-day" x=percent(at, days) width=percent(1, days) height="100%">
+                <title>{words.join("\n")}</title>
+            </rect>
+        }
+    }
+
+    fn dates(&self) -> impl IntoView + use<> {
+        let (first, last) = (*self.days.start(), *self.days.end());
+        let mut shown = vec![first, i64::midpoint(first, last), last];
+        shown.dedup();
+        let shown: Vec<_> = shown
+            .into_iter()
+            .map(|day| view! { <span>{days::name(day)}</span> })
+            .collect();
+        view! {
+            <div class="chart-dates" aria-hidden="true">
+                {shown}
+            </div>
+        }
+    }
+
+    /// What the fills mean, and how many there are of each.
+    fn totals(&self) -> impl IntoView + use<> {
+        let row = |status: &MessageStatus| {
+            let word = status.as_str();
+            view! {
+                <tr>
+                    <th scope="row">
+                        <svg class="swatch" aria-hidden="true">
+                            <rect width="100%" height="100%" fill=format!("url(#fill-{word})")></rect>
+                        </svg>
+                        {word}
+                    </th>
+                    <td class="amount">{self.total(*status).to_string()}</td>
+                </tr>
+            }
+        };
+        // As they lie above one another.
+        let rows: Vec<_> = self.statuses.iter().rev().map(row).collect();
+        view! {
+            <table class="narrow">
+                <thead>
+                    <tr>
+                        <th scope="col">"Status"</th>
+                        <th scope="col" class="amount">"Messages"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        }
+    }
+
+    fn table(&self) -> impl IntoView + use<> {
+        let heads: Vec<_> = self
+            .statuses
+            .iter()
+            .map(|status| {
+                view! {
+                    <th scope="col" class="amount">
+                        {status.as_str()}
+                    </th>
+                }
+            })
+            .collect();
+        let row = |day: &DayCounts| {
+            let cells: Vec<_> = self
+                .statuses
+                .iter()
+                .map(|status| {
+                    view! { <td class="amount">{day.counts.get(*status).to_string()}</td> }
+                })
+                .collect();
+            view! {
+                <tr>
+                    <th scope="row" class="figures">
+                        {days::name(day.day)}
+                    </th>
+                    {cells}
+                    <td class="amount">{self.of_day(&day.counts).to_string()}</td>
+                </tr>
+            }
+        };
+        let rows: Vec<_> = self.counts.iter().rev().map(row).collect();
+        view! {
+            <div class="table-scroll" tabindex="0" role="region" aria-label="Messages by day and status">
+                <table class="narrow">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Day (UTC)"</th>
+                            {heads}
+                            <th scope="col" class="amount">"Together"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{rows}</tbody>
+                </table>
+            </div>
+        }
+    }
+}
+
+/// A line of the scale, behind the bars.
+fn line(count: i64, top: i64) -> impl IntoView {
+    let y = percent(top - count, top);
+    view! { <line x1="0" x2="100%" y1=y.clone() y2=y></line> }
+}
+
+/// What a line of the scale stands for, before the bars.
+fn label(count: i64, top: i64) -> impl IntoView {
+    let y = percent(top - count, top);
+    (count > 0).then(|| view! { <text y=y dy="1em">{count.to_string()}</text> })
+}
+
+/// The fill of a status: a colour and a pattern of its own. The colours are the style sheet's.
+fn fill(status: MessageStatus) -> impl IntoView {
+    let (ink, turn, stripe) = match status {
+        MessageStatus::Delivered => ("ink-good", 0, 6),
+        MessageStatus::Submitted => ("ink-moving", 45, 4),
+        MessageStatus::Sending => ("ink-moving", 45, 2),
+        MessageStatus::Queued => ("ink-waiting", 0, 1),
+        MessageStatus::Unknown => ("ink-waiting", 0, 4),
+        MessageStatus::Failed => ("ink-bad", -45, 4),
+        MessageStatus::Expired => ("ink-bad", -45, 2),
+        MessageStatus::Rejected => ("ink-bad", 90, 3),
+    };
+    view! {
+        <pattern
+            id=format!("fill-{}", status.as_str())
+            class=ink
+            width="6"
+            height="6"
+            patternUnits="userSpaceOnUse"
+            patternTransform=format!("rotate({turn})")
+        >
+            <rect class="wash" width="6" height="6"></rect>
+            <rect width=stripe.to_string() height="6"></rect>
+        </pattern>
+    }
+}

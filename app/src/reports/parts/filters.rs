@@ -1,0 +1,88 @@
+//! The form of the reports' filters.
+
+use domain::{MessageStatus, Reference};
+use leptos::prelude::*;
+
+use crate::problem::Problem;
+use crate::reports::ReportFilter;
+use crate::ui::{Choice, Field, FormAlert, FormState};
+
+#[component]
+pub fn Filters(
+    references: Vec<(Reference, String)>,
+    filter: ReportFilter,
+    problem: Option<Problem>,
+) -> impl IntoView {
+    let any = || (String::new(), "any".to_owned());
+    let applications = std::iter::once(any())
+        .chain(references.into_iter().map(|(reference, category)| {
+            (reference.to_string(), format!("{category} {reference}"))
+        }))
+        .collect();
+    let statuses = std::iter::once(any())
+        .chain(
+            MessageStatus::ALL
+                .into_iter()
+                .map(|status| (status.as_str().to_owned(), status.as_str().to_owned())),
+        )
+        .collect();
+    let form = FormState::plain("filter-alert", problem);
+    view! {
+        // A plain form: the filters stand in the address, and the page can be kept and shared.
+        <form class="filters" method="get" action="/reports" role="search" aria-label="Reports">
+            <FormAlert form/>
+            <Choice
+                label="Application"
+                name="application"
+                options=applications
+                chosen=filter.application
+            />
+            <Choice label="Status" name="status" options=statuses chosen=filter.status/>
+            <Field
+                label="Number"
+                name="number"
+                autocomplete="off"
+                value=filter.number
+                form
+            />
+            <Field
+                label="Request id"
+                name="requestid"
+                autocomplete="off"
+                value=filter.requestid
+                form
+            />
+            <Field
+                label="Transid"
+                name="transid"
+                autocomplete="off"
+                value=filter.transid
+                form
+            />
+            <Field
+                label="Batchid"
+                name="batchid"
+                autocomplete="off"
+                value=filter.batchid
+                form
+            />
+            <Field
+                label="From (UTC)"
+                name="from"
+                kind="date"
+                autocomplete="off"
+                value=filter.from
+                form
+            />
+            <Field label="To (UTC)" name="to" kind="date" autocomplete="off" value=filter.to form/>
+            <div class="filters-do">
+                <button type="submit" class="button button-primary">
+                    "Apply filters"
+                </button>
+                <a class="button button-quiet" href="/reports">
+                    "Clear"
+                </a>
+            </div>
+        </form>
+    }
+}

@@ -1,0 +1,119 @@
+//! Batches as open pages follow them.
+
+use serde_json::Value;
+
+use crate::client::{Connection, bare};
+use crate::harness::{Place, TestServer};
+use crate::portal::Browser;
+
+/// A demo whose carrier takes messages and never delivers them.
+fn server_without_ends() -> TestServer {
+    let delay = [("HELIOGRAPH_SANDBOX_DELAY_MS", "3600000")];
+    TestServer::start(Place::new(), &["--demo"], &delay)
+}
+
+fn events_of(batchid: &str) -> String {
+    format!("/reports/{batchid}/events")
+}
+
+/// Begins to follow a batch; the answer goes on.
+fn follow(server: &TestServer, browser: &Browser, batchid: &str) -> Connection {
+    let cookie = browser.cookie.clone().unwrap();
+    let mut connection = server.connect();
+    connection.write(&bare("GET", &events_of(batchid), &[("Cookie", &cookie)]));
+    let beginning = connection.read_beginning();
+    assert_eq!(beginning.status, 200);
+    assert_eq!(beginning.header("content-type"), Some("text/event-stream"));
+    assert_eq!(beginning.header("cache-control"), Some("no-store"));
+    connection
+}
+
+/// What the next event tells, comments left out; `None` when there is none any more.
+fn event(connection: &mut Connection) -> Option<Value> {
+    loop {
+        let text = String::from_utf8(connection.read_chunk()?).unwrap();
+        if let Some(data) = text.strip_prefix("data: ") {
+            return Some(serde_json::from_str(data).unwrap());
+        }
+    }
+}
+
+/// Reads to the end; the last event.
+fn last_event(connection: &mut Connection) -> Option<Value> {
+    std::iter::from_fn(|| event(connection)).last()
+}
+
+#[test]
+fn a_batch_is_followed_until_it_is_done() {
+    let server = TestServer::demo();
+    let browser = Browser::of_customer(&server);
+    let batchid = server.accepted_batch(server.key(), "00000001\n00000002");
+    let mut connection = follow(&server, &browser, &batchid);
+    let mut events = Vec::new();
+    while let Some(event) = event(&mut connection) {
+        assert_ne!(events.last(), Some(&event), "nothing changed");
+        events.push(event);
+    }
+    let last = events.last().unwrap();
+    assert_eq!(last["open"], false);
+    assert_eq!(last["spoken"], "The batch is done: 1 of 2 delivered.");
+    assert!(last["facts"].as_str().unwrap().contains("2 of 2 final"));
+    assert!(
+        events
+            .iter()
+            .rev()
+            .skip(1)
+            .all(|event| event["open"] == true)
+    );
+
+    // Who comes later is told the same and left.
+    let mut later = follow(&server, &browser, &batchid);
+    assert_eq!(event(&mut later), Some(last.clone()));
+    assert_eq!(event(&mut later), None);
+}
+
+#[test]
+fn only_its_own_account_follows_a_batch() {
+    let server = server_without_ends();
+    let batchid = server.accepted_batch(server.key(), "57000001");
+    let events = events_of(&batchid);
+    assert_eq!(Browser::new(&server).get(&events).status, 401);
+    let mut other = Browser::registered(&server, "other@example.org");
+    assert_eq!(other.get(&events).status, 404);
+    assert_eq!(other.get(&format!("/reports/{batchid}")).status, 404);
+    assert_eq!(other.get("/reports/x/events").status, 404);
+}
+
+#[test]
+fn who_signs_out_follows_no_longer() {
+    let server = server_without_ends();
+    let mut browser = Browser::of_customer(&server);
+    let batchid = server.accepted_batch(server.key(), "57000001");
+    let mut connection = follow(&server, &browser, &batchid);
+    assert_eq!(event(&mut connection).unwrap()["open"], true);
+    browser.post("sign-out", &[]);
+    let last = last_event(&mut connection);
+    assert!(last.is_none_or(|event| event["open"] == true));
+}
+
+#[test]
+fn many_followers_of_an_account_give_way_to_new_ones() {
+    let server = server_without_ends();
+    let browser = Browser::of_customer(&server);
+    let batchid = server.accepted_batch(server.key(), "57000001");
+    let mut followers: Vec<_> = (0..5)
+        .map(|_| follow(&server, &browser, &batchid))
+        .collect();
+    assert_eq!(last_event(&mut followers[0]).unwrap()["open"], true);
+    for follower in &mut followers[1..] {
+        assert_eq!(event(follower).unwrap()["open"], true);
+    }
+    // A server that stops waits for none of them.
+    server.signal("TERM");
+    for follower in &mut followers[1..] {
+        last_event(follower);
+    }
+    let (code, place) = server.stop_begun();
+    assert_eq!(code, Some(0));
+    place.check();
+}
