@@ -49,8 +49,14 @@ test-browser: build ## Run the browser tests against the release build
 	@.make/setup browser end2end
 	@cd end2end && npm test
 
+.PHONY: soak
+soak: setup ## Run the long tests: thousands of random histories, fifty kills during an upload of a million rows
+	@PROPTEST_CASES=10000 cargo test --release -p service --test conformance model::
+	@SOAK_KILLS=50 SOAK_ROWS=1000000 cargo test --release -p server --test api crash_bulk:: -- --nocapture
+
 .PHONY: bench
-bench: build ## Measure sends, pages and sizes of the release build, beside a bare handler
+bench: build ## Measure the release build, beside Kannel and a bare handler; takes some minutes
+	@.make/setup kannel
 	@cargo bench -p server --bench sends
 
 .PHONY: check

@@ -8,6 +8,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
+use crate::http;
+
 /// Calls this executable as the bare handler.
 pub const ARGUMENT: &str = "serve-bare-handler";
 
@@ -79,6 +81,10 @@ impl Bare {
         }
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -93,8 +99,7 @@ impl Drop for Bare {
 
 pub fn request() -> Vec<u8> {
     let key = "123456hk_000000000000000000000000000000000000";
-    format!(
-        "GET /sms/send/{key}?number=57000001&message=Hello%20there HTTP/1.1\r\nHost: bench\r\n\r\n"
-    )
-    .into_bytes()
+    http::get(&format!(
+        "/sms/send/{key}?number=57000001&message=Hello%20there"
+    ))
 }

@@ -10,6 +10,9 @@ use tokio::net::TcpStream;
 /// Not counted, at the start of each run.
 const WARM_UP: Duration = Duration::from_millis(300);
 
+/// Connections that are made at a time.
+const AT_ONCE: usize = 4;
+
 pub struct Load {
     pub address: String,
     pub request: Vec<u8>,
@@ -21,8 +24,10 @@ pub struct Load {
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     pub per_second: f64,
-    p50: Duration,
-    p99: Duration,
+    pub p50: Duration,
+    pub p99: Duration,
+    /// All answers, those of the warm-up among them.
+    pub answers: u64,
 }
 
 impl Measured {
@@ -52,24 +57,22 @@ impl Load {
             .enable_all()
             .build()
             .unwrap();
-        let (mut latencies, duration) = runtime.block_on(async {
+        let (mut latencies, answers) = runtime.block_on(async {
+            let connections = self.connect().await;
+            let mut answers = connections.len() as u64;
             let from = Instant::now() + WARM_UP;
             let until = from + self.duration;
-            let tasks: Vec<_> = (0..self.connections)
-                .map(|_| {
-                    tokio::spawn(talk(
-                        self.address.clone(),
-                        self.request.clone(),
-                        from,
-                        until,
-                    ))
-                })
+            let tasks: Vec<_> = connections
+                .into_iter()
+                .map(|connection| tokio::spawn(talk(connection, self.request.clone(), from, until)))
                 .collect();
             let mut latencies = Vec::new();
             for task in tasks {
-                latencies.extend(task.await.unwrap());
+                let (counted, all) = task.await.unwrap();
+                latencies.extend(counted);
+                answers += all;
             }
-            (latencies, self.duration)
+            (latencies, answers)
         });
         latencies.sort_unstable();
         let at = |part: f64| {
@@ -86,34 +89,62 @@ impl Load {
                 .unwrap_or_default()
         };
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let per_second = latencies.len() as f64 / duration.as_secs_f64();
+        let per_second = latencies.len() as f64 / self.duration.as_secs_f64();
         Measured {
             per_second,
             p50: at(0.5),
             p99: at(0.99),
+            answers,
         }
+    }
+
+    /// Connections that have had an answer each. A few at a time: Kannel lets ten wait to be accepted.
+    async fn connect(&self) -> Vec<TcpStream> {
+        let connect = || async {
+            let mut stream = TcpStream::connect(&self.address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            ask(&mut stream, &self.request, &mut Vec::new()).await;
+            stream
+        };
+        let mut connections = Vec::with_capacity(self.connections);
+        while connections.len() < self.connections {
+            let missing = self.connections - connections.len();
+            let some = (0..missing.min(AT_ONCE)).map(|_| connect());
+            connections.extend(futures_util::future::join_all(some).await);
+        }
+        connections
     }
 }
 
-async fn talk(address: String, request: Vec<u8>, from: Instant, until: Instant) -> Vec<Duration> {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.set_nodelay(true).unwrap();
+/// The times of the answers that count, and how many answers there were.
+async fn talk(
+    mut stream: TcpStream,
+    request: Vec<u8>,
+    from: Instant,
+    until: Instant,
+) -> (Vec<Duration>, u64) {
     let mut buffer = Vec::with_capacity(64 * 1024);
     let mut latencies = Vec::new();
+    let mut answers = 0;
     loop {
         let started = Instant::now();
         if started >= until {
-            return latencies;
+            return (latencies, answers);
         }
-        stream.write_all(&request).await.unwrap();
-        read_answer(&mut stream, &mut buffer).await;
+        ask(&mut stream, &request, &mut buffer).await;
+        answers += 1;
         if started >= from {
             latencies.push(started.elapsed());
         }
     }
 }
 
-/// Reads one answer, which must be a 200.
+async fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) {
+    stream.write_all(request).await.unwrap();
+    read_answer(stream, buffer).await;
+}
+
+/// Reads one answer, which must be a 200, or a 202 as Kannel's are.
 async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) {
     buffer.clear();
     loop {
@@ -124,7 +155,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) {
         assert!(read > 0, "the server closed the connection");
     }
     assert!(
-        buffer.starts_with(b"HTTP/1.1 200"),
+        buffer.starts_with(b"HTTP/1.1 200") || buffer.starts_with(b"HTTP/1.1 202"),
         "{}",
         String::from_utf8_lossy(&buffer[..buffer.len().min(400)])
     );

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SYNCS: usize = 200;
@@ -24,10 +25,8 @@ pub fn print() {
         "load before the start: {}",
         load.split(' ').next().unwrap_or_default()
     );
-    println!(
-        "fsync of {SYNC_BYTES} bytes: {:.2?} (median of {SYNCS})",
-        sync_time()
-    );
+    let what = format!("fsync of {SYNC_BYTES} bytes, median of {SYNCS}");
+    crate::row(&what, format!("{:.2?}", sync_time()), "≤ 1 ms");
 }
 
 fn sync_time() -> Duration {
@@ -46,23 +45,48 @@ fn sync_time() -> Duration {
     times[SYNCS / 2]
 }
 
-/// Memory that a process holds, in words.
-pub fn rss(id: u32) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let kib: Option<u32> = status
+/// Memory that a process holds, in KiB.
+pub fn rss_kib(id: u32) -> u64 {
+    status_kib(id, "VmRSS:")
+}
+
+/// The most that a process held since [`forget_peak`], in KiB.
+pub fn peak_kib(id: u32) -> u64 {
+    status_kib(id, "VmHWM:")
+}
+
+fn status_kib(id: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
-    kib.map_or("unknown".to_owned(), |kib| {
-        format!("{:.1} MiB", f64::from(kib) / 1024.0)
-    })
+        .find_map(|line| line.strip_prefix(name))
+        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap()
+}
+
+/// From now on the peak counts from what the process holds now.
+pub fn forget_peak(id: u32) {
+    std::fs::write(format!("/proc/{id}/clear_refs"), "5").unwrap();
+}
+
+pub fn mib(kib: u64) -> String {
+    format!("{}.{} MiB", kib / 1024, kib % 1024 * 10 / 1024)
+}
+
+pub fn signal(id: u32, name: &str) {
+    let sent = Command::new("kill")
+        .args(["-s", name, &id.to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
 }
 
 /// Size of the portal's WebAssembly as browsers fetch it.
 pub fn print_wasm() {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site/pkg/heliograph.wasm.br");
-    match std::fs::metadata(built) {
-        Ok(file) => println!("WebAssembly, brotli: {} KB", file.len().div_ceil(1000)),
-        Err(_) => println!("WebAssembly: not built (make build)"),
-    }
+    let size = match std::fs::metadata(built) {
+        Ok(file) => format!("{} KB", file.len().div_ceil(1000)),
+        Err(_) => "not built (make build)".to_owned(),
+    };
+    crate::row("WebAssembly, brotli", size, "≤ 250 KB");
 }

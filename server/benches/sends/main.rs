@@ -1,9 +1,9 @@
-//! `make bench`: how fast the real binary is on this machine, beside a bare handler in the same run.
+//! `make bench`: how fast the real binary is on this machine, beside Kannel and a bare handler in the same run.
 //!
 //! Everything runs on one machine and shares its cores: the load generator (this process), the server
-//! (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`), and the bare
-//! handler (this executable called again). Runs that are compared alternate, and medians are printed, so
-//! that a machine that is busy with something else disturbs both alike.
+//! (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`), Kannel where it is
+//! installed, and the bare handler (this executable called again). Runs that are compared alternate, and
+//! medians are printed, so that a machine that is busy with something else disturbs both alike.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,21 +12,28 @@
 )]
 
 mod bare;
+mod bulk;
+mod history;
+mod http;
+mod kannel;
 mod load;
 mod machine;
+mod rounds;
 mod server;
 
 use std::time::Duration;
 
-use load::{Load, Measured};
+use bare::Bare;
+use kannel::Kannel;
+use load::Measured;
+use rounds::{Contender, ROUNDS, alternate, run};
 use server::Server;
 
 /// Connections that send at a time.
 const CONNECTIONS: [usize; 3] = [8, 64, 256];
-/// Runs of each kind, alternating.
-const ROUNDS: usize = 5;
 /// How long each run takes, after its warm-up.
 const RUN: Duration = Duration::from_secs(2);
+const PAGE_RUN: Duration = Duration::from_secs(1);
 /// Connections that read pages.
 const PAGE_CONNECTIONS: usize = 8;
 const STARTS: usize = 5;
@@ -38,58 +45,21 @@ fn main() {
         return;
     }
     machine::print();
-    starts();
-    let server = Server::start();
-    println!(
-        "RSS after a start with demo data, which hashes passwords: {}",
-        machine::rss(server.id())
-    );
-    pages(&server);
-    sends(&server);
-    println!("RSS after the sends: {}", machine::rss(server.id()));
-    server.check();
     machine::print_wasm();
+    starts();
+    one_server();
+    bulk::measure();
+    history::measure();
 }
 
-/// Single sends beside a bare JSON handler.
-fn sends(server: &Server) {
-    let bare = bare::Bare::start();
-    println!("\nsingle sends by GET, keep-alive, {ROUNDS} alternating runs of {RUN:?}, medians");
-    println!(
-        "{:>12}  {:>26}  {:>26}  {:>6}",
-        "connections", "heliograph", "bare axum handler", "ratio"
-    );
-    for connections in CONNECTIONS {
-        let mut ours = Vec::new();
-        let mut bares = Vec::new();
-        for _ in 0..ROUNDS {
-            ours.push(run(server.address(), &server.send_request(), connections));
-            bares.push(run(bare.address(), &bare::request(), connections));
-        }
-        let (ours, bares) = (Measured::median(ours), Measured::median(bares));
-        let ratio = ours.per_second / bares.per_second;
-        println!("{connections:>12}  {ours:>26}  {bares:>26}  {ratio:>6.2}");
-    }
-}
-
-/// A page of a signed-in customer, rendered by the server.
-fn pages(server: &Server) {
-    let request = server.page_request("/applications");
-    let measured = (0..ROUNDS)
-        .map(|_| run(server.address(), &request, PAGE_CONNECTIONS))
-        .collect();
-    let measured = Measured::median(measured);
-    println!("\n/applications, signed in, {PAGE_CONNECTIONS} connections: {measured}");
-}
-
-fn run(address: &str, request: &[u8], connections: usize) -> Measured {
-    Load {
-        address: address.to_owned(),
-        request: request.to_vec(),
-        connections,
-        duration: RUN,
-    }
-    .run()
+/// A figure, and what it is to be.
+fn row(what: &str, figure: impl AsRef<str>, target: &str) {
+    let figure = figure.as_ref();
+    let target = match target {
+        "" => String::new(),
+        target => format!("  [{target}]"),
+    };
+    println!("{what:<52} {figure}{target}");
 }
 
 /// From the start of the process to the line that says it is ready.
@@ -97,7 +67,75 @@ fn starts() {
     let (mut times, rss) = server::starts(STARTS);
     times.sort();
     let median = times[times.len() / 2];
+    let what = format!("start to ready, migrated database, median of {STARTS}");
+    row(&what, format!("{median:.0?}"), "≤ 300 ms");
+    row("RSS then", machine::mib(rss), "≤ 40 MiB");
+}
+
+fn one_server() {
+    let server = Server::start();
+    let rss = machine::mib(machine::rss_kib(server.id()));
+    row("RSS with demo data, whose passwords were hashed", rss, "");
+    sends(&server);
+    pages(&server);
+    let rss = machine::mib(machine::rss_kib(server.id()));
+    row("RSS after sends and pages", rss, "");
+    server.check();
+}
+
+/// Single sends beside Kannel and a bare JSON handler.
+fn sends(server: &Server) {
+    println!("\nsingle sends by GET, keep-alive, medians of {ROUNDS} alternating runs of {RUN:?}");
+    let bare = Bare::start();
+    let mut kannel = Kannel::start();
+    if kannel.is_none() {
+        println!("(Kannel isn't installed: `.make/setup kannel` unpacks Debian's package)");
+    }
+    println!("connections");
+    for connections in CONNECTIONS {
+        let mut contenders = vec![
+            Contender::new(server.address(), server.send_request(), server.id()),
+            Contender::new(bare.address(), bare::request(), bare.id()),
+        ];
+        contenders.extend(kannel.as_mut().map(Kannel::contender));
+        let runs = alternate(&mut contenders, connections, RUN);
+        let ours = runs[0];
+        println!("{connections:>11}  heliograph  {ours}");
+        let names = ["bare axum handler", "Kannel's sendsms"];
+        for ((name, other), target) in names.iter().zip(&runs[1..]).zip(["≥ 0.45", "≥ 3"]) {
+            // Targets are for the most connections.
+            let target = if connections == 256 {
+                format!("  [{target}]")
+            } else {
+                String::new()
+            };
+            let ratio = ours.per_second / other.per_second;
+            println!("{:>11}  {ratio:.2} × {name}, {other}{target}", "");
+        }
+    }
+    if let Some(kannel) = &kannel {
+        println!(
+            "(all {} messages that Kannel answered came to the fake SMSC)",
+            kannel.arrived()
+        );
+    }
+}
+
+/// Pages of a signed-in customer who has sent a lot, rendered by the server.
+fn pages(server: &Server) {
     println!(
-        "start to ready on a migrated database: {median:.0?} (median of {STARTS}), RSS then {rss}"
+        "\nportal, signed in, {PAGE_CONNECTIONS} connections, medians of {ROUNDS} runs of {PAGE_RUN:?}"
     );
+    let paths = [
+        "/applications".to_owned(),
+        format!("/applications/{}", server.reference()),
+        "/reports".to_owned(),
+    ];
+    for (path, request) in paths.iter().zip(server.page_requests(&paths)) {
+        let measured = (0..ROUNDS)
+            .map(|_| run(server.address(), &request, PAGE_CONNECTIONS, PAGE_RUN))
+            .collect();
+        let measured = Measured::median(measured);
+        row(path, measured.to_string(), "≥ 2000/s, p50 ≤ 5 ms");
+    }
 }

@@ -1,8 +1,7 @@
 //! The real binary on a database of its own.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,10 +9,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::machine;
+use crate::{http, machine};
 
 /// More than the sends of a run can cost.
 const DEPOSIT: &str = "100000000";
+const DEMO: &[&str] = &["serve", "--demo", "--json"];
 
 pub struct Server {
     child: Child,
@@ -22,7 +22,7 @@ pub struct Server {
 }
 
 /// The binary in a folder, with an environment of its own.
-fn command(folder: &Path, arguments: &[&str]) -> Command {
+fn command(folder: &Path, log: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heliograph"));
     command
         .args(arguments)
@@ -30,14 +30,14 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
         .env("HELIOGRAPH_ADDR", "127.0.0.1:0")
         .env("HELIOGRAPH_OPS_ADDR", "127.0.0.1:0")
         .env("HELIOGRAPH_ALLOW_SANDBOX", "true")
-        // The log is written, as it would be in use; see log.txt.
-        .stderr(File::create(folder.join("log.txt")).unwrap());
+        // Written, as it would be in use.
+        .stderr(File::create(folder.join(log)).unwrap());
     command
 }
 
 /// Starts and waits for the line that says it is ready.
 fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
-    let mut child = command(folder, arguments)
+    let mut child = command(folder, "log.txt", arguments)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -49,17 +49,17 @@ fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
 }
 
 /// Times from the start of the process to the line that says it is ready, and the memory that the last
-/// of them then holds.
-pub fn starts(count: usize) -> (Vec<Duration>, String) {
+/// of them then holds, in KiB.
+pub fn starts(count: usize) -> (Vec<Duration>, u64) {
     let folder = tempfile::tempdir().unwrap();
     let mut times = Vec::new();
-    let mut rss = String::new();
+    let mut rss = 0;
     // The first start migrates and isn't counted.
     for _ in 0..=count {
         let started = Instant::now();
         let (mut child, _) = start(folder.path(), &["serve", "--json"]);
         times.push(started.elapsed());
-        rss = machine::rss(child.id());
+        rss = machine::rss_kib(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -67,24 +67,39 @@ pub fn starts(count: usize) -> (Vec<Duration>, String) {
 }
 
 impl Server {
+    /// With demo data and more money than a run can spend.
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (child, ready) = start(folder.path(), &["serve", "--demo", "--json"]);
+        let (child, ready) = start(folder.path(), DEMO);
         let server = Self {
             child,
             folder,
             ready,
         };
-        let reference = server.text("/reference");
-        let deposit = ["deposit", "add", &reference, DEPOSIT, "--bank-id", "bench"];
-        assert!(
-            command(server.folder.path(), &deposit)
-                .output()
-                .unwrap()
-                .status
-                .success()
-        );
+        let reference = server.reference();
+        server.call(&["deposit", "add", &reference, DEPOSIT, "--bank-id", "bench"]);
         server
+    }
+
+    /// Starts anew on the same data, after work on the database that nobody else has open.
+    pub fn start_again(mut self, between: impl FnOnce(&Path)) -> Self {
+        machine::signal(self.id(), "TERM");
+        assert!(self.child.wait().unwrap().success());
+        between(&self.folder.path().join("data/heliograph.db"));
+        let (child, ready) = start(self.folder.path(), DEMO);
+        self.child = child;
+        self.ready = ready;
+        self
+    }
+
+    /// Runs a command that must succeed; what it prints.
+    pub fn call(&self, arguments: &[&str]) -> String {
+        let output = command(self.folder.path(), "command.txt", arguments)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {text}");
+        text
     }
 
     pub fn id(&self) -> u32 {
@@ -104,19 +119,38 @@ impl Server {
         url.split_once("://").unwrap().1
     }
 
-    pub fn send_request(&self) -> Vec<u8> {
-        let key = self.text("/api_key");
-        format!("GET /sms/send/{key}?number=57000001&message=Hello%20there HTTP/1.1\r\nHost: bench\r\n\r\n")
-            .into_bytes()
+    pub fn reference(&self) -> String {
+        self.text("/reference")
     }
 
-    /// A page asked for by a browser in which the demo's customer is signed in.
-    pub fn page_request(&self, path: &str) -> Vec<u8> {
+    pub fn key(&self) -> String {
+        self.text("/api_key")
+    }
+
+    pub fn send_request(&self) -> Vec<u8> {
+        let key = self.key();
+        http::get(&format!(
+            "/sms/send/{key}?number=57000001&message=Hello%20there"
+        ))
+    }
+
+    /// The first page of the messages, a hundred of them.
+    pub fn report_request(&self) -> Vec<u8> {
+        http::get(&format!("/sms/reports/{}?limit=100", self.key()))
+    }
+
+    /// Pages asked for by a browser in which the demo's customer is signed in.
+    pub fn page_requests(&self, paths: &[String]) -> Vec<Vec<u8>> {
         let cookie = self.sign_in();
-        format!(
-            "GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\nCookie: {cookie}\r\n\r\n"
-        )
-        .into_bytes()
+        let request = |path: &String| {
+            format!(
+                "GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\nCookie: {cookie}\r\n\r\n"
+            )
+        };
+        paths
+            .iter()
+            .map(|path| request(path).into_bytes())
+            .collect()
     }
 
     fn sign_in(&self) -> String {
@@ -130,10 +164,7 @@ impl Server {
              Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
             form.len()
         );
-        let mut stream = TcpStream::connect(self.address()).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = http::exchange(self.address(), request.as_bytes());
         let cookie = answer
             .lines()
             .find_map(|line| line.strip_prefix("set-cookie: "))
@@ -144,12 +175,7 @@ impl Server {
 
     /// Every invariant holds after the load.
     pub fn check(&self) {
-        let output = command(self.folder.path(), &["check"]).output().unwrap();
-        println!(
-            "heliograph check: {}",
-            String::from_utf8_lossy(&output.stdout).trim()
-        );
-        assert!(output.status.success());
+        println!("heliograph check: {}", self.call(&["check"]).trim());
     }
 }
 

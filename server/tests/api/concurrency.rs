@@ -1,9 +1,18 @@
 //! Many clients at once.
 
-use std::sync::Mutex;
+use std::sync::{Barrier, Mutex};
 
-use crate::client::form;
-use crate::harness::TestServer;
+use domain::Money;
+
+use crate::client::{Answer, bare, form};
+use crate::harness::{TestServer, money};
+
+/// The balance that an answer carries, to the digit.
+fn balance(answer: &Answer) -> Money {
+    let text = answer.text();
+    let (_, after) = text.split_once("\"balance\":").expect(&text);
+    money(&after[..after.find([',', '}']).unwrap()])
+}
 
 #[test]
 fn sends_at_once_never_overdraw() {
@@ -16,7 +25,7 @@ fn sends_at_once_never_overdraw() {
             scope.spawn(|| {
                 for _ in 0..10 {
                     let answer = server.send(key, &[("number", "57000001"), ("message", "Hi")]);
-                    answers.lock().unwrap().push((answer.status, answer.text()));
+                    answers.lock().unwrap().push(answer);
                 }
             });
         }
@@ -24,32 +33,56 @@ fn sends_at_once_never_overdraw() {
     let answers = answers.into_inner().unwrap();
     // 1.23 pays for 24 of the 80, whatever their order.
     assert_eq!(
-        answers.iter().filter(|(status, _)| *status == 200).count(),
+        answers.iter().filter(|answer| answer.status == 200).count(),
         24
     );
     assert!(
         answers
             .iter()
-            .all(|(status, _)| matches!(status, 200 | 402))
+            .all(|answer| matches!(answer.status, 200 | 402))
     );
     assert_eq!(server.balance(key), "0.03");
     assert_eq!(server.count(key), 24);
-    // Each answer carries the balance after its own charge, so that no two are the same.
-    let mut balances: Vec<&str> = answers
-        .iter()
-        .filter(|(status, _)| *status == 200)
-        .map(|(_, text)| {
-            text.split("\"balance\":")
-                .nth(1)
-                .unwrap()
-                .split(',')
-                .next()
-                .unwrap()
-        })
-        .collect();
+    server.place.check();
+}
+
+#[test]
+fn balances_of_sends_at_once_form_one_chain() {
+    const SENDERS: usize = 64;
+    const EACH: usize = 5;
+    let server = TestServer::empty();
+    let keys = server.place.funded("choir@example.org", "20");
+    let key = keys.live.expose();
+    let request = bare(
+        "GET",
+        &format!("/sms/send/{key}?number=57000001&message=Hi"),
+        &[],
+    );
+    let ready = Barrier::new(SENDERS);
+    let balances = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..SENDERS {
+            scope.spawn(|| {
+                let mut connection = server.connect();
+                ready.wait();
+                for _ in 0..EACH {
+                    connection.write(&request);
+                    let answer = connection.read().unwrap();
+                    assert_eq!(answer.status, 200, "{}", answer.text());
+                    balances.lock().unwrap().push(balance(&answer));
+                }
+            });
+        }
+    });
+    // Each answer carries the balance after its own charge, so that none is there twice and none is missing.
+    let mut balances = balances.into_inner().unwrap();
     balances.sort_unstable();
-    balances.dedup();
-    assert_eq!(balances.len(), 24);
+    balances.reverse();
+    let spent = |sends| money("0.05").checked_times(sends).unwrap();
+    let chain: Vec<_> = (1..=SENDERS * EACH)
+        .map(|sends| money("20").checked_sub(spent(sends)).unwrap())
+        .collect();
+    assert_eq!(balances, chain);
     server.place.check();
 }
 

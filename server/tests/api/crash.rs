@@ -13,21 +13,18 @@ const SEED: u64 = 20_261_121;
 const ROUNDS: usize = 4;
 const CLIENTS: usize = 4;
 
-/// Sends until `limit` sends are answered, or until the server is gone.
-fn send_until(address: &str, key: &str, answered: &AtomicUsize, limit: usize) -> Vec<String> {
+/// Sends one after the other until the server is gone; what was answered.
+pub fn send_until_gone(address: &str, key: &str, after_each: impl Fn()) -> Vec<String> {
     let mut transids = Vec::new();
     let mut connection = Connection::open(address);
     let target = format!("/sms/send/{key}?number=57000001&message=Hi");
-    while answered.load(Ordering::SeqCst) < limit {
-        if connection.try_write(&bare("GET", &target, &[])).is_err() {
-            break;
-        }
+    while connection.try_write(&bare("GET", &target, &[])).is_ok() {
         let Some(answer) = connection.read() else {
             break;
         };
         assert_eq!(answer.status, 200, "{}", answer.text());
         transids.push(answer.json()["transid"].as_str().unwrap().to_owned());
-        answered.fetch_add(1, Ordering::SeqCst);
+        after_each();
     }
     transids
 }
@@ -48,7 +45,8 @@ fn every_200_becomes_final_after_kills() {
         let place = std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
                 scope.spawn(|| {
-                    let sent = send_until(&address, key, &answered, usize::MAX);
+                    let count = || _ = answered.fetch_add(1, Ordering::SeqCst);
+                    let sent = send_until_gone(&address, key, count);
                     accepted.lock().unwrap().extend(sent);
                 });
             }

@@ -18,6 +18,7 @@ mod commands;
 mod concurrency;
 mod connections;
 mod crash;
+mod crash_bulk;
 mod demo;
 mod dry_run;
 mod follow;
