@@ -33,5 +33,6 @@ mod portal;
 mod reports;
 mod sends;
 mod settings;
+mod storage;
 mod tls;
 mod upload_bodies;

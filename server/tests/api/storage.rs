@@ -1,0 +1,137 @@
+//! A disk that is full or broken. The disk is a shim under the real binary, built by the C compiler that
+//! the build needs anyway.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use crate::client::{Connection, bare};
+use crate::harness::{Keys, Place, TestServer, until};
+
+/// Where the shim reads how the disk fails.
+const ORDER: &str = "disk-fault";
+const SHIM: &str = "disk.so";
+
+fn build_shim(folder: &Path) -> PathBuf {
+    let (source, shim) = (
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/faults/disk.c"),
+        folder.join(SHIM),
+    );
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&shim, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    shim
+}
+
+/// A server on a disk that can be made to fail, and an application with money.
+fn server_on_shim() -> (TestServer, Keys) {
+    let place = Place::new();
+    let shim = build_shim(place.path());
+    let order = place.path().join(ORDER);
+    let environment = [
+        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
+        ("LD_PRELOAD", shim.to_str().unwrap()),
+        ("DISK_FAULT", order.to_str().unwrap()),
+    ];
+    let server = TestServer::start(place, &[], &environment);
+    let keys = server.place.funded("one@example.org", "1");
+    (server, keys)
+}
+
+/// Written beside and moved, so that the shim never reads half of it.
+fn fail(server: &TestServer, what: &str, ending: &str) {
+    let order = server.place.path().join(ORDER);
+    let draft = order.with_extension("draft");
+    std::fs::write(&draft, format!("{what}\n{ending}\n")).unwrap();
+    std::fs::rename(draft, order).unwrap();
+}
+
+fn heal(server: &TestServer) {
+    std::fs::remove_file(server.place.path().join(ORDER)).unwrap();
+}
+
+#[test]
+fn a_full_disk_answers_500_and_charges_nothing() {
+    let (server, keys) = server_on_shim();
+    let key = keys.live.expose();
+    let pairs = [("number", "57000001"), ("message", "Hi")];
+    assert_eq!(server.send(key, &pairs).status, 200);
+    // What was queued is on its way to its end: nothing else writes while the disk is full.
+    until("the message's end", || {
+        let reports = server.get(&format!("/sms/reports/{key}")).json();
+        (reports["reports"][0]["status"] == "delivered").then_some(())
+    });
+    fail(&server, "write", "-wal");
+    let answer = server.send(key, &pairs);
+    assert_eq!(answer.status, 500, "{}", answer.text());
+    assert_eq!(answer.json()["reason"], "internal");
+    heal(&server);
+    assert_eq!(server.balance(key), "0.95");
+    let answer = server.send(key, &pairs);
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json()["balance"].to_string(), "0.9");
+    server.place.check();
+}
+
+#[test]
+fn an_upload_that_finds_the_disk_full_leaves_nothing() {
+    let (server, keys) = server_on_shim();
+    let key = keys.live.expose();
+    fail(&server, "write", ".rows");
+    let parts: [(&str, &[u8]); 1] = [("bulksms", b"57000001,Hi\n")];
+    let answer = server.upload(key, &parts);
+    assert_eq!(answer.status, 500, "{}", answer.text());
+    heal(&server);
+    let spool = server.place.path().join("data/spool");
+    assert_eq!(std::fs::read_dir(spool).unwrap().count(), 0);
+    assert_eq!(server.balance(key), "1");
+    assert_eq!(server.upload(key, &parts).status, 200);
+    server.place.check();
+}
+
+#[test]
+fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
+    let (server, keys) = server_on_shim();
+    let key = keys.live.expose().to_owned();
+    let target = format!("/sms/send/{key}?number=57000001&message=Hi");
+    fail(&server, "sync", "-wal");
+    let address: Arc<str> = server.address().into();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let (address, target) = (Arc::clone(&address), target.clone());
+            std::thread::spawn(move || {
+                let mut connection = Connection::open(&address);
+                connection.try_write(&bare("GET", &target, &[])).unwrap();
+                connection.read().map(|answer| answer.status)
+            })
+        })
+        .collect();
+    let statuses: Vec<_> = clients
+        .into_iter()
+        .map(|client| client.join().unwrap())
+        .collect();
+    // Those of the batch have no answer; who came later is told that nothing was done.
+    assert!(statuses.contains(&None), "{statuses:?}");
+    let told = |status: &Option<u16>| matches!(status, None | Some(503));
+    assert!(statuses.iter().all(told), "{statuses:?}");
+    let (code, place) = server.stop_begun();
+    assert_eq!(code, Some(1));
+
+    let unanswered = statuses.iter().filter(|status| status.is_none()).count();
+    std::fs::remove_file(place.path().join(ORDER)).unwrap();
+    let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
+    let server = TestServer::start(place, &[], &environment);
+    assert!(
+        server.log().contains("couldn't be synced"),
+        "{}",
+        server.log()
+    );
+    // Each of the unanswered is stored and charged, or neither.
+    let reports = server.get(&format!("/sms/reports/{key}")).json();
+    let stored = reports["reports"].as_array().unwrap().len();
+    assert!(stored <= unanswered);
+    server.place.check();
+}
