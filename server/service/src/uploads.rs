@@ -292,12 +292,11 @@ impl Upload {
     }
 
     async fn flush(&mut self) -> Result<()> {
-        self.file
-            .write_all(&self.written)
-            .await
-            .map_err(file_error)?;
+        let written = self.file.write_all(&self.written).await;
+        written.map_err(file_error)?;
         self.written.clear();
-        Ok(())
+        // The write goes on in another thread; only a flush tells whether it failed. A sync doesn't.
+        self.file.flush().await.map_err(file_error)
     }
 
     /// Ends the file: all of its rows are on disk when this returns.

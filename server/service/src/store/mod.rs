@@ -36,7 +36,7 @@ use std::time::Duration;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, SqlStr, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal};
@@ -222,8 +222,18 @@ impl Store {
         if self.has_failed() {
             return Err(sqlx::Error::PoolClosed);
         }
+        let begun = self.writer.begin_with(self.dialect.begin()).await;
+        let tx = match begun {
+            // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
+            // open: such a connection is replaced.
+            Err(sqlx::Error::InvalidSavePointStatement) => {
+                self.writer.acquire().await?.detach().close_hard().await?;
+                self.writer.begin_with(self.dialect.begin()).await?
+            }
+            begun => begun?,
+        };
         Ok(WriteTx {
-            tx: self.writer.begin_with(self.dialect.begin()).await?,
+            tx,
             fault: &self.fault,
             _permit: permit,
         })
