@@ -4,6 +4,7 @@
 //! (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`), Kannel where it is
 //! installed, and the bare handler (this executable called again). Runs that are compared alternate, and
 //! medians are printed, so that a machine that is busy with something else disturbs both alike.
+//! `cargo bench -p server --bench sends -- bulk` measures one part.
 
 #![expect(
     clippy::unwrap_used,
@@ -38,18 +39,29 @@ const PAGE_RUN: Duration = Duration::from_secs(1);
 const PAGE_CONNECTIONS: usize = 8;
 const STARTS: usize = 5;
 
+const PARTS: [(&str, fn()); 4] = [
+    ("sizes", sizes),
+    ("sends", one_server),
+    ("bulk", bulk::measure),
+    ("history", history::measure),
+];
+
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(bare::ARGUMENT) {
+    // Cargo adds an option of its own.
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    if wanted == [bare::ARGUMENT] {
         bare::serve();
         return;
     }
     machine::print();
-    machine::print_wasm();
-    starts();
-    one_server();
-    bulk::measure();
-    history::measure();
+    for (name, measure) in PARTS {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            measure();
+        }
+    }
 }
 
 /// A figure, and what it is to be.
@@ -62,8 +74,10 @@ fn row(what: &str, figure: impl AsRef<str>, target: &str) {
     println!("{what:<52} {figure}{target}");
 }
 
-/// From the start of the process to the line that says it is ready.
-fn starts() {
+/// What is there before anything is sent; and the time from the start of the process to the line that says it
+/// is ready.
+fn sizes() {
+    machine::print_wasm();
     let (mut times, rss) = server::starts(STARTS);
     times.sort();
     let median = times[times.len() / 2];
