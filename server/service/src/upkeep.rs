@@ -4,7 +4,7 @@ use std::path::Path;
 
 use domain::Timestamp;
 
-use crate::error::{OpenError, Result};
+use crate::error::{Broken, OpenError, Refusal, Result};
 use crate::idempotency::kept_since;
 use crate::store::gate::Priority;
 use crate::store::{Store, batches, idempotency, installation, messages};
@@ -89,11 +89,28 @@ impl Service {
         Ok(())
     }
 
-    /// Writes a copy of the database as it is now into a new file, while the service goes on.
+    /// Writes a copy of the database as it is now into a new file, while the service goes on; and beside it,
+    /// in a folder of the same name with `.spool` added, the uploads that aren't messages yet. Files that the
+    /// copy turns out not to need are swept when it is served.
     ///
     /// # Errors
     /// `FileExists`; broken, when it can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
-        self.store().copy(file).await
+        if file.exists() {
+            return Err(Refusal::FileExists.into());
+        }
+        // Before, for those that are expanded meanwhile; and after, for those that are accepted meanwhile.
+        self.link_spools(file).await?;
+        self.store().copy(file).await?;
+        self.link_spools(file).await
+    }
+
+    async fn link_spools(&self, file: &Path) -> Result<()> {
+        let (spool, folder) = (self.inner.spool.clone(), file.with_added_extension("spool"));
+        tokio::task::spawn_blocking(move || spool.link_into(&folder))
+            .await
+            .map_err(|failed| Broken::Task(failed.to_string()))?
+            .map_err(Broken::File)?;
+        Ok(())
     }
 }

@@ -3,7 +3,8 @@
 use domain::records::{BatchRecord, BatchStatus, TransferKind};
 use domain::{BatchId, MessageStatus, MessageText, Money, Reason};
 use service::{
-    Actor, BatchFilter, BatchOrder, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome, Submitted,
+    Actor, BatchFilter, BatchOrder, Config, Receipt, SANDBOX_CARRIER, SendError, Service,
+    SubmitOutcome, Submitted,
 };
 
 use crate::world::{Customer, HOUR_MS, World, money, plain, upload};
@@ -438,4 +439,39 @@ async fn a_single_message_is_claimed_before_a_file() {
             .any(|message| Some(message.id) == sent.transid)
     );
     assert_eq!(claimed.len(), 8);
+}
+
+#[tokio::test]
+async fn a_backup_carries_what_is_not_expanded_yet() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let id = accepted(&world, &customer, &rows(1500)).await;
+    world.service.expand(id).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("heliograph.db");
+    world.service.backup(&file).await.unwrap();
+    assert!(world.service.backup(&file).await.is_err());
+    world.expand_all().await;
+    // As the README says how to restore: the folder becomes the data folder's.
+    std::fs::rename(
+        place.path().join("heliograph.db.spool"),
+        place.path().join("spool"),
+    )
+    .unwrap();
+    let restored = Service::open(Config {
+        database_url: format!("sqlite:{}", file.display()),
+        data_dir: place.path().to_owned(),
+        ..world.config()
+    })
+    .await
+    .unwrap();
+    restored.expand(id).await.unwrap();
+    let access = world.access(&customer.live).await;
+    let record = restored.batch(&access, id).await.unwrap().unwrap();
+    assert_eq!(
+        (record.status, record.counts.queued),
+        (BatchStatus::Sending, 1500)
+    );
+    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
+    restored.close().await;
 }
