@@ -13,7 +13,7 @@ CREATE TABLE batches (
     cost           INTEGER NOT NULL CHECK (cost > 0), -- the sum of the rows' prices
     price_local    INTEGER NOT NULL,  -- per page, in force at acceptance
     price_international INTEGER NOT NULL,
-    first_message_id INTEGER NOT NULL, -- of the first row; the others' follow in the order of the file
+    first_message_id INTEGER NOT NULL, -- of the first row; the others' follow
     last_message_id  INTEGER NOT NULL UNIQUE,
     spool          TEXT NOT NULL,     -- file in the data folder that holds the rows until they are messages
     spool_offset   INTEGER NOT NULL,  -- bytes of the spool file that are messages already

@@ -258,11 +258,8 @@ impl Service {
             Ok(record)
         })
         .await?;
-        // The status counts; the dispatcher makes up for it if this fails.
-        if action == StatusAction::Reinstate
-            && let Err(error) = self.resume_put_aside().await
-        {
-            tracing::error!(detail = ?error, "messages that were put aside don't go on yet");
+        if action == StatusAction::Reinstate {
+            self.inner.reinstated.notify_one();
         }
         Ok(changed)
     }

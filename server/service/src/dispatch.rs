@@ -145,7 +145,7 @@ impl Service {
     /// When the next message of a carrier will be due; `None` when none waits.
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
         let mut conn = self.store().read().await?;
-        queue::next_due(&mut conn, carrier).await
+        queue::next_due(&mut conn, carrier, self.now()).await
     }
 
     pub async fn queue_state(&self) -> Result<QueueState> {

@@ -197,6 +197,8 @@ pub enum OpenError {
     Missing(PathBuf),
     #[error("another process serves {0}; only one can")]
     Served(String),
+    #[error("uploads wait in {}, which isn't there: is the data folder right? Make it to give them up", .0.display())]
+    SpoolMissing(PathBuf),
     #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
     Currency { stored: String, wanted: String },
     #[error(transparent)]

@@ -34,7 +34,7 @@ impl Service {
                 batches::still_unexpanded(&mut conn, id).await?
             };
             let Some(upload) = upload else { return Ok(()) };
-            let ended = if upload.id.0 < first_unexpired(service.now()) {
+            let ended = if upload.first_message_id < first_unexpired(service.now()) {
                 service.give_up(&upload, MessageStatus::Expired).await?
             } else {
                 match service.frame(&upload).await {
@@ -170,7 +170,15 @@ impl Service {
             let mut conn = self.store().read().await?;
             batches::spools(&mut conn).await?
         };
-        let names = self.inner.spool.names().map_err(OpenError::File)?;
+        let spool = &self.inner.spool;
+        // A volume that isn't mounted must not look like files that are lost.
+        if !needed.is_empty() && !spool.exists() {
+            return Err(OpenError::SpoolMissing(spool.path("")));
+        }
+        if !spool.own().map_err(OpenError::File)? {
+            return Err(OpenError::Served(spool.path("").display().to_string()));
+        }
+        let names = spool.names().map_err(OpenError::File)?;
         for name in names.iter().filter(|name| !needed.contains(name)) {
             self.inner.spool.remove(name);
         }

@@ -32,16 +32,16 @@ impl Service {
             None => installation::swept(&mut tx).await?.low,
         };
         let below = first_unexpired(now);
-        let overdue = queue::overdue(&mut tx, from, below, CHUNK).await?;
+        let overdue = queue::overdue(&mut tx, from, below, CHUNK, now).await?;
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
-        run.from = overdue.last().map(|(id, _)| id.0 + 1);
+        run.from = overdue.last().map(|message| message.id.0 + 1);
         let mut endings = Vec::with_capacity(overdue.len());
-        for (id, status) in overdue {
+        for message in overdue {
             // A submit under way decides itself within its lease; a later sweep looks again.
-            if queue::leased(&mut tx, id, now).await? {
-                run.first_leased = run.first_leased.or(Some(id.0));
+            if message.leased {
+                run.first_leased = run.first_leased.or(Some(message.id.0));
             } else {
-                endings.push(ending(id, status));
+                endings.push(ending(message.id, message.status));
             }
         }
         let gone: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();

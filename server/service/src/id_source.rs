@@ -50,7 +50,12 @@ impl IdSource {
             .last_of_batches
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let ms = now.unix_ms().max(ids::id_unix_ms(*last) + 1);
+        // Not before messages that exist: what is far enough below them counts as swept.
+        let newest = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let ms = now
+            .unix_ms()
+            .max(ids::id_unix_ms(*last) + 1)
+            .max(ids::id_unix_ms(newest));
         let first = ids::compose_id(ms, BATCH_NODE);
         *last = ids::nth_id(first, count - 1);
         (first, *last)

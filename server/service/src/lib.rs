@@ -143,6 +143,7 @@ struct Inner {
     country_code: String,
     queued: Notify,
     batch_accepted: Notify,
+    reinstated: Notify,
 }
 
 impl Service {
@@ -189,6 +190,7 @@ impl Service {
                 country_code: config.country_code,
                 queued: Notify::new(),
                 batch_accepted: Notify::new(),
+                reinstated: Notify::new(),
             }),
         };
         if !beside {
@@ -213,6 +215,7 @@ impl Service {
     pub async fn close(&self) {
         self.inner.writer.close().await;
         self.inner.store.close().await;
+        self.inner.spool.disown();
     }
 
     pub fn clock(&self) -> &Clock {
@@ -235,6 +238,11 @@ impl Service {
     /// Wakes whoever expands uploads after each one that is accepted.
     pub fn batch_accepted(&self) -> &Notify {
         &self.inner.batch_accepted
+    }
+
+    /// Wakes whoever lets messages go on that were put aside, after each reinstatement.
+    pub fn reinstated(&self) -> &Notify {
+        &self.inner.reinstated
     }
 
     /// Waits until nothing can be written any more, because what was written may not be on disk. The

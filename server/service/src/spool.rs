@@ -10,6 +10,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use domain::{BulkRow, Kind};
@@ -28,33 +29,71 @@ const HEAD_BYTES: usize = 4 + 4 + 8 + 8 + 4;
 const CHECKED_HEAD_BYTES: usize = HEAD_BYTES - 4;
 static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
+/// How the files are called.
+const EXTENSION: &str = "rows";
+/// Held by the process that serves: another one would take its files for left-overs.
+const LOCK: &str = "lock";
+
 /// Where spool files are.
 #[derive(Clone, Debug)]
-pub(crate) struct SpoolFolder(PathBuf);
+pub(crate) struct SpoolFolder {
+    folder: PathBuf,
+    lock: Arc<Mutex<Option<File>>>,
+}
 
 impl SpoolFolder {
     /// In the data folder; made when it is first needed.
     pub(crate) fn within(data_dir: &Path) -> Self {
-        Self(data_dir.join("spool"))
+        Self {
+            folder: data_dir.join("spool"),
+            lock: Arc::default(),
+        }
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.folder.is_dir()
+    }
+
+    /// Makes the folder if it isn't there, and takes it for this process; false when another one has it.
+    pub(crate) fn own(&self) -> io::Result<bool> {
+        make_folder(&self.folder)?;
+        if let Some(parent) = self.folder.parent() {
+            File::open(parent)?.sync_all()?;
+        }
+        let lock = File::create(self.path(LOCK))?;
+        if lock.try_lock().is_err() {
+            return Ok(false);
+        }
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(true)
+    }
+
+    /// Leaves the folder to whoever serves next.
+    pub(crate) fn disown(&self) {
+        self.lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.folder.join(name)
     }
 
-    /// Makes a new file, its owner's alone: numbers and texts are inside.
-    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
-        make_folder(&self.0)?;
+    /// Makes a new file, its owner's alone: numbers and texts are inside. Its name is made of some randomness.
+    pub(crate) fn create(&self, random: [u8; 16]) -> io::Result<(String, File)> {
+        let name = format!("{}.{EXTENSION}", hex::encode(random));
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(self.path(name))
+        let file = options.open(self.path(&name))?;
+        Ok((name, file))
     }
 
     /// Makes sure that a new file is found after a power cut.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()
+        File::open(&self.folder)?.sync_all()
     }
 
     /// Removes a file; one that is gone is fine.
@@ -86,13 +125,22 @@ impl SpoolFolder {
 
     /// The names of the files that are there.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
-        let entries = match std::fs::read_dir(&self.0) {
+        let entries = match std::fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        entries
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect()
+        let mut names = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == EXTENSION)
+                && let Some(name) = path.file_name()
+            {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+        Ok(names)
     }
 }
 

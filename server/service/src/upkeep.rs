@@ -61,8 +61,8 @@ pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)
         );
     }
     let swept = installation::swept(&mut conn).await?.low - 1;
-    let last_of_batches = batches::greatest_message(&mut conn).await?;
-    Ok((last.max(swept), last_of_batches.max(swept)))
+    let (last_batch, last_of_batches) = batches::greatest(&mut conn).await?;
+    Ok((last.max(last_batch).max(swept), last_of_batches.max(swept)))
 }
 
 /// Clocks differ a little; more than this is worth a word.

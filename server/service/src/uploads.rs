@@ -16,6 +16,9 @@ use crate::spool::FrameWriter;
 /// Frames are handed to the file when there are so many bytes of them.
 const WRITE_BYTES: usize = 256 * 1024;
 
+/// Uploads at a time, of all applications: each takes up to 20 MiB of memory.
+const UPLOADS_MAX: usize = 32;
+
 /// Which uploads are under way in this process.
 #[derive(Default)]
 pub(crate) struct Uploads(Mutex<UnderWay>);
@@ -50,8 +53,8 @@ impl BulkTicket {
         let country_code = self.service.inner.country_code.clone();
         // The file and what removes it are made together: who waits for them may leave meanwhile.
         let making = move || {
-            let name = format!("{}.rows", hex::encode(service.entropy().bytes::<16>()));
-            let file = service.inner.spool.create(&name)?;
+            let random = service.entropy().bytes::<16>();
+            let (name, file) = service.inner.spool.create(random)?;
             let spool = Spool {
                 service,
                 name,
@@ -135,6 +138,10 @@ impl Service {
             && under_way.keys.contains(&(access.access, key.clone()))
         {
             return Err(Reason::IdempotencyInProgress);
+        }
+        // Whoever they are: each holds some memory and a file.
+        if under_way.by_application.values().sum::<usize>() >= UPLOADS_MAX {
+            return Err(Reason::Unavailable);
         }
         let count = under_way
             .by_application
@@ -304,16 +311,19 @@ impl Upload {
     /// # Errors
     /// See [`UploadError`].
     pub async fn finish(mut self) -> std::result::Result<Spooled, UploadError> {
-        if let Some(parser) = self.parser.take() {
-            let finished = self.rows(|row| parser.finish(&mut |found| row(found)))?;
-            finished.map_err(|error| match error {
-                BulkError::Bad(bad) => UploadError::Bad(bad),
-                BulkError::TooManyRows => UploadError::TooLarge {
-                    limit: self.spool.service.limits().bulk_rows_max,
-                    of: "rows",
-                },
-            })?;
-        }
+        // An upload that failed is over, and what there is of it is no file.
+        let parser = self.parser.take().ok_or_else(|| {
+            let why = "an upload was ended after it had failed";
+            UploadError::Broken(Error::Broken(Broken::Task(why.to_owned())))
+        })?;
+        let finished = self.rows(|row| parser.finish(&mut |found| row(found)))?;
+        finished.map_err(|error| match error {
+            BulkError::Bad(bad) => UploadError::Bad(bad),
+            BulkError::TooManyRows => UploadError::TooLarge {
+                limit: self.spool.service.limits().bulk_rows_max,
+                of: "rows",
+            },
+        })?;
         self.frames.end_window(&mut self.written)?;
         self.flush().await?;
         self.file.sync_all().await.map_err(file_error)?;

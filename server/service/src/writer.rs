@@ -216,25 +216,20 @@ impl Service {
         if self.store().has_failed() {
             return vec![Err(SendError::Lost); count];
         }
-        // A replayed answer was stored before, whatever became of this commit.
-        let new = |sent: &&Sent| sent.transid.is_some() && !sent.replayed;
-        let first = answers
-            .iter()
-            .filter_map(|answer| answer.as_ref().ok())
-            .find(new);
-        let Some(first) = first else {
-            return answers;
-        };
-        let Some(transid) = first.transid else {
+        // Without a new message there was nothing to commit.
+        let new = answers.iter().filter_map(|answer| answer.ok());
+        let Some(transid) = new
+            .filter(|sent| !sent.replayed)
+            .find_map(|sent| sent.transid)
+        else {
             return answers;
         };
         match self.is_stored(transid).await {
             Ok(true) => answers,
             Ok(false) => answers
                 .into_iter()
-                .map(|answer| {
-                    answer.and_then(|sent| if sent.replayed { Ok(sent) } else { internal })
-                })
+                // Replays too: the answer they repeat may be one of this very batch.
+                .map(|answer| answer.and(internal))
                 .collect(),
             Err(error) => {
                 tracing::error!(detail = ?error, "whether sends were stored can't be found out");
@@ -322,12 +317,17 @@ impl Service {
         let requestid = request.requestid.as_ref();
         let digest = digest_of_send(&request.number, &request.message, requestid);
         if let Some(known) = bench.kept.get(&key) {
-            return Ok(match recall::<Sent>(known, &digest)? {
-                Known::Same(sent) => Ok(Verdict::Answered(Sent {
+            return Ok(match recall::<Sent>(known, &digest) {
+                Ok(Known::Same(sent)) => Ok(Verdict::Answered(Sent {
                     replayed: true,
                     ..sent
                 })),
-                Known::Another => Err(Reason::IdempotencyMismatch),
+                Ok(Known::Another) => Err(Reason::IdempotencyMismatch),
+                // The others of the batch have nothing to do with it.
+                Err(error) => {
+                    tracing::error!(detail = ?error, "a kept answer can't be read");
+                    Err(Reason::Internal)
+                }
             });
         }
         let verdict = self.admit_one(request, purse, bench.prices, bench.now);

@@ -6,6 +6,7 @@
 //! claimed again.
 
 mod expanding;
+mod resuming;
 mod sending;
 mod sweeping;
 
@@ -68,6 +69,10 @@ pub fn spawn(
                 shutdown.clone()
             )),
             supervise("expanding", &shutdown, || expanding::run(
+                service.clone(),
+                shutdown.clone()
+            )),
+            supervise("resuming", &shutdown, || resuming::run(
                 service.clone(),
                 shutdown.clone()
             )),

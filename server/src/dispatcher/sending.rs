@@ -82,8 +82,8 @@ async fn hand_over(
         return;
     }
     let results = carrier.submit(&messages).await;
-    // The carrier has them: this is recorded even when the process is asked to stop meanwhile, as long as
-    // the lease holds. After that, whoever claims them next decides.
+    // The carrier has them: this is recorded as long as the lease holds, and tried at least once more when
+    // the process is asked to stop meanwhile. After that, whoever claims them next decides.
     while service.clock().now() < lease.until {
         match service
             .record_submitted(carrier.name(), lease, results.clone())
@@ -95,6 +95,9 @@ async fn hand_over(
             }
             Err(error) => {
                 tracing::error!(detail = ?error, "submits can't be recorded; trying again");
+                if shutdown.is_cancelled() {
+                    return;
+                }
                 tokio::time::sleep(RETRY).await;
             }
         }

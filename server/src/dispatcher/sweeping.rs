@@ -24,9 +24,6 @@ pub(super) async fn run(service: Service, shutdown: CancellationToken) {
         if let Err(error) = service.forget_answers().await {
             tracing::error!(detail = ?error, "old idempotency keys can't be swept");
         }
-        if let Err(error) = service.resume_put_aside().await {
-            tracing::error!(detail = ?error, "messages that were put aside can't go on");
-        }
         if pause(INTERVAL, &shutdown).await {
             return;
         }

@@ -38,8 +38,8 @@ statements! {
                                ORDER BY id DESC LIMIT $4");
     ONE = listed!("WHERE application_id = $1 AND test = $2 AND id = $3");
     EXISTS = "SELECT id FROM batches WHERE id = $1";
-    GREATEST_MESSAGE = "SELECT MAX(last_message_id) AS id FROM batches";
-    LEAST_UNEXPANDED = "SELECT MIN(id) AS id FROM batches WHERE expanded_at IS NULL";
+    GREATEST = "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches";
+    LEAST_UNEXPANDED = "SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL";
     INSERT = "INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages, cost, \
                   price_local, price_international, first_message_id, last_message_id, spool, \
                   created_at, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown, \
@@ -188,13 +188,14 @@ pub(crate) async fn exists(conn: &mut AnyConnection, id: BatchId) -> Result<bool
     Ok(row.is_some())
 }
 
-/// The greatest id that any batch's message has or will have; 0 without batches.
-pub(crate) async fn greatest_message(conn: &mut AnyConnection) -> Result<i64> {
-    let row = sqlx::query(GREATEST_MESSAGE).fetch_one(conn).await?;
-    Ok(row::opt_int(&row, "id")?.unwrap_or(0))
+/// The greatest id of a batch, and the greatest that any batch's message has or will have; 0 without batches.
+pub(crate) async fn greatest(conn: &mut AnyConnection) -> Result<(i64, i64)> {
+    let row = sqlx::query(GREATEST).fetch_one(conn).await?;
+    let id = row::opt_int(&row, "id")?.unwrap_or(0);
+    Ok((id, row::opt_int(&row, "message_id")?.unwrap_or(0)))
 }
 
-/// The oldest batch of which some rows are no messages yet.
+/// The least id that a batch's message may still be given.
 pub(crate) async fn least_unexpanded(conn: &mut AnyConnection) -> Result<Option<i64>> {
     let row = sqlx::query(LEAST_UNEXPANDED).fetch_one(conn).await?;
     row::opt_int(&row, "id")

@@ -121,11 +121,14 @@ statements! {
            OR b.failed <> COALESCE(m.failed, 0) \
            OR b.rejected + b.expired <> COALESCE(m.ended, 0) \
                           + CASE WHEN b.expanded_at IS NULL THEN 0 ELSE b.rows - b.expanded_rows END \
+           OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows) \
            OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL \
                           AND b.queued + b.sending + b.unknown + b.submitted = 0)";
     MESSAGE_OF_A_BATCH_HAS_ONE = "\
-        SELECT 'message ' || m.id || ': of a batch that isn''t there' AS what \
+        SELECT 'message ' || m.id || ': of a batch that isn''t there or has other ids or prices' AS what \
         FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test \
+            AND m.id BETWEEN b.first_message_id AND b.last_message_id \
+            AND m.unit_price = CASE m.kind WHEN 'local' THEN b.price_local ELSE b.price_international END \
         WHERE m.batch_id IS NOT NULL AND b.id IS NULL";
     DAYS_ARE_THEIR_MESSAGES = "\
         SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' ' || status || ' too many' AS what \

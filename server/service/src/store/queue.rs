@@ -16,7 +16,8 @@ use crate::expiry::first_unexpired;
 
 statements! {
     RESUME = "UPDATE queue SET held = 0 \
-              WHERE message_id IN (SELECT message_id FROM queue WHERE application_id = $1 AND held = 1 LIMIT $2)";
+              WHERE message_id IN (SELECT message_id FROM queue WHERE application_id = $1 AND held = 1 LIMIT $2) \
+                AND EXISTS (SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended')";
     WAITING_FOR_NOTHING = "SELECT id FROM applications WHERE status <> 'Suspended' \
                            AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)";
     EXPAND = "INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
@@ -25,15 +26,17 @@ statements! {
     RECOVER = "UPDATE queue SET due_at = $1, lease_token = 0 WHERE lease_token <> 0";
     STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
     NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM (\
-                SELECT MIN(due_at) AS due_at FROM queue WHERE carrier = $1 AND held = 0 AND bulk = 0 \
-                UNION ALL SELECT MIN(due_at) FROM queue WHERE carrier = $1 AND held = 0 AND bulk = 1) q";
+                SELECT MIN(due_at) AS due_at FROM queue \
+                WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 \
+                UNION ALL SELECT MIN(due_at) FROM queue \
+                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2) q";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
                    WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
-    OVERDUE = "SELECT id, application_id, status FROM messages \
-               WHERE id >= $1 AND id < $2 \
+    OVERDUE = "SELECT id, status, \
+                   (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0 AND due_at > $4) AS leased \
+               FROM messages WHERE id >= $1 AND id < $2 \
                  AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id LIMIT $3";
-    LEASED = "SELECT message_id FROM queue WHERE message_id = $1 AND lease_token <> 0 AND due_at > $2";
 }
 
 pub(crate) async fn insert(
@@ -114,8 +117,16 @@ pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
 }
 
 /// When the next row of a carrier can be claimed.
-pub(crate) async fn next_due(conn: &mut AnyConnection, carrier: &str) -> Result<Option<Timestamp>> {
-    let row = sqlx::query(NEXT_DUE).bind(carrier).fetch_one(conn).await?;
+pub(crate) async fn next_due(
+    conn: &mut AnyConnection,
+    carrier: &str,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let row = sqlx::query(NEXT_DUE)
+        .bind(carrier)
+        .bind(first_unexpired(now))
+        .fetch_one(conn)
+        .await?;
     Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
 }
 
@@ -374,33 +385,36 @@ pub(crate) async fn outstanding(
         .collect()
 }
 
+/// A message whose time ran out.
+pub(crate) struct Overdue {
+    pub(crate) id: Transid,
+    pub(crate) status: MessageStatus,
+    /// A dispatcher holds it now.
+    pub(crate) leased: bool,
+}
+
 /// Messages of this range of ids that aren't final.
 pub(crate) async fn overdue(
     conn: &mut AnyConnection,
     from: i64,
     below: i64,
     limit: i64,
-) -> Result<Vec<(Transid, MessageStatus)>> {
+    now: Timestamp,
+) -> Result<Vec<Overdue>> {
     let rows = sqlx::query(OVERDUE)
         .bind(from)
         .bind(below)
         .bind(limit)
+        .bind(now.unix_ms())
         .fetch_all(conn)
         .await?;
     rows.iter()
         .map(|row| {
-            let status = row::word(row, "messages", "status", MessageStatus::parse)?;
-            Ok((Transid(row::int(row, "id")?), status))
+            Ok(Overdue {
+                id: Transid(row::int(row, "id")?),
+                status: row::word(row, "messages", "status", MessageStatus::parse)?,
+                leased: row::int(row, "leased")? > 0,
+            })
         })
         .collect()
-}
-
-/// Whether a dispatcher holds the message now.
-pub(crate) async fn leased(conn: &mut AnyConnection, id: Transid, now: Timestamp) -> Result<bool> {
-    let row = sqlx::query(LEASED)
-        .bind(id.0)
-        .bind(now.unix_ms())
-        .fetch_optional(conn)
-        .await?;
-    Ok(row.is_some())
 }

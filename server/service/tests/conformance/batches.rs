@@ -420,6 +420,7 @@ async fn a_suspended_applications_upload_waits_and_goes_on() {
         .reinstate(&STAFF, customer.reference)
         .await
         .unwrap();
+    world.service.resume_put_aside().await.unwrap();
     assert_eq!(dispatch(&world, &taken()).await.len(), 1100);
     world.assert_sound().await;
 }

@@ -301,6 +301,7 @@ impl Model {
         let service = &self.world.service;
         if self.suspended[who] {
             service.reinstate(&STAFF, reference).await.unwrap();
+            service.resume_put_aside().await.unwrap();
         } else {
             service.suspend(&STAFF, reference, "why").await.unwrap();
         }
