@@ -44,8 +44,8 @@ test('a batch is followed to its end', async ({ portal, server, scripts }) => {
   await expect(portal.link('Reload')).toHaveCount(0);
 });
 
-test('a batch leads to its messages', async ({ portal, server }) => {
-  const { key } = await portal.customer();
+test('a batch leads to its messages, and the statement to the batch', async ({ portal, server }) => {
+  const { key, reference } = await portal.customer();
   const batchid = await portal.uploaded(key, [
     ['58777011', 'One of the batch'],
     ['00000002', 'Another one, with a comma'],
@@ -65,6 +65,8 @@ test('a batch leads to its messages', async ({ portal, server }) => {
 
   await portal.row('58777011').getByRole('link').click();
   await expect(portal.fact('Batch')).toHaveText(batchid);
+  await portal.open(`/applications/${reference}`);
+  await expect(portal.row(batchid)).toContainText('−0.1');
   await portal.link(batchid).click();
   await portal.at(`/reports/${batchid}`);
 });
