@@ -31,7 +31,8 @@ static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 /// How the files are called.
 const EXTENSION: &str = "rows";
-/// Held by the process that serves: another one would take its files for left-overs.
+/// Of the file beside the folder that the process holds which serves: another one would take its files for
+/// left-overs.
 const LOCK: &str = "lock";
 
 /// Where spool files are.
@@ -60,7 +61,7 @@ impl SpoolFolder {
         if let Some(parent) = self.folder.parent() {
             File::open(parent)?.sync_all()?;
         }
-        let lock = File::create(self.path(LOCK))?;
+        let lock = File::create(self.folder.with_added_extension(LOCK))?;
         if lock.try_lock().is_err() {
             return Ok(false);
         }

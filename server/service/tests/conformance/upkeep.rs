@@ -16,6 +16,7 @@ async fn a_backup_is_a_whole_database() {
     world.send(&customer.live, "12345678").await.unwrap();
     let mut config = world.config();
     config.database_url = format!("sqlite:{}", copy.display());
+    config.data_dir = world.folder().join("restored");
     let restored = Service::open(config).await.unwrap();
     assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
     let access = restored
