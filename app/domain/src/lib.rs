@@ -22,7 +22,7 @@ pub use account::{Email, Password};
 pub use api_key::{ApiKey, KeyKind};
 pub use application::{ApplicationStatus, Category};
 pub use bulk::{
-    BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, TooManyRows,
+    BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };
 pub use ids::{BatchId, Reference, RequestId, Transid};
 pub use message::{Encoding, MessageText};

@@ -121,7 +121,7 @@ pub fn Bulk(key: String, base_url: String) -> impl IntoView {
             <code>"POST /sms/bulk/<API_KEY>"</code> " takes either " <code>"bulksms"</code>
             ", a file with number, comma and message in each line, or " <code>"numbers"</code>
             ", a file with a number in each line, and " <code>"message"</code>
-            "; as multipart or form fields. requestid, dryrun and Idempotency-Key work as above."
+            "; as multipart or form fields. requestid, dryrun and Idempotency-Key work as above; a dry run with an Idempotency-Key is asked for in the query. In form fields a leading + is written %2B, or comes as the space that it decodes to. An application has a few uploads under way at most, with both of its keys together: one more is refused before it is read."
         </p>
         <pre tabindex="0"><code>{format!(
             "curl {base_url}/sms/bulk/{key} --form bulksms=@rows.csv\ncurl {base_url}/sms/bulk/{key} --form numbers=@numbers.txt --form message=Hello",
@@ -246,7 +246,10 @@ pub fn Outcomes() -> impl IntoView {
         ("00000003", "expired"),
         ("00000004", "rejected: the carrier refuses it"),
         ("00000005", "delivered after 30 seconds"),
-        ("00000501 to 00000505", "the send itself answers that code"),
+        (
+            "00000501 to 00000505",
+            "the send, or the whole upload, answers that code",
+        ),
     ];
     view! {
         <h2 id="test">"Test key"</h2>

@@ -162,7 +162,10 @@ impl Service {
         if let Err(reason) = admit(&row, kind) {
             return Ok(Err(reason));
         }
-        if !self.inner.rates.take(&case.key, now) {
+        if let Some(reason) = case.count.rehearsed {
+            return Ok(Err(reason));
+        }
+        if !self.inner.rates.take(case.key.reference(), kind, now) {
             return Ok(Err(Reason::RateLimited));
         }
         let mut purse = Purse::new(row, now);

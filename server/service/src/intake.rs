@@ -76,11 +76,20 @@ impl Service {
     /// What a key opens for reading, also while Pending or Suspended: 504 and 505 come first.
     ///
     /// # Errors
-    /// The first reason that applies; `RateLimited`.
+    /// The first reason that applies.
     pub async fn authorize(&self, key: Option<&str>) -> Result<KeyAccess, Reason> {
-        let (_, key, access) = self.opened(key).await?;
-        if self.inner.rates.take(&key, self.now()) {
-            Ok(access)
+        let (_, _, access) = self.opened(key).await?;
+        Ok(access)
+    }
+
+    /// Counts a request that isn't a send, or never becomes one. Sends are counted where they are judged.
+    ///
+    /// # Errors
+    /// `RateLimited` when the key has made as many this second as it may.
+    pub fn take_request(&self, access: &KeyAccess) -> Result<(), Reason> {
+        let rates = &self.inner.rates;
+        if rates.take(access.reference, access.kind, self.now()) {
+            Ok(())
         } else {
             Err(Reason::RateLimited)
         }

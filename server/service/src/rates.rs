@@ -41,11 +41,11 @@ impl Rates {
     }
 
     /// Takes a request out of a good key's; false when there is none left.
-    pub(crate) fn take(&self, key: &ApiKey, now: Timestamp) -> bool {
+    pub(crate) fn take(&self, reference: Reference, kind: KeyKind, now: Timestamp) -> bool {
         let Some(limit) = self.limit else { return true };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets
-            .entry((key.reference(), key.kind()))
+            .entry((reference, kind))
             .or_insert_with(|| Bucket::full(limit, now));
         bucket.fill(limit, now);
         let left = bucket.level - REQUEST;

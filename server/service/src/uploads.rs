@@ -3,14 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use domain::{ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, Kind, Reason};
+use domain::{
+    ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, KeyKind,
+    Kind, Reason,
+};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::Service;
 use crate::error::{Broken, Error, Result};
 use crate::idempotency::IdempotencyKey;
-use crate::intake::{KeyAccess, SendAccess};
+use crate::intake::{KeyAccess, SendAccess, rehearsed};
 use crate::spool::FrameWriter;
 
 /// Frames are handed to the file when there are so many bytes of them.
@@ -43,11 +46,11 @@ impl BulkTicket {
         &self.access
     }
 
-    /// Begins an upload. Its file is removed when it is dropped.
+    /// Begins an upload of rows that are written so. Its file is removed when it is dropped.
     ///
     /// # Errors
     /// When the file can't be made.
-    pub async fn upload(&self, mode: BulkMode) -> Result<Upload> {
+    pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let service = self.service.clone();
         let limits = self.service.limits();
         let country_code = self.service.inner.country_code.clone();
@@ -66,15 +69,14 @@ impl BulkTicket {
             .await
             .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
             .map_err(file_error)?;
+        let parser_limits = BulkLimits {
+            rows_max: limits.bulk_rows_max,
+            message_pages_max: limits.message_pages_max,
+        };
         Ok(Upload {
+            kind: self.access.access.kind,
             mode,
-            parser: Some(BulkParser::new(
-                mode,
-                BulkLimits {
-                    rows_max: limits.bulk_rows_max,
-                    message_pages_max: limits.message_pages_max,
-                },
-            )),
+            parser: Some(BulkParser::new(mode, writing, parser_limits)),
             bytes_left: limits.bulk_bytes_max,
             frames: FrameWriter::default(),
             written: Vec::new(),
@@ -114,7 +116,7 @@ impl Service {
     ///
     /// # Errors
     /// The first reason that applies; `IdempotencyInProgress`; `RateLimited` when the application has as many
-    /// uploads under way as it may.
+    /// uploads under way as it may, unless the request was accepted before.
     pub async fn begin_bulk(
         &self,
         key: Option<&str>,
@@ -143,11 +145,12 @@ impl Service {
         if under_way.by_application.values().sum::<usize>() >= UPLOADS_MAX {
             return Err(Reason::Unavailable);
         }
+        // An answer that was given before needs no place of its own: its file is judged and dropped.
         let count = under_way
             .by_application
             .entry(access.access.application_id)
             .or_default();
-        if *count >= self.limits().uploads_max {
+        if !access.known && *count >= self.limits().uploads_max {
             return Err(Reason::RateLimited);
         }
         *count += 1;
@@ -173,10 +176,12 @@ pub(crate) struct RowCount {
     pub(crate) pages_international: u64,
     /// Rows that were probably meant to be local.
     pub(crate) looks_local: u64,
+    /// What the first of the reserved numbers answers.
+    pub(crate) rehearsed: Option<Reason>,
 }
 
 impl RowCount {
-    fn add(&mut self, row: &BulkRow, country_code: &str) {
+    fn add(&mut self, row: &BulkRow, country_code: &str, kind: KeyKind) {
         self.rows += 1;
         let pages = row
             .message
@@ -187,11 +192,13 @@ impl RowCount {
             Kind::International => self.pages_international += pages,
         }
         self.looks_local += u64::from(row.number.looks_local(country_code));
+        self.rehearsed = self.rehearsed.or_else(|| rehearsed(&row.number, kind));
     }
 }
 
 /// A file on its way in.
 pub struct Upload {
+    kind: KeyKind,
     mode: BulkMode,
     parser: Option<BulkParser>,
     bytes_left: u64,
@@ -290,7 +297,7 @@ impl Upload {
     fn rows<T>(&mut self, find: impl FnOnce(&mut dyn FnMut(BulkRow)) -> T) -> Result<T> {
         let mut result = Ok(());
         let found = find(&mut |row| {
-            self.count.add(&row, &self.country_code);
+            self.count.add(&row, &self.country_code, self.kind);
             if result.is_ok() {
                 result = self.frames.add(&row, &mut self.written);
             }

@@ -352,7 +352,7 @@ impl Service {
         if let Some(reason) = rehearsed(&request.number, kind) {
             return Err(reason);
         }
-        if !self.inner.rates.take(&request.key, now) {
+        if !self.inner.rates.take(request.key.reference(), kind, now) {
             return Err(Reason::RateLimited);
         }
         let pages = request.message.pages();

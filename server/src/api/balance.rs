@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Api;
 use super::answer::{Failure, Head, json};
 use super::credentials::KeyText;
+use super::rate;
 use crate::json::Amount;
 
 #[derive(Serialize)]
@@ -19,6 +20,7 @@ struct Answer<'a> {
 
 pub async fn get(api: &Api, key: &KeyText) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
+    rate::counted(api, &access, Ok(()))?;
     let balance = api.service.balance(&access).await?;
     Ok(json(&Answer {
         head: Head::success(),

@@ -12,6 +12,7 @@ use super::answer::{Failure, Head, json};
 use super::credentials::KeyText;
 use super::listing;
 use super::parameters::Parameters;
+use super::rate;
 use crate::json::{Amount, Moment};
 
 /// The parameters of a list. Others are refused: a misspelt filter would show too much.
@@ -70,7 +71,8 @@ pub async fn list(
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
-    let filter = filter(&Parameters::of_query(&KNOWN, query))?;
+    let asked = filter(&Parameters::of_query(&KNOWN, query));
+    let filter = rate::counted(api, &access, asked)?;
     let page = match api.service.batches(&access, &filter).await {
         Ok(page) => page,
         Err(Error::Refused(Refusal::InvalidCursor)) => return Err(listing::invalid("cursor")),
@@ -94,9 +96,7 @@ pub async fn one(
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
-    let not_found = || Failure::with_detail(Reason::NotFound, "There is no such batch.");
-    let batchid = BatchId::parse(batchid).ok_or_else(not_found)?;
-    listing::refuse_unknown(&Parameters::of_query(&[], query))?;
+    let batchid = rate::counted(api, &access, one_asked_for(batchid, query))?;
     let record = api
         .service
         .batch(&access, batchid)
@@ -106,6 +106,16 @@ pub async fn one(
         head: Head::success(),
         batch: Batch::new(record, &api.currency),
     }))
+}
+
+fn one_asked_for(batchid: &str, query: Option<&str>) -> Result<BatchId, Failure> {
+    let batchid = BatchId::parse(batchid).ok_or_else(not_found)?;
+    listing::refuse_unknown(&Parameters::of_query(&[], query))?;
+    Ok(batchid)
+}
+
+fn not_found() -> Failure {
+    Failure::with_detail(Reason::NotFound, "There is no such batch.")
 }
 
 fn filter(parameters: &Parameters) -> Result<BatchFilter, Failure> {

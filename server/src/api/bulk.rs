@@ -45,18 +45,22 @@ struct Warning {
 /// An upload: whoever may not send is told so before the body is read.
 pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let idempotency = order::idempotency(&head.headers);
+    let query = head.uri.query();
+    let asked = Parameters::of_query(&["requestid", "dryrun"], query);
+    // That a dry run is asked for in the body comes too late: by then the key was looked up and held.
+    let idempotency = match order::dry_run(&asked) {
+        Ok(true) => Ok(None),
+        _ => order::idempotency(&head.headers),
+    };
     let known_key = idempotency.as_ref().ok().cloned().flatten();
     let answered = match api.service.begin_bulk(key.as_deref(), known_key).await {
         Ok(ticket) => {
-            let query = head.uri.query();
             let bad_key = idempotency.err();
             upload(api, key, &ticket, &head.headers, query, body, bad_key).await
         }
         Err(reason) => {
             body::drop_rest(body);
-            let parameters = Parameters::of_query(&["requestid"], head.uri.query());
-            let requestid = order::requestid(&parameters).ok().flatten();
+            let requestid = order::requestid(&asked).ok().flatten();
             Err(Failure::of(reason).about(requestid))
         }
     };
@@ -87,8 +91,8 @@ async fn upload(
     let placed = match ordered {
         Ok(order) => order.place(api, ticket).await,
         Err(failure) => {
-            let known = ticket.access().known;
-            Err(order::refused(api, key, known, &small, failure).await)
+            let access = ticket.access();
+            Err(order::refused(api, key, access, &small, failure).await)
         }
     };
     placed.map_err(|failure| failure.about(requestid))
@@ -103,7 +107,8 @@ struct Order {
 }
 
 impl Order {
-    /// The first fault wins: what is missing, the file, message, requestid, dryrun, the idempotency key.
+    /// The first fault wins: what is missing, the file, message, requestid, dryrun, the idempotency key,
+    /// which a dry run has no use for.
     fn read(
         api: &Api,
         file: Option<File>,
@@ -126,8 +131,8 @@ impl Order {
         let requestid = order::requestid(small)?;
         let dry_run = order::dry_run(small)?;
         match bad_key {
-            Some(failure) => Err(failure),
-            None => Ok(Self {
+            Some(failure) if !dry_run => Err(failure),
+            _ => Ok(Self {
                 rows,
                 message,
                 requestid,

@@ -15,6 +15,7 @@ pub enum JsonValue {
     Text(String),
     /// A string with half of a surrogate pair, which is no text.
     LoneSurrogate,
+    Boolean(bool),
     NotText,
 }
 
@@ -52,7 +53,7 @@ impl<'de> Visitor<'de> for Members {
         while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
             let name = match read(name) {
                 JsonValue::Text(name) => Some(name),
-                JsonValue::LoneSurrogate | JsonValue::NotText => None,
+                JsonValue::LoneSurrogate | JsonValue::Boolean(_) | JsonValue::NotText => None,
             };
             members.push((name, read(value)));
         }
@@ -62,11 +63,15 @@ impl<'de> Visitor<'de> for Members {
 
 fn read(raw: &RawValue) -> JsonValue {
     let text = raw.get();
-    if !text.starts_with('"') {
-        return JsonValue::NotText;
+    match text {
+        "true" => JsonValue::Boolean(true),
+        "false" => JsonValue::Boolean(false),
+        // It is a well-formed JSON string, so that only its surrogates can be wrong.
+        _ if text.starts_with('"') => {
+            serde_json::from_str(text).map_or(JsonValue::LoneSurrogate, JsonValue::Text)
+        }
+        _ => JsonValue::NotText,
     }
-    // It is a well-formed JSON string, so that only its surrogates can be wrong.
-    serde_json::from_str(text).map_or(JsonValue::LoneSurrogate, JsonValue::Text)
 }
 
 #[cfg(test)]
@@ -75,7 +80,8 @@ mod tests {
 
     #[test]
     fn members_keep_what_maps_lose() {
-        let found = members(br#"{"a":"1","a":2,"b":"\ud800","\udc00":"x","c":[[[]]]}"#).unwrap();
+        let found =
+            members(br#"{"a":"1","a":2,"b":"\ud800","\udc00":"x","c":[[[]]],"d":true}"#).unwrap();
         let name = |text: &str| Some(text.to_owned());
         assert_eq!(
             found,
@@ -85,6 +91,7 @@ mod tests {
                 (name("b"), JsonValue::LoneSurrogate),
                 (None, JsonValue::Text("x".into())),
                 (name("c"), JsonValue::NotText),
+                (name("d"), JsonValue::Boolean(true)),
             ]
         );
     }

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response};
 use domain::message::InvalidMessage;
 use domain::{MessageText, Reason, RequestId};
-use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
+use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
 
 use super::Api;
 use super::answer::Failure;
@@ -39,6 +39,9 @@ pub fn requestid(parameters: &Parameters) -> Result<Option<RequestId>, Failure> 
 
 /// Whether the request is only to be judged.
 pub fn dry_run(parameters: &Parameters) -> Result<bool, Failure> {
+    if let Some(yes) = parameters.json_boolean("dryrun") {
+        return Ok(yes);
+    }
     match parameters.optional("dryrun", Reason::InvalidParameter)? {
         None | Some("0" | "false") => Ok(false),
         Some("1" | "true") => Ok(true),
@@ -71,17 +74,19 @@ pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failur
     })
 }
 
-/// What is answered when the request itself is at fault. Where its idempotency key is known, it can't be the
+/// What is answered when the request itself is at fault; it counts as a request all the same. Where its idempotency key is known, it can't be the
 /// request that was accepted under it, and the application's status wasn't judged yet: a dry run, which doesn't
 /// read the key, is judged now.
 pub async fn refused(
     api: &Api,
     key: &KeyText,
-    known: bool,
+    access: &SendAccess,
     parameters: &Parameters,
     failure: Failure,
 ) -> Failure {
-    if !known || !failure.is_about_the_request() {
+    // Whether it was one too many doesn't matter: its own fault is answered first.
+    let _ = api.service.take_request(&access.access);
+    if !access.known || !failure.is_about_the_request() {
         return failure;
     }
     if !matches!(dry_run(parameters), Ok(true)) {

@@ -10,7 +10,9 @@ use super::json_body::{self, JsonValue};
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Given {
     Text(String),
-    /// A JSON value that is no string.
+    /// JSON's true or false.
+    Boolean(bool),
+    /// Another JSON value that is no string.
     NotText,
     BadEncoding,
     Twice,
@@ -50,6 +52,7 @@ impl Parameters {
             let given = match value {
                 JsonValue::Text(text) => Given::Text(text),
                 JsonValue::LoneSurrogate => Given::BadEncoding,
+                JsonValue::Boolean(value) => Given::Boolean(value),
                 JsonValue::NotText => Given::NotText,
             };
             self.add(name.as_deref(), given);
@@ -94,12 +97,20 @@ impl Parameters {
         self.slot(name).is_some()
     }
 
+    /// The value of a parameter that came as JSON's true or false.
+    pub fn json_boolean(&self, name: &str) -> Option<bool> {
+        match self.slot(name) {
+            Some(Given::Boolean(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
     /// The text of a parameter that may be absent. `invalid` is the reason for a value of a wrong kind.
     pub fn optional(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
         match self.slot(name) {
             None => Ok(None),
             Some(Given::Text(text)) => Ok(Some(text)),
-            Some(Given::NotText) => Err(Failure::with_detail(
+            Some(Given::Boolean(_) | Given::NotText) => Err(Failure::with_detail(
                 invalid,
                 format!("{name} must be a JSON string."),
             )),

@@ -3,10 +3,19 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode};
 use domain::ApiKey;
-use service::RateState;
+use service::{KeyAccess, RateState};
 
 use super::Api;
+use super::answer::Failure;
 use super::credentials::KeyText;
+
+/// What was read of a request. It counts whatever that is; a fault of its own comes before the limit.
+pub fn counted<T>(api: &Api, access: &KeyAccess, read: Result<T, Failure>) -> Result<T, Failure> {
+    let taken = api.service.take_request(access);
+    let read = read?;
+    taken?;
+    Ok(read)
+}
 
 /// Says it on an answer, where requests are limited. An answer that the key isn't known says nothing.
 pub fn note(api: &Api, key: &KeyText, response: &mut Response<Body>) {

@@ -13,6 +13,7 @@ use super::credentials::KeyText;
 use super::csv_report;
 use super::listing::{self, invalid, read, refuse_unknown};
 use super::parameters::Parameters;
+use super::rate;
 use super::record::{Charge, Report, Step};
 
 /// The parameters of a list. Others are refused: a misspelt filter would show too much.
@@ -64,8 +65,8 @@ pub async fn list(
 ) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
     let parameters = Parameters::of_query(&KNOWN, query);
-    let filter = filter(&parameters)?;
-    let as_csv = wants_csv(&parameters)?;
+    let asked = filter(&parameters).and_then(|filter| Ok((filter, wants_csv(&parameters)?)));
+    let (filter, as_csv) = rate::counted(api, &access, asked)?;
     let page = match api.service.messages(&access, &filter).await {
         Ok(page) => page,
         Err(Error::Refused(Refusal::InvalidCursor)) => return Err(invalid("cursor")),
@@ -94,11 +95,7 @@ pub async fn one(
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
-    let not_found = || Failure::with_detail(Reason::NotFound, "There is no such message.");
-    let transid = Transid::parse(transid).ok_or_else(not_found)?;
-    let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);
-    refuse_unknown(&parameters)?;
-    let as_csv = wants_csv(&parameters)?;
+    let (transid, as_csv) = rate::counted(api, &access, one_asked_for(transid, query))?;
     let detail = api
         .service
         .message(&access, transid)
@@ -116,6 +113,17 @@ pub async fn one(
             charge: detail.charge.into(),
         },
     }))
+}
+
+fn one_asked_for(transid: &str, query: Option<&str>) -> Result<(Transid, bool), Failure> {
+    let transid = Transid::parse(transid).ok_or_else(not_found)?;
+    let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);
+    refuse_unknown(&parameters)?;
+    Ok((transid, wants_csv(&parameters)?))
+}
+
+fn not_found() -> Failure {
+    Failure::with_detail(Reason::NotFound, "There is no such message.")
 }
 
 fn reports(api: &Api, records: Vec<MessageRecord>) -> Vec<Report<'_>> {

@@ -52,7 +52,7 @@ pub async fn get(
         .service
         .authorize_send(key.as_deref(), idempotency.as_ref());
     let failure = match authorized.await {
-        Ok(access) => order::refused(api, key, access.known, &parameters, failure).await,
+        Ok(access) => order::refused(api, key, &access, &parameters, failure).await,
         Err(reason) => reason.into(),
     };
     Err(failure.about(requestid))
@@ -66,8 +66,8 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Respo
     let authorized = api
         .service
         .authorize_send(key.as_deref(), idempotency.as_ref());
-    let known = match authorized.await {
-        Ok(access) => access.known,
+    let access = match authorized.await {
+        Ok(access) => access,
         Err(reason) => {
             body::drop_rest(body);
             let requestid = requestid(&parameters);
@@ -82,7 +82,7 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Respo
     let placed = match ordered {
         Ok(order) => order.place(api, key).await,
         Err(failure) => {
-            let failure = order::refused(api, key, known, &parameters, failure).await;
+            let failure = order::refused(api, key, &access, &parameters, failure).await;
             Err(failure.about(requestid(&parameters)))
         }
     };
@@ -104,16 +104,25 @@ struct Order {
 }
 
 impl Order {
-    /// The first fault wins: number, message, requestid, dryrun, the idempotency key.
+    /// The first fault wins: number, message, requestid, dryrun, the idempotency key, which a dry run has no
+    /// use for.
     fn read(api: &Api, parameters: &Parameters, headers: &HeaderMap) -> Result<Self, Failure> {
         let number = parameters.required("number", Reason::InvalidNumber)?;
         let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;
+        let message = order::message(parameters, api.message_pages_max)?;
+        let requestid = order::requestid(parameters)?;
+        let dry_run = order::dry_run(parameters)?;
+        let idempotency = if dry_run {
+            None
+        } else {
+            order::idempotency(headers)?
+        };
         Ok(Self {
             number,
-            message: order::message(parameters, api.message_pages_max)?,
-            requestid: order::requestid(parameters)?,
-            dry_run: order::dry_run(parameters)?,
-            idempotency: order::idempotency(headers)?,
+            message,
+            requestid,
+            idempotency,
+            dry_run,
         })
     }
 

@@ -181,7 +181,9 @@ fn bodies() -> Vec<(Vec<u8>, &'static str)> {
         (with(",\"requestid\":\"\\udfff\""), "invalid_encoding"),
         (with(",\"requestid\":\"\""), "invalid_requestid"),
         (with(",\"number\":\"57000001\""), "duplicate_parameter"),
-        (with(",\"dryrun\":false"), "invalid_parameter"),
+        (with(",\"dryrun\":1"), "invalid_parameter"),
+        (with(",\"dryrun\":null"), "invalid_parameter"),
+        (with(",\"requestid\":true"), "invalid_requestid"),
     ];
     let mut cases: Vec<(Vec<u8>, &'static str)> = texts
         .into_iter()

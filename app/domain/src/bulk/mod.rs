@@ -26,6 +26,16 @@ pub enum BulkMode {
     OneToMany,
 }
 
+/// How the file came to be bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BulkWriting {
+    /// As it was written.
+    Plain,
+    /// Out of a URL-encoded form or query, where a `+` that wasn't escaped became a space: one before a number is
+    /// taken for it, as [`Number::parse`] does.
+    UrlDecoded,
+}
+
 /// What a file may hold at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BulkLimits {

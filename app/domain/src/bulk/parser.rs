@@ -3,8 +3,10 @@
 use memchr::{memchr, memchr_iter};
 
 use super::quoted::{Closing, characters, closing};
-use super::row::{self, Fault};
-use super::{BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkRow, ERRORS_MAX, TooManyRows};
+use super::row::{Fault, Rules};
+use super::{
+    BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkRow, BulkWriting, ERRORS_MAX, TooManyRows,
+};
 use crate::message::PAGE_CHARS;
 
 /// What some programs write before UTF-8 text.
@@ -21,6 +23,7 @@ const CHARACTER_BYTES_MAX: usize = 4;
 #[derive(Debug)]
 pub struct BulkParser {
     mode: BulkMode,
+    writing: BulkWriting,
     limits: BulkLimits,
     /// What is not yet read as rows: less than the longest row.
     buffer: Vec<u8>,
@@ -51,9 +54,10 @@ const ROW: State = State::Row { searched: 0 };
 
 impl BulkParser {
     #[must_use]
-    pub const fn new(mode: BulkMode, limits: BulkLimits) -> Self {
+    pub const fn new(mode: BulkMode, writing: BulkWriting, limits: BulkLimits) -> Self {
         Self {
             mode,
+            writing,
             limits,
             buffer: Vec::new(),
             state: State::File,
@@ -163,10 +167,10 @@ impl BulkParser {
         if text.is_empty() {
             self.blanks += 1;
         } else if line.len() > bytes_max {
-            let fault = row::too_long(self.mode, &line[..bytes_max]);
+            let fault = self.rules().too_long(&line[..bytes_max]);
             self.count(Err(fault), row)?;
         } else {
-            let read = row::unquoted(self.mode, text, self.limits.message_pages_max);
+            let read = self.rules().unquoted(text);
             self.count(read, row)?;
         }
         Ok(Some(self.skip_line(rest)))
@@ -205,7 +209,7 @@ impl BulkParser {
             [b'\r'] if !last => return Ok(None),
             _ => false,
         };
-        let mut read = row::quoted(record, comma, self.limits.message_pages_max);
+        let mut read = self.rules().quoted(record, comma);
         if !line_ends && read.is_ok() {
             read = Err(Fault::TextAfterQuote);
         }
@@ -232,7 +236,8 @@ impl BulkParser {
             Fault::QuoteNotClosed
         };
         let record = &rest[..comma + 2 + first_line.len()];
-        self.count(Err(row::unclosed(record, comma, fault)), row)?;
+        let fault = self.rules().unclosed(record, comma, fault);
+        self.count(Err(fault), row)?;
         Ok(self.skip_line(rest))
     }
 
@@ -287,6 +292,14 @@ impl BulkParser {
                 reason: fault.reason(),
                 detail: fault.sentence(),
             });
+        }
+    }
+
+    const fn rules(&self) -> Rules {
+        Rules {
+            mode: self.mode,
+            writing: self.writing,
+            pages_max: self.limits.message_pages_max,
         }
     }
 

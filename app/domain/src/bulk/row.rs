@@ -2,7 +2,7 @@
 
 use std::str;
 
-use super::{BulkMode, BulkRow};
+use super::{BulkMode, BulkRow, BulkWriting};
 use crate::message::InvalidMessage;
 use crate::{MessageText, Number, Reason};
 
@@ -65,79 +65,90 @@ impl Fault {
     }
 }
 
-/// A line without its end, and without an opening quote.
-pub fn unquoted(mode: BulkMode, line: &[u8], pages_max: usize) -> Result<BulkRow, Fault> {
-    let line = str::from_utf8(line).map_err(|_| Fault::Encoding)?;
-    match mode {
-        BulkMode::OneToMany => Ok(BulkRow {
-            number: number(line)?,
-            message: None,
-        }),
-        BulkMode::OneToOne => {
-            let (before, after) = line.split_once(',').unwrap_or((line, ""));
-            let number = number(before)?;
-            if before.len() == line.len() {
-                return Err(Fault::NoComma);
+/// What a row is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub mode: BulkMode,
+    pub writing: BulkWriting,
+    /// Pages of the longest message.
+    pub pages_max: usize,
+}
+
+impl Rules {
+    /// A line without its end, and without an opening quote.
+    pub fn unquoted(self, line: &[u8]) -> Result<BulkRow, Fault> {
+        let line = str::from_utf8(line).map_err(|_| Fault::Encoding)?;
+        match self.mode {
+            BulkMode::OneToMany => Ok(BulkRow {
+                number: self.number(line)?,
+                message: None,
+            }),
+            BulkMode::OneToOne => {
+                let (before, after) = line.split_once(',').unwrap_or((line, ""));
+                let number = self.number(before)?;
+                if before.len() == line.len() {
+                    return Err(Fault::NoComma);
+                }
+                if after.contains('\r') {
+                    return Err(Fault::CarriageReturn);
+                }
+                Ok(BulkRow {
+                    number,
+                    message: Some(self.message(after.to_owned())?),
+                })
             }
-            if after.contains('\r') {
-                return Err(Fault::CarriageReturn);
-            }
-            Ok(BulkRow {
-                number,
-                message: Some(message(after.to_owned(), pages_max)?),
-            })
         }
     }
-}
 
-/// A row up to its closing quote, without it.
-pub fn quoted(record: &[u8], comma: usize, pages_max: usize) -> Result<BulkRow, Fault> {
-    let record = str::from_utf8(record).map_err(|_| Fault::Encoding)?;
-    let number = number(&record[..comma])?;
-    let text = record[comma + 2..].replace("\"\"", "\"");
-    Ok(BulkRow {
-        number,
-        message: Some(message(text, pages_max)?),
-    })
-}
-
-/// The fault of a row that is bad for its quote, unless it has a worse one: in what stands in its first line.
-pub fn unclosed(record: &[u8], comma: usize, fault: Fault) -> Fault {
-    first_fault(record, &record[..comma], fault)
-}
-
-/// The fault of a line that is too long for any row, by how it starts.
-pub fn too_long(mode: BulkMode, start: &[u8]) -> Fault {
-    let number = match mode {
-        BulkMode::OneToOne => start.split(|&byte| byte == b',').next().unwrap_or(start),
-        BulkMode::OneToMany => start,
-    };
-    first_fault(start, number, Fault::MessageTooLong)
-}
-
-/// `start` may be cut in the middle of a character.
-fn first_fault(start: &[u8], before_comma: &[u8], message_fault: Fault) -> Fault {
-    if str::from_utf8(start).is_err_and(|error| error.error_len().is_some()) {
-        return Fault::Encoding;
+    /// A row up to its closing quote, without it.
+    pub fn quoted(self, record: &[u8], comma: usize) -> Result<BulkRow, Fault> {
+        let record = str::from_utf8(record).map_err(|_| Fault::Encoding)?;
+        let number = self.number(&record[..comma])?;
+        let text = record[comma + 2..].replace("\"\"", "\"");
+        Ok(BulkRow {
+            number,
+            message: Some(self.message(text)?),
+        })
     }
-    match str::from_utf8(before_comma).map(number) {
-        Ok(Ok(_)) => message_fault,
-        _ => Fault::Number,
-    }
-}
 
-fn number(text: &str) -> Result<Number, Fault> {
-    // In a query a space is a + that wasn't escaped; in a file it is a space.
-    if text.starts_with(' ') {
-        return Err(Fault::Number);
+    /// The fault of a row that is bad for its quote, unless it has a worse one: in what stands in its first line.
+    pub fn unclosed(self, record: &[u8], comma: usize, fault: Fault) -> Fault {
+        self.first_fault(record, &record[..comma], fault)
     }
-    Number::parse(text).map_err(|_| Fault::Number)
-}
 
-fn message(text: String, pages_max: usize) -> Result<MessageText, Fault> {
-    MessageText::parse(text, pages_max).map_err(|error| match error {
-        InvalidMessage::Empty => Fault::Empty,
-        InvalidMessage::Nul => Fault::Nul,
-        InvalidMessage::TooLong { .. } => Fault::MessageTooLong,
-    })
+    /// The fault of a line that is too long for any row, by how it starts.
+    pub fn too_long(self, start: &[u8]) -> Fault {
+        let number = match self.mode {
+            BulkMode::OneToOne => start.split(|&byte| byte == b',').next().unwrap_or(start),
+            BulkMode::OneToMany => start,
+        };
+        self.first_fault(start, number, Fault::MessageTooLong)
+    }
+
+    /// `start` may be cut in the middle of a character.
+    fn first_fault(self, start: &[u8], before_comma: &[u8], message_fault: Fault) -> Fault {
+        if str::from_utf8(start).is_err_and(|error| error.error_len().is_some()) {
+            return Fault::Encoding;
+        }
+        match str::from_utf8(before_comma).map(|text| self.number(text)) {
+            Ok(Ok(_)) => message_fault,
+            _ => Fault::Number,
+        }
+    }
+
+    fn number(self, text: &str) -> Result<Number, Fault> {
+        // In a form a space is a + that wasn't escaped; in a file it is a space.
+        if self.writing == BulkWriting::Plain && text.starts_with(' ') {
+            return Err(Fault::Number);
+        }
+        Number::parse(text).map_err(|_| Fault::Number)
+    }
+
+    fn message(self, text: String) -> Result<MessageText, Fault> {
+        MessageText::parse(text, self.pages_max).map_err(|error| match error {
+            InvalidMessage::Empty => Fault::Empty,
+            InvalidMessage::Nul => Fault::Nul,
+            InvalidMessage::TooLong { .. } => Fault::MessageTooLong,
+        })
+    }
 }

@@ -1,7 +1,10 @@
 //! Uploaded files: which rows are in them, and which rows are bad.
 
 use domain::bulk::ERRORS_MAX;
-use domain::{BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, Number, Reason};
+use domain::{
+    BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, Kind, Number,
+    Reason,
+};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -37,7 +40,7 @@ fn shown(row: &BulkRow) -> (String, Option<String>) {
 
 /// Reads a file in these pieces.
 fn read<'a>(mode: BulkMode, limits: BulkLimits, pieces: impl Iterator<Item = &'a [u8]>) -> Found {
-    let mut parser = BulkParser::new(mode, limits);
+    let mut parser = BulkParser::new(mode, BulkWriting::Plain, limits);
     let mut found = Vec::new();
     let mut take = |row: BulkRow| found.push(shown(&row));
     for piece in pieces {
@@ -423,8 +426,40 @@ fn the_first_bad_rows_are_listed_and_all_are_counted() {
 }
 
 #[test]
+fn in_a_form_a_space_before_a_number_is_the_plus_it_was_written_as() {
+    let file =
+        " 58000000,a\n 4915112345678,\" b\n 58000000,c\"\n58000000, d\n  58000000,e\n 58000000,\"f";
+    for size in 1..file.len() {
+        let mut parser = BulkParser::new(BulkMode::OneToOne, BulkWriting::UrlDecoded, LIMITS);
+        let mut found = Vec::new();
+        let mut take = |row: BulkRow| found.push((row.number.kind(), shown(&row).1.unwrap()));
+        for piece in file.as_bytes().chunks(size) {
+            parser.push(piece, &mut take).unwrap();
+        }
+        let Err(BulkError::Bad(bad)) = parser.finish(&mut take) else {
+            panic!("taken");
+        };
+        let expected = [
+            (Kind::International, "a"),
+            (Kind::International, " b\n 58000000,c"),
+            (Kind::Local, " d"),
+        ];
+        let expected = expected.map(|(kind, message)| (kind, message.to_owned()));
+        assert_eq!(found, expected, "{size}");
+        // One space is one plus, and no fault of a row whose quote is left open.
+        let errors: Vec<_> = bad
+            .errors
+            .iter()
+            .map(|bad| (bad.line, bad.reason))
+            .collect();
+        let expected = [(5, Reason::InvalidNumber), (6, Reason::InvalidMessage)];
+        assert_eq!(errors, expected, "{size}");
+    }
+}
+
+#[test]
 fn details_say_what_to_do_and_quote_nothing() {
-    let mut parser = BulkParser::new(BulkMode::OneToOne, LIMITS);
+    let mut parser = BulkParser::new(BulkMode::OneToOne, BulkWriting::Plain, LIMITS);
     parser
         .push(b"QXZ,QXZ\n58000000,\"QXZ\n58000000\n", &mut |_| {})
         .unwrap();

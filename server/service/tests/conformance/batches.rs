@@ -271,7 +271,10 @@ async fn what_a_crash_left_is_taken_up_or_swept() {
         .begin_bulk(Some(customer.live.expose()), None)
         .await
         .unwrap();
-    let mut cut_off = ticket.upload(domain::BulkMode::OneToOne).await.unwrap();
+    let mut cut_off = ticket
+        .upload(domain::BulkMode::OneToOne, domain::BulkWriting::Plain)
+        .await
+        .unwrap();
     cut_off.write(b"12345678,a\n").await.unwrap();
     assert_eq!(world.spool_files().len(), 2);
     // As a killed process: its destructors never run.

@@ -1,5 +1,6 @@
 use domain::{Category, Money, Reason, RequestId};
 use service::{Actor, KeyAccess, SendError, Sent};
+use sqlx::{Connection as _, Executor as _};
 
 use crate::world::{World, money, name, request, stranger};
 
@@ -209,4 +210,40 @@ async fn two_sends_with_one_requestid_are_two_messages() {
     let first = world.service.send(request.clone()).await.unwrap();
     let second = world.service.send(request).await.unwrap();
     assert_ne!(first.transid.unwrap(), second.transid.unwrap());
+}
+
+/// Sends that may wait, and those of the batch that the writer holds.
+const WAITING_AND_HELD: usize = 4096 + 512;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_sends_than_can_wait_are_told_to_come_again_and_charged_nothing() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1000").await;
+    // Another process writes for long: the writer waits, and sends pile up behind it.
+    let mut other = sqlx::AnyConnection::connect(&world.config().database_url)
+        .await
+        .unwrap();
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let (answers, mut answered) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..WAITING_AND_HELD + 100 {
+        let (service, answers) = (world.service.clone(), answers.clone());
+        let request = request(&customer.live, "12345678", "Hi");
+        tokio::spawn(async move { answers.send(service.send(request).await).unwrap() });
+    }
+    for _ in 0..100 {
+        let refused = answered.recv().await.unwrap();
+        assert_eq!(refused, Err(SendError::Refused(Reason::Unavailable)));
+    }
+    other.execute("ROLLBACK").await.unwrap();
+    drop(answers);
+    let mut accepted = 0;
+    while let Some(answer) = answered.recv().await {
+        accepted += usize::from(answer.is_ok());
+    }
+    // Few of the last ones may have come before the writer took its batch.
+    assert!(accepted >= 4096, "{accepted}");
+    let spent = money("0.05").checked_times(accepted).unwrap();
+    let left = money("1000").checked_sub(spent).unwrap();
+    assert_eq!(world.balance(&customer.live).await, left);
+    world.assert_sound().await;
 }

@@ -2,7 +2,7 @@ use std::sync::atomic::Ordering;
 
 use service::{OpenError, Refusal, Service};
 
-use crate::world::{World, money};
+use crate::world::{HOUR_MS, World, money, plain, upload};
 
 #[tokio::test]
 async fn a_backup_is_a_whole_database() {
@@ -121,4 +121,39 @@ async fn the_database_and_its_copies_are_their_owners_alone() {
             assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
         }
     }
+}
+
+#[tokio::test]
+async fn a_data_folder_has_one_process_that_serves() {
+    let world = World::new().await;
+    let mut config = world.config();
+    config.database_url = format!("sqlite:{}", world.folder().join("other.db").display());
+    let refused = Service::open(config.clone()).await.err().unwrap();
+    assert!(matches!(refused, OpenError::Served(_)), "{refused}");
+    world.service.close().await;
+    Service::open(config).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_upload_after_the_clock_was_set_back_expires_all_the_same() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "10").await;
+    world.pass(72 * HOUR_MS);
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(72 * HOUR_MS);
+    world.service.expire().await.unwrap();
+    world.pass(-144 * HOUR_MS);
+    // The recount goes by the moment of the last sweep.
+    world.service.expire().await.unwrap();
+    let file = "12345678,a\n12345678,b\n";
+    upload(&world.service, &customer.live, None, file, plain())
+        .await
+        .unwrap();
+    let world = world.reopen().await;
+    world.expand_all().await;
+    world.assert_sound().await;
+    world.pass(200 * HOUR_MS);
+    assert_eq!(world.service.expire().await.unwrap(), 2);
+    assert_eq!(world.balance(&customer.live).await, money("10"));
+    world.assert_sound().await;
 }

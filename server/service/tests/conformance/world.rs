@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use domain::records::AccountRecord;
 use domain::{
-    ApiKey, BulkMode, Category, Email, KeyKind, MessageText, Money, Number, Password, Prices,
-    Reference, SenderName, Timestamp,
+    ApiKey, BulkMode, BulkWriting, Category, Email, KeyKind, MessageText, Money, Number, Password,
+    Prices, Reference, SenderName, Timestamp,
 };
 use service::{
     AcceptedBatch, Actor, BatchOrder, Clock, Config, DepositOrder, Entropy, IdempotencyKey,
@@ -223,7 +223,7 @@ pub async fn upload(
         Some(_) => BulkMode::OneToMany,
         None => BulkMode::OneToOne,
     };
-    let mut upload = ticket.upload(mode).await.unwrap();
+    let mut upload = ticket.upload(mode, BulkWriting::Plain).await.unwrap();
     for piece in file.as_bytes().chunks(7) {
         upload.write(piece).await.unwrap();
     }

@@ -1,6 +1,6 @@
 //! The parameters of an upload, one after the other, from wherever they come.
 
-use domain::{BadFile, BulkMode, Reason};
+use domain::{BadFile, BulkMode, BulkWriting, Reason};
 use service::{BulkTicket, Spooled, Upload, UploadError};
 
 use crate::api::answer::Failure;
@@ -47,14 +47,15 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A parameter begins; `None` for a name that isn't text.
+    /// A parameter begins, whose value is written so; `None` for a name that isn't text. That a small one came
+    /// before is said in its turn, after the file.
     ///
     /// # Errors
-    /// `duplicate_parameter`, `ambiguous_bulk`, or what is broken.
-    pub async fn begin(&mut self, name: Option<&str>) -> Result<(), Failure> {
+    /// `duplicate_parameter` for a second file, `ambiguous_bulk`, or what is broken.
+    pub async fn begin(&mut self, name: Option<&str>, writing: BulkWriting) -> Result<(), Failure> {
         self.open = match name {
-            Some("bulksms") => self.begin_file(BulkMode::OneToOne).await?,
-            Some("numbers") => self.begin_file(BulkMode::OneToMany).await?,
+            Some("bulksms") => self.begin_file(BulkMode::OneToOne, writing).await?,
+            Some("numbers") => self.begin_file(BulkMode::OneToMany, writing).await?,
             name => match SMALL.into_iter().find(|small| Some(*small) == name) {
                 Some(name) => self.begin_small(name)?,
                 None => Open::Ignored,
@@ -63,23 +64,20 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    async fn begin_file(&self, mode: BulkMode) -> Result<Open, Failure> {
+    async fn begin_file(&self, mode: BulkMode, writing: BulkWriting) -> Result<Open, Failure> {
         match &self.file {
-            Some(file) if file.mode == mode => return Err(duplicate(parameter(mode))),
+            Some(file) if file.mode == mode => return Err(duplicate(mode)),
             Some(_) => return Err(ambiguous()),
             None if mode == BulkMode::OneToOne && self.small.has("message") => {
                 return Err(ambiguous());
             }
             None => {}
         }
-        let upload = self.ticket.upload(mode).await?;
+        let upload = self.ticket.upload(mode, writing).await?;
         Ok(Open::File(mode, Box::new(upload)))
     }
 
     fn begin_small(&self, name: &'static str) -> Result<Open, Failure> {
-        if self.small.has(name) {
-            return Err(duplicate(name));
-        }
         let one_to_one = |file: &File| file.mode == BulkMode::OneToOne;
         if name == "message" && self.file.as_ref().is_some_and(one_to_one) {
             return Err(ambiguous());
@@ -135,14 +133,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-const fn parameter(mode: BulkMode) -> &'static str {
-    match mode {
+fn duplicate(mode: BulkMode) -> Failure {
+    let name = match mode {
         BulkMode::OneToOne => "bulksms",
         BulkMode::OneToMany => "numbers",
-    }
-}
-
-fn duplicate(name: &str) -> Failure {
+    };
     let detail = format!("{name} is given more than once; give it once.");
     Failure::with_detail(Reason::DuplicateParameter, detail)
 }

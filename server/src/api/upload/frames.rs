@@ -1,6 +1,6 @@
 //! An upload's body as it comes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use domain::Reason;
@@ -13,11 +13,19 @@ use crate::api::body::drop_rest;
 /// How long the next bytes may take.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a body may take, however small: who sends a little at a time keeps one of the application's places, a
+/// file and a connection for as long.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// For so many bytes it may take a second longer: the slowest line that a large file is taken from.
+const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
+
 /// Reads a body piece by piece, never more of it than allowed. When this is dropped, the rest is read for a
 /// while, so that the client sees the answer.
 pub struct Frames {
     body: Option<Incoming>,
     bytes_left: u64,
+    started: Instant,
+    received: u64,
 }
 
 impl Frames {
@@ -28,6 +36,8 @@ impl Frames {
         let frames = Self {
             body: Some(body),
             bytes_left: bytes_max,
+            started: Instant::now(),
+            received: 0,
         };
         if fits { Ok(frames) } else { Err(too_large()) }
     }
@@ -38,7 +48,8 @@ impl Frames {
     /// `too_large`; `timeout`; unanswered when the client left or broke the framing.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(body) = &mut self.body {
-            let Ok(frame) = tokio::time::timeout(FRAME_TIMEOUT, body.frame()).await else {
+            let timeout = timeout(self.received, self.started.elapsed());
+            let Ok(frame) = tokio::time::timeout(timeout, body.frame()).await else {
                 // Its time is over: more of it isn't waited for.
                 self.body = None;
                 return Err(Failure::of(Reason::Timeout));
@@ -51,12 +62,21 @@ impl Frames {
             let Ok(data) = frame.into_data() else {
                 continue;
             };
+            self.received += data.len() as u64;
             let left = self.bytes_left.checked_sub(data.len() as u64);
             self.bytes_left = left.ok_or_else(too_large)?;
             return Ok(Some(data));
         }
         Ok(None)
     }
+}
+
+/// How long the next bytes may take after so many in so much time. What is there already is taken even without any
+/// time left: it isn't the client who was slow then.
+fn timeout(received: u64, elapsed: Duration) -> Duration {
+    let longer = Duration::from_millis(received.saturating_mul(1000) / BYTES_PER_SECOND_MIN);
+    let left = (BODY_TIMEOUT + longer).saturating_sub(elapsed);
+    left.min(FRAME_TIMEOUT)
 }
 
 fn too_large() -> Failure {
@@ -69,5 +89,30 @@ impl Drop for Frames {
         if let Some(body) = self.body.take() {
             drop_rest(body);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_a_minute_and_a_second_per_64_kib() {
+        let (s, kib, mib) = (Duration::from_secs, 1024, 1024 * 1024);
+        for (received, elapsed, left) in [
+            (0, s(0), s(30)),
+            (0, s(30), s(30)),
+            (0, s(59), s(1)),
+            (1, s(60), s(0)),
+            (1, s(3600), s(0)),
+            (64 * kib, s(60), s(1)),
+            (96 * kib, s(61), Duration::from_millis(500)),
+            (256 * mib, s(60 + 4096 - 31), s(30)),
+            (256 * mib, s(60 + 4096 - 29), s(29)),
+            (256 * mib, s(60 + 4096), s(0)),
+        ] {
+            assert_eq!(timeout(received, elapsed), left, "{received} {elapsed:?}");
+        }
+        assert_eq!(timeout(u64::MAX, s(1)), s(30));
     }
 }

@@ -6,7 +6,7 @@ mod multipart;
 mod url_encoded;
 
 use axum::http::HeaderMap;
-use domain::Reason;
+use domain::{BulkWriting, Reason};
 use hyper::body::{Body as _, Incoming};
 
 use super::answer::Failure;
@@ -36,6 +36,8 @@ pub async fn read(
     file_bytes_max: u64,
     fields: &mut Fields<'_>,
 ) -> Result<(), Failure> {
+    // First, so that a refusal of the body knows the request by its parameters; but its own faults come after.
+    let queried = url_encoded_text(query.unwrap_or_default().as_bytes(), fields).await;
     // Whatever comes of it, the frames care for the rest of the body.
     let empty = body.is_end_stream();
     let form = form(headers);
@@ -47,7 +49,7 @@ pub async fn read(
     let frames = Frames::new(body, bytes_max.saturating_mul(scale));
     let form = if empty { None } else { Some(form?) };
     let mut frames = frames?;
-    url_encoded_text(query.unwrap_or_default().as_bytes(), fields).await?;
+    queried?;
     match form {
         None => Ok(()),
         Some(Form::UrlEncoded) => url_encoded(&mut frames, fields).await,
@@ -74,7 +76,11 @@ async fn url_encoded(frames: &mut Frames, fields: &mut Fields<'_>) -> Result<(),
 async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Failure> {
     for event in events {
         match event {
-            Event::Begin(name) => fields.begin(name.as_deref()).await?,
+            Event::Begin(name) => {
+                fields
+                    .begin(name.as_deref(), BulkWriting::UrlDecoded)
+                    .await?
+            }
             Event::Data(data) => fields.data(&data).await?,
             Event::End => fields.end().await?,
         }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use domain::Reason;
+use domain::{BulkWriting, Reason};
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
 use multer::{Field, Multipart};
@@ -37,7 +37,7 @@ pub async fn read(
             return Ok(());
         };
         refuse_encoded(&part)?;
-        fields.begin(part.name()).await?;
+        fields.begin(part.name(), BulkWriting::Plain).await?;
         loop {
             unparsed.store(0, Ordering::Relaxed);
             let Some(data) = part.chunk().await.map_err(failure)? else {
