@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::records::{BatchRecord, DayCounts, Paged};
+use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
 use domain::{BatchId, KeyKind, MessageStatus, Reference};
 use sqlx::AnyConnection;
 
@@ -99,7 +99,7 @@ impl Service {
                 for found in tally::days(&mut conn, id, test, first, last).await? {
                     let sum = days.entry(found.day).or_insert_with(|| DayCounts {
                         day: found.day,
-                        counts: Default::default(),
+                        counts: StatusCounts::default(),
                     });
                     for status in MessageStatus::ALL {
                         *sum.counts.get_mut(status) += found.counts.get(status);

@@ -12,9 +12,9 @@ use crate::world::{Customer, HOUR_MS, World, money, plain, upload};
 const STAFF: Actor = Actor::CommandLine;
 
 fn rows(count: usize) -> String {
-    (0..count)
-        .map(|n| format!("{:08},hello {n}\n", n + 10))
-        .collect()
+    (0..count).fold(String::new(), |file, n| {
+        file + &format!("{:08},hello {n}\n", n + 10)
+    })
 }
 
 fn to_all(text: &str) -> BatchOrder {

@@ -48,109 +48,111 @@ async fn the_ledger_and_the_audit_log_refuse_to_be_changed() {
     }
 }
 
-#[tokio::test]
-async fn every_broken_invariant_is_found() {
-    let cases = [
-        (
-            "UPDATE applications SET balance = balance + 1",
-            "balance 650001, transfers 650000",
-        ),
-        (
-            "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
+/// What is done to the database, and words of the violation that it is.
+const CASES: &[(&str, &str)] = &[
+    (
+        "UPDATE applications SET balance = balance + 1",
+        "balance 650001, transfers 650000",
+    ),
+    (
+        "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
           message_id, balance_after, created_at) SELECT debit_account, credit_account, amount, kind, \
           application_id, message_id, balance_after, created_at FROM transfers WHERE kind = 'charge' \
           LIMIT 1",
-            "balance after it",
-        ),
-        (
-            "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
+        "balance after it",
+    ),
+    (
+        "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
           balance_after, created_at) SELECT id, -1, 1, 'charge', id, balance - 1, 0 FROM applications",
-            "between wrong accounts",
-        ),
-        (
-            "UPDATE messages SET cost = cost * 2",
-            "priced 100000 for 1 pages at 50000",
-        ),
-        (
-            "UPDATE messages SET unit_price = 1, cost = 1",
-            "unit price 1 was never in force",
-        ),
-        (
-            "UPDATE messages SET unit_price = 250000, cost = 250000, kind = 'international'",
-            ", charged 50000 in 1",
-        ),
-        (
-            "DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)",
-            "without a message",
-        ),
-        (
-            "UPDATE batches SET cost = cost + 1",
-            "costs 100001, reserved 100000",
-        ),
-        (
-            "UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0",
-            "settled 0, released 0",
-        ),
-        (
-            "UPDATE batches SET queued = queued - 1, sending = sending + 1",
-            "its counts aren't its messages",
-        ),
-        (
-            "UPDATE batches SET done_at = 1",
-            "its counts aren't its messages",
-        ),
-        (
-            "DELETE FROM batches WHERE expanded_rows > 0",
-            "of a batch that isn't there",
-        ),
-        (
-            "DELETE FROM batches WHERE expanded_rows = 0",
-            "without a batch",
-        ),
-        ("UPDATE message_days SET n = n + 1", "1 queued too many"),
-        (
-            "UPDATE messages SET released = cost",
-            "released 50000, transferred 0",
-        ),
-        (
-            "UPDATE messages SET released = cost, status = 'delivered'",
-            "given back though delivered",
-        ),
-        (
-            "UPDATE messages SET status = 'expired', final_at = 1; DELETE FROM queue",
-            "without a carrier and not released",
-        ),
-        (
-            "UPDATE messages SET status = 'delivered'",
-            "delivered with final_at null",
-        ),
-        ("DELETE FROM queue", "queued and not in the queue"),
-        (
-            "UPDATE messages SET status = 'expired', final_at = 1, error = 'x'",
-            "message is expired",
-        ),
-        (
-            "UPDATE deposits SET amount = 7 WHERE bank_id = 'first of one@example.org'",
-            "credited 1 times",
-        ),
-        (
-            "DELETE FROM deposits WHERE application_id IS NULL",
-            "unmatched money 2000000, unmatched deposits 0",
-        ),
-        (
-            "UPDATE applications SET sender_name = 'Acme', sender_state = 'accepted'",
-            "sender name of another account",
-        ),
-        (
-            "UPDATE installation SET swept_at = swept_at + 180000000",
-            "queued after its time",
-        ),
-        (
-            "UPDATE installation SET sweep_low_id = (SELECT MAX(id) FROM messages)",
-            "queued after its time",
-        ),
-    ];
-    for (statement, word) in cases {
+        "between wrong accounts",
+    ),
+    (
+        "UPDATE messages SET cost = cost * 2",
+        "priced 100000 for 1 pages at 50000",
+    ),
+    (
+        "UPDATE messages SET unit_price = 1, cost = 1",
+        "unit price 1 was never in force",
+    ),
+    (
+        "UPDATE messages SET unit_price = 250000, cost = 250000, kind = 'international'",
+        ", charged 50000 in 1",
+    ),
+    (
+        "DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)",
+        "without a message",
+    ),
+    (
+        "UPDATE batches SET cost = cost + 1",
+        "costs 100001, reserved 100000",
+    ),
+    (
+        "UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0",
+        "settled 0, released 0",
+    ),
+    (
+        "UPDATE batches SET queued = queued - 1, sending = sending + 1",
+        "its counts aren't its messages",
+    ),
+    (
+        "UPDATE batches SET done_at = 1",
+        "its counts aren't its messages",
+    ),
+    (
+        "DELETE FROM batches WHERE expanded_rows > 0",
+        "of a batch that isn't there",
+    ),
+    (
+        "DELETE FROM batches WHERE expanded_rows = 0",
+        "without a batch",
+    ),
+    ("UPDATE message_days SET n = n + 1", "1 queued too many"),
+    (
+        "UPDATE messages SET released = cost",
+        "released 50000, transferred 0",
+    ),
+    (
+        "UPDATE messages SET released = cost, status = 'delivered'",
+        "given back though delivered",
+    ),
+    (
+        "UPDATE messages SET status = 'expired', final_at = 1; DELETE FROM queue",
+        "without a carrier and not released",
+    ),
+    (
+        "UPDATE messages SET status = 'delivered'",
+        "delivered with final_at null",
+    ),
+    ("DELETE FROM queue", "queued and not in the queue"),
+    (
+        "UPDATE messages SET status = 'expired', final_at = 1, error = 'x'",
+        "message is expired",
+    ),
+    (
+        "UPDATE deposits SET amount = 7 WHERE bank_id = 'first of one@example.org'",
+        "credited 1 times",
+    ),
+    (
+        "DELETE FROM deposits WHERE application_id IS NULL",
+        "unmatched money 2000000, unmatched deposits 0",
+    ),
+    (
+        "UPDATE applications SET sender_name = 'Acme', sender_state = 'accepted'",
+        "sender name of another account",
+    ),
+    (
+        "UPDATE installation SET swept_at = swept_at + 180000000",
+        "queued after its time",
+    ),
+    (
+        "UPDATE installation SET sweep_low_id = (SELECT MAX(id) FROM messages)",
+        "queued after its time",
+    ),
+];
+
+#[tokio::test]
+async fn every_broken_invariant_is_found() {
+    for (statement, word) in CASES {
         let (world, _conn, done) = tampered(statement).await;
         done.unwrap();
         let found = world.service.check().await.unwrap();
