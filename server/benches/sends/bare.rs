@@ -9,6 +9,7 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
 use crate::http;
+use crate::rounds::Contender;
 
 /// Calls this executable as the bare handler.
 pub const ARGUMENT: &str = "serve-bare-handler";
@@ -81,12 +82,13 @@ impl Bare {
         }
     }
 
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub fn address(&self) -> &str {
-        &self.address
+    pub fn contender(&self) -> Contender<'_> {
+        Contender {
+            address: self.address.clone(),
+            request: request(),
+            processes: vec![self.child.id()],
+            settle: Box::new(|_| {}),
+        }
     }
 }
 
@@ -97,7 +99,7 @@ impl Drop for Bare {
     }
 }
 
-pub fn request() -> Vec<u8> {
+fn request() -> Vec<u8> {
     let key = "123456hk_000000000000000000000000000000000000";
     http::get(&format!(
         "/sms/send/{key}?number=57000001&message=Hello%20there"

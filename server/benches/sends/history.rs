@@ -8,7 +8,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::load::Measured;
-use crate::rounds::{Contender, alternate};
+use crate::rounds::alternate;
 use crate::row;
 use crate::server::Server;
 
@@ -45,7 +45,7 @@ fn compare(what: &str, servers: [&Server; 2], requests: [Vec<u8>; 2], connection
     let mut contenders: Vec<_> = servers
         .iter()
         .zip(requests)
-        .map(|(server, request)| Contender::new(server.address(), request, server.id()))
+        .map(|(server, request)| server.contender(request))
         .collect();
     let runs: Vec<Measured> = alternate(&mut contenders, connections, RUN);
     let (full, empty) = (runs[0], runs[1]);

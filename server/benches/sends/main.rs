@@ -27,7 +27,7 @@ use std::time::Duration;
 use bare::Bare;
 use kannel::Kannel;
 use load::Measured;
-use rounds::{Contender, ROUNDS, alternate, run};
+use rounds::{ROUNDS, alternate, run};
 use server::Server;
 
 /// Connections that send at a time.
@@ -107,10 +107,7 @@ fn sends(server: &Server) {
     }
     println!("connections");
     for connections in CONNECTIONS {
-        let mut contenders = vec![
-            Contender::new(server.address(), server.send_request(), server.id()),
-            Contender::new(bare.address(), bare::request(), bare.id()),
-        ];
+        let mut contenders = vec![server.contender(server.send_request()), bare.contender()];
         contenders.extend(kannel.as_mut().map(Kannel::contender));
         let runs = alternate(&mut contenders, connections, RUN);
         let ours = runs[0];

@@ -12,22 +12,13 @@ pub const ROUNDS: usize = 5;
 pub struct Contender<'a> {
     pub address: String,
     pub request: Vec<u8>,
-    /// Stopped while others are measured: what was accepted is still being worked off.
+    /// Stopped while others are measured.
     pub processes: Vec<u32>,
-    /// Waits for what must be over before the others' turn, given how much was answered.
+    /// Waits until all that was accepted, so much of it in this turn, was handed on.
     pub settle: Box<dyn FnMut(u64) + 'a>,
 }
 
 impl Contender<'_> {
-    pub fn new(address: &str, request: Vec<u8>, process: u32) -> Self {
-        Self {
-            address: address.to_owned(),
-            request,
-            processes: vec![process],
-            settle: Box::new(|_| {}),
-        }
-    }
-
     fn signal(&self, name: &str) {
         for id in &self.processes {
             machine::signal(*id, name);

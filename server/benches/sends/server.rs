@@ -9,10 +9,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::rounds::Contender;
 use crate::{http, machine};
 
 /// More than the sends of a run can cost.
 const DEPOSIT: &str = "100000000";
+/// By when all that was accepted must be on its way.
+const DEADLINE: Duration = Duration::from_mins(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const DEMO: &[&str] = &["serve", "--demo", "--json"];
 
 pub struct Server {
@@ -117,6 +121,32 @@ impl Server {
     pub fn address(&self) -> &str {
         let url = self.ready["url"].as_str().unwrap();
         url.split_once("://").unwrap().1
+    }
+
+    /// In turns with others; its turn is over when all it accepted was handed to the carrier.
+    pub fn contender(&self, request: Vec<u8>) -> Contender<'_> {
+        Contender {
+            address: self.address().to_owned(),
+            request,
+            processes: vec![self.id()],
+            settle: Box::new(|_| self.wait_until_sent()),
+        }
+    }
+
+    fn wait_until_sent(&self) {
+        const NAME: &str = "heliograph_queue_messages ";
+        let ops = self.text("/ops_url");
+        let (_, address) = ops.split_once("://").unwrap();
+        let started = Instant::now();
+        loop {
+            let metrics = http::fetch(address, "/metrics");
+            let waiting = metrics.lines().find_map(|line| line.strip_prefix(NAME));
+            if waiting.unwrap() == "0" {
+                return;
+            }
+            assert!(started.elapsed() < DEADLINE, "{waiting:?} still wait");
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     pub fn reference(&self) -> String {
