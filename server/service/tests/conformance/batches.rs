@@ -224,8 +224,12 @@ async fn an_upload_under_an_idempotency_key_is_charged_once() {
     assert_eq!(other, Err(SendError::Refused(Reason::IdempotencyMismatch)));
     // The files of the second and third upload are gone.
     assert_eq!(world.spool_files().len(), 1);
-    world.pass(24 * HOUR_MS);
-    world.service.forget_answers().await.unwrap();
+    // Kept to the last millisecond of a day, and then no more, whether or not it was swept by then.
+    world.pass(24 * HOUR_MS - 1);
+    assert!(send(&rows(20)).await.unwrap().replayed);
+    world.pass(1);
+    let refused = send(&rows(20)).await;
+    assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
     world
         .service
         .reinstate(&STAFF, customer.reference)
@@ -257,7 +261,77 @@ async fn only_so_many_uploads_of_an_application_and_one_of_an_idempotency_key() 
     }
     assert_eq!(begin(None).await.err(), Some(Reason::RateLimited));
     drop(keyed);
-    assert!(begin(Some("k")).await.is_ok());
+    let keyed = begin(Some("k")).await.unwrap();
+    assert_eq!(begin(None).await.err(), Some(Reason::RateLimited));
+    drop((keyed, tickets));
+    assert!(begin(None).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_answer_of_before_is_given_even_when_no_place_is_free() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "2").await;
+    let send = async |key: &str| {
+        upload(&world.service, &customer.live, Some(key), &rows(1), plain()).await
+    };
+    send("k").await.unwrap();
+    // The test key takes places away too.
+    let mut tickets = Vec::new();
+    for key in [&customer.live, &customer.test].repeat(4) {
+        tickets.push(
+            world
+                .service
+                .begin_bulk(Some(key.expose()), None)
+                .await
+                .unwrap(),
+        );
+    }
+    assert_eq!(
+        send("new").await,
+        Err(SendError::Refused(Reason::RateLimited))
+    );
+    assert!(send("k").await.unwrap().replayed);
+    // It has let go of what it held, and of no more than that.
+    assert_eq!(
+        send("new").await,
+        Err(SendError::Refused(Reason::RateLimited))
+    );
+    tickets.pop();
+    send("new").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reserved_number_answers_for_the_whole_upload() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "2").await;
+    let send = async |key, file: &str| upload(&world.service, key, None, file, plain()).await;
+    for (number, reason) in [
+        ("00000501", Reason::InsufficientFunds),
+        ("00000502", Reason::ApiPending),
+        ("00000503", Reason::ApiSuspended),
+        ("00000504", Reason::ApiInvalid),
+        ("00000505", Reason::ApiNotApplicable),
+    ] {
+        // The first one decides.
+        let file = format!("12345678,a\n{number},a\n00000501,a\n00000505,a\n");
+        let refused = send(&customer.test, &file).await;
+        assert_eq!(refused, Err(SendError::Refused(reason)));
+        assert_eq!(
+            send(&customer.test, &format!("{number},a")).await,
+            Err(SendError::Refused(reason))
+        );
+        // With a + it is another number, and to a live key it is one like all others.
+        assert!(send(&customer.test, &format!("+{number},a")).await.is_ok());
+        assert!(send(&customer.live, &format!("{number},a")).await.is_ok());
+    }
+    world.assert_sound().await;
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "why")
+        .await
+        .unwrap();
+    let refused = send(&customer.test, "00000501,a").await;
+    assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
 }
 
 #[tokio::test]
