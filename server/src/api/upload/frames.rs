@@ -15,7 +15,7 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a body may take, however small: who sends a little at a time keeps one of the application's places, a
 /// file and a connection for as long.
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 /// For so many bytes it may take a second longer: the slowest line that a large file is taken from.
 const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
 

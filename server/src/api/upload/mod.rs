@@ -79,7 +79,7 @@ async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Fa
             Event::Begin(name) => {
                 fields
                     .begin(name.as_deref(), BulkWriting::UrlDecoded)
-                    .await?
+                    .await?;
             }
             Event::Data(data) => fields.data(&data).await?,
             Event::End => fields.end().await?,
