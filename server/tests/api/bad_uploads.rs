@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{MULTIPART, form, multipart, posted};
+use crate::client::{MULTIPART, bare, form, multipart, posted};
 use crate::harness::TestServer;
 
 /// Bad rows as line and reason.
@@ -207,6 +207,46 @@ const REQUESTS: &[(Parts, &str)] = &[
         &[("bulksms", b"57000001,a"), ("requestid", b"")],
         "invalid_requestid",
     ),
+    // What is given twice, in its turn.
+    (&[("message", b"a"), ("message", b"a")], "missing_parameter"),
+    (
+        &[("requestid", b"a"), ("requestid", b"a"), ("bulksms", b"x")],
+        "invalid_file",
+    ),
+    (
+        &[("dryrun", b"1"), ("dryrun", b"1"), ("bulksms", b"x")],
+        "invalid_file",
+    ),
+    (
+        &[("message", b"a"), ("message", b"a"), ("numbers", b"x")],
+        "invalid_file",
+    ),
+    (
+        &[
+            ("requestid", b"a"),
+            ("requestid", b"a"),
+            ("numbers", b"57000001"),
+            ("message", b""),
+        ],
+        "invalid_message",
+    ),
+    (
+        &[
+            ("dryrun", b"1"),
+            ("dryrun", b"1"),
+            ("requestid", b""),
+            ("bulksms", b"57000001,a"),
+        ],
+        "invalid_requestid",
+    ),
+    (
+        &[
+            ("dryrun", b"1"),
+            ("bulksms", b"57000001,a"),
+            ("dryrun", b"1"),
+        ],
+        "duplicate_parameter",
+    ),
     (
         &[("bulksms", b"57000001,a"), ("requestid", b"\xff")],
         "invalid_encoding",
@@ -308,4 +348,21 @@ fn a_good_requestid_is_echoed_in_refusals() {
         let answer = server.exchange(&posted(&target, MULTIPART, &body));
         assert_eq!(answer.json()["requestid"], "r 2");
     }
+    // Also where the body isn't read. That the query is at fault comes after.
+    let target = format!(
+        "/sms/bulk/{}?requestid=r3&numbers=x&numbers=x",
+        server.key()
+    );
+    let answer = server.exchange(&posted(&target, "text/csv", &body));
+    answer.is(415, 500, "unsupported_media_type");
+    assert_eq!(answer.json()["requestid"], "r3");
+    let length = 600_u64 * 1024 * 1024;
+    let headers = [
+        ("Content-Type", MULTIPART),
+        ("Content-Length", &length.to_string()),
+    ];
+    let answer = server.exchange(&bare("POST", &target, &headers));
+    answer.is(413, 500, "too_large");
+    assert_eq!(answer.json()["requestid"], "r3");
+    server.is_untouched("refused unread");
 }

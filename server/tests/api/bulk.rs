@@ -1,7 +1,9 @@
 //! What a good upload answers, and what becomes of its rows.
 
+use std::collections::BTreeSet;
+
 use crate::client::{MULTIPART, encode, form, multipart, posted};
-use crate::harness::{TestServer, money};
+use crate::harness::{TestServer, money, until};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -155,6 +157,92 @@ fn uploads_come_in_several_ways() {
 }
 
 #[test]
+fn an_unescaped_plus_in_a_form_is_a_plus_before_a_number() {
+    let server = TestServer::demo();
+    let path = format!("/sms/bulk/{}", server.key());
+    let rows = "bulksms=+4915112345678,a+b%0A57000001,%22c%0A+57000001,d%22%0A+57000001,%20e";
+    let numbers = "numbers=%204915112345678%0A+57000001%0A%2B57000001&message=a";
+    for (target, body, cost) in [
+        (path.clone(), rows, "0.55"),
+        (format!("{path}?{rows}"), "", "0.55"),
+        (path.clone(), numbers, "0.75"),
+    ] {
+        let answer = server.exchange(&posted(&target, FORM, body.as_bytes()));
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+        let cost = format!("\"cost\":{cost},");
+        assert!(answer.text().contains(&cost), "{body}: {}", answer.text());
+    }
+    let answer = server.exchange(&posted(&path, FORM, rows.as_bytes()));
+    let batchid = answer.json()["batchid"].as_str().unwrap().to_owned();
+    server.done_batch(server.key(), &batchid);
+    let reports = server.reports(server.key(), &format!("batchid={batchid}"));
+    let mut found: Vec<_> = reports
+        .iter()
+        .map(|report| ["number", "kind", "message"].map(|name| report[name].as_str().unwrap()))
+        .collect();
+    found.sort_unstable();
+    let expected = [
+        ["4915112345678", "international", "a b"],
+        ["57000001", "international", " e"],
+        ["57000001", "local", "c\n 57000001,d"],
+    ];
+    assert_eq!(found, expected);
+    // Two are one too many.
+    let answer = server.exchange(&posted(&path, FORM, b"numbers=++57000001&message=a"));
+    answer.is(400, 500, "invalid_file");
+    server.place.check();
+}
+
+#[test]
+fn a_file_name_leads_nowhere() {
+    let server = TestServer::demo();
+    let path = format!("/sms/bulk/{}", server.key());
+    let folder = server.place.path();
+    let names = || {
+        let names = |folder: &std::path::Path| -> BTreeSet<String> {
+            let entries = std::fs::read_dir(folder).unwrap();
+            let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+            entries.map(|entry| name(entry.unwrap())).collect()
+        };
+        (names(folder), names(&folder.join("data")))
+    };
+    // There is a folder for files from the first upload on.
+    let first = server.accepted_batch(server.key(), "57000001");
+    server.done_batch(server.key(), &first);
+    until("no file", || {
+        server.place.spooled().is_empty().then_some(())
+    });
+    let before = names();
+    let absolute = folder.join("data/passwd").display().to_string();
+    for name in [
+        "../passwd",
+        "../../passwd",
+        "..\\passwd",
+        "data/passwd",
+        &absolute,
+    ] {
+        for rows in ["57000001,Hi", "x"] {
+            let body = multipart(&[("bulksms", rows.as_bytes())]);
+            let body = String::from_utf8(body).unwrap().replace("rows.csv", name);
+            let mut connection = server.connect();
+            let request = posted(&path, MULTIPART, body.as_bytes());
+            connection.write(&request[..request.len() - 10]);
+            let file = until("a file", || server.place.spooled().pop());
+            assert!(!file.contains("passwd"), "{file}");
+            assert_eq!(names(), before, "{name}");
+            connection.write(&request[request.len() - 10..]);
+            let status = if rows == "x" { 400 } else { 200 };
+            assert_eq!(connection.read().unwrap().status, status);
+            until("no file", || {
+                server.place.spooled().is_empty().then_some(())
+            });
+            assert_eq!(names(), before, "{name}");
+        }
+    }
+    server.place.check();
+}
+
+#[test]
 fn the_key_may_stand_in_the_header() {
     let server = TestServer::demo();
     let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
@@ -224,10 +312,13 @@ fn a_million_equal_rows_are_accepted() {
         counts.map(|count| count.as_u64().unwrap()).sum::<u64>(),
         1_000_000
     );
-    // One row more is one too many, whoever pays.
+    // One row more is one too many, whoever pays. No file of it is left, while the first one's may be.
+    let files = server.place.spooled();
     let numbers = numbers + "57000001";
     let parts = [("numbers", numbers.as_bytes()), ("message", b"Hi")];
     server.upload(key, &parts).is(413, 500, "too_large");
+    let left = server.place.spooled();
+    assert!(left.iter().all(|file| files.contains(file)), "{left:?}");
     assert_eq!(server.balance(key), money("0.01").to_string());
     assert_eq!(server.batches(key, "").len(), 1);
     let (code, place) = server.stop();

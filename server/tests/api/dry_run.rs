@@ -1,7 +1,7 @@
 //! Dry runs do everything but store, charge and send.
 
 use crate::client::{MULTIPART, bare, multipart, posted};
-use crate::harness::TestServer;
+use crate::harness::{TestServer, until};
 
 #[test]
 fn a_dry_send_answers_as_a_real_one() {
@@ -21,8 +21,13 @@ fn a_dry_send_answers_as_a_real_one() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.text(), expected);
     }
-    let json = br#"{"number":"26657000001","message":"Hi","requestid":"r","dryrun":"true"}"#;
-    assert_eq!(server.post_json(server.key(), json).text(), expected);
+    for yes in ["\"1\"", "\"true\"", "true"] {
+        let json = format!(
+            "{{\"number\":\"26657000001\",\"message\":\"Hi\",\"requestid\":\"r\",\"dryrun\":{yes}}}"
+        );
+        let answer = server.post_json(server.key(), json.as_bytes());
+        assert_eq!(answer.text(), expected);
+    }
     server.is_untouched("dry");
     // What the others mean.
     for no in ["0", "false"] {
@@ -31,13 +36,16 @@ fn a_dry_send_answers_as_a_real_one() {
         assert!(answer.json()["transid"].is_string(), "{}", answer.text());
         assert!(answer.json().get("dryrun").is_none());
     }
+    let json = br#"{"number":"57000001","message":"Hi","dryrun":false}"#;
+    let answer = server.post_json(server.key(), json);
+    assert!(answer.json()["transid"].is_string(), "{}", answer.text());
     for bad in ["", "2", "yes", "TRUE", "1 "] {
         let pairs = [("number", "57000001"), ("message", "Hi"), ("dryrun", bad)];
         server
             .send(server.key(), &pairs)
             .is(400, 500, "invalid_parameter");
     }
-    assert_eq!(server.count(server.key()), 2);
+    assert_eq!(server.count(server.key()), 3);
     server.place.check();
 }
 
@@ -107,4 +115,87 @@ fn a_dry_run_neither_reads_nor_keeps_an_idempotency_key() {
     ask("57000003&dryrun=1").is(403, 503, "api_suspended");
     ask("1&dryrun=1").is(403, 503, "api_suspended");
     server.place.check();
+}
+
+/// An upload with this idempotency key.
+fn keyed(target: &str, key: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len().to_string();
+    let headers = [
+        ("Idempotency-Key", key),
+        ("Content-Type", kind),
+        ("Content-Length", length.as_str()),
+    ];
+    let mut request = bare("POST", target, &headers);
+    request.extend_from_slice(body);
+    request
+}
+
+#[test]
+fn a_dry_upload_has_no_use_for_an_idempotency_key() {
+    let server = TestServer::demo();
+    let real = format!("/sms/bulk/{}", server.key());
+    let dry = format!("{real}?dryrun=1");
+    let body = multipart(&[("bulksms", b"57000001,Hi")]);
+    let other = multipart(&[("bulksms", b"57000002,Ho")]);
+    let ask = |target: &str, key: &str, body: &[u8]| {
+        server.exchange(&keyed(target, key, MULTIPART, body))
+    };
+    let is_dry = |body: &[u8]| {
+        let answer = ask(&dry, "k", body);
+        assert_eq!(answer.json()["dryrun"], true, "{}", answer.text());
+        assert_eq!(answer.header("idempotency-replayed"), None);
+    };
+    // Beside an upload that is under way with the key, whose hold it neither minds nor loosens.
+    let request = keyed(&real, "k", MULTIPART, &body);
+    let mut connection = server.connect();
+    connection.write(&request[..request.len() - 20]);
+    until("a file", || {
+        (!server.place.spooled().is_empty()).then_some(())
+    });
+    is_dry(&body);
+    is_dry(&other);
+    ask(&real, "k", &body).is(409, 500, "idempotency_in_progress");
+    connection.write(&request[request.len() - 20..]);
+    assert_eq!(connection.read().unwrap().status, 200);
+    // With a key that is known: nothing is given again, nothing unlike it, and faults are told.
+    is_dry(&body);
+    is_dry(&other);
+    let bad = multipart(&[("bulksms", b"x")]);
+    ask(&dry, "k", &bad).is(400, 500, "invalid_file");
+    let answer = server.exchange(&keyed(&dry, "k", "text/csv", &body));
+    answer.is(415, 500, "unsupported_media_type");
+    ask(&real, "k", &other).is(422, 500, "idempotency_mismatch");
+    assert_eq!(server.batches(server.key(), "").len(), 1);
+    let reference = server.reference();
+    server
+        .place
+        .json(&["application", "suspend", reference, "--reason", "unpaid"]);
+    ask(&dry, "k", &body).is(403, 503, "api_suspended");
+    ask(&dry, "k", &bad).is(403, 503, "api_suspended");
+    server.place.check();
+}
+
+#[test]
+fn a_dry_run_minds_no_malformed_idempotency_key() {
+    let server = TestServer::demo();
+    let send = format!("/sms/send/{}?number=57000001&message=Hi", server.key());
+    let bulk = format!("/sms/bulk/{}", server.key());
+    let rows = ("bulksms", &b"57000001,Hi"[..]);
+    let (body, dry_body) = (multipart(&[rows]), multipart(&[rows, ("dryrun", b"1")]));
+    let long = "k".repeat(256);
+    for key in ["", "a\tb", "é", &long] {
+        for request in [
+            bare(
+                "GET",
+                &format!("{send}&dryrun=1"),
+                &[("Idempotency-Key", key)],
+            ),
+            keyed(&format!("{bulk}?dryrun=true"), key, MULTIPART, &body),
+            keyed(&bulk, key, MULTIPART, &dry_body),
+        ] {
+            let answer = server.exchange(&request);
+            assert_eq!(answer.json()["dryrun"], true, "{}", answer.text());
+        }
+    }
+    server.is_untouched("dry");
 }

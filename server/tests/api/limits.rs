@@ -1,5 +1,7 @@
 //! Limits that an operator sets: rows, bytes, uploads at a time, requests per second.
 
+use std::time::{Duration, Instant};
+
 use crate::client::{MULTIPART, bare, encode, multipart, posted};
 use crate::harness::{Place, TestServer, until};
 
@@ -94,11 +96,23 @@ fn an_application_has_so_many_uploads_at_a_time() {
     let mut first = open.remove(0);
     first.write(&request[half..]);
     assert_eq!(first.read().unwrap().status, 200);
-    // A place is free again, also when a client just leaves.
+    // A place is free again.
     assert_eq!(server.exchange(&request).status, 200);
-    drop(open);
-    for _ in 0..3 {
-        assert_eq!(server.exchange(&request).status, 200);
+    // Also when clients just leave: all places are taken then, so that one that isn't given back is missed.
+    for _ in 0..2 {
+        until("the file of the one that is open", || {
+            (server.place.spooled().len() == 1).then_some(())
+        });
+        let mut second = server.connect();
+        second.write(&request[..half]);
+        until("two files", || {
+            (server.place.spooled().len() == 2).then_some(())
+        });
+        server.exchange(&request).is(429, 500, "rate_limited");
+        drop(second);
+        until("a place", || {
+            (server.exchange(&request).status == 200).then_some(())
+        });
     }
     server.place.check();
 }
@@ -109,6 +123,59 @@ fn requests_are_not_limited_unless_asked_for() {
     let answer = server.get(&format!("/sms/balance/{}", server.key()));
     assert_eq!(answer.header("ratelimit"), None);
     assert_eq!(answer.header("ratelimit-policy"), None);
+}
+
+#[test]
+fn what_is_left_of_several_requests_is_said() {
+    let server = demo_with(&[("HELIOGRAPH_REQUESTS_PER_SECOND", "2")]);
+    let good = format!("/sms/balance/{}", server.key());
+    // A request that is at fault counts too, and once.
+    let bad = format!("/sms/send/{}?number=1", server.test_key());
+    for (path, status) in [(good, 200), (bad, 400)] {
+        let started = Instant::now();
+        let answer = server.get(&path);
+        assert_eq!(answer.status, status);
+        let policy = answer.header("ratelimit-policy");
+        assert_eq!(policy, Some("\"requests\";q=2;w=1"));
+        let state = answer.header("ratelimit").unwrap();
+        // Half a second brings one request back.
+        let late = started.elapsed() >= Duration::from_millis(500);
+        assert!(
+            state == "\"requests\";r=1;t=1" || late && state == "\"requests\";r=2;t=0",
+            "{path}: {state}"
+        );
+    }
+}
+
+#[test]
+fn requests_at_fault_count_and_are_told_what_is_wrong() {
+    let server = demo_with(&[("HELIOGRAPH_REQUESTS_PER_SECOND", "1")]);
+    let rows = multipart(&[("bulksms", b"x")]);
+    let read = |target: &str| bare("GET", target, &[]);
+    let asked = [
+        (read("/sms/send/KEY?number=1"), 400),
+        (posted("/sms/send/KEY", "application/json", b"{}"), 400),
+        (posted("/sms/send/KEY", "text/plain", b"{}"), 415),
+        (posted("/sms/bulk/KEY", MULTIPART, &rows), 400),
+        (posted("/sms/bulk/KEY", "text/csv", &rows), 415),
+        (read("/sms/reports/KEY?limit=0"), 400),
+        (read("/sms/batches/KEY?limit=0"), 400),
+        (read("/sms/reports/KEY/m_x"), 404),
+    ];
+    for (number, (request, status)) in asked.into_iter().enumerate() {
+        // With a key of its own each finds its one request unused.
+        let keys = server.place.funded(&format!("a{number}@example.org"), "1");
+        let request = String::from_utf8(request).unwrap();
+        let request = request.replace("KEY", keys.live.expose()).into_bytes();
+        until("a request at fault that counts", || {
+            let answer = server.exchange(&request);
+            // Whether or not there was one left.
+            assert_eq!(answer.status, status, "{number}: {}", answer.text());
+            let state = answer.header("ratelimit").unwrap();
+            state.starts_with("\"requests\";r=0;").then_some(())
+        });
+        assert_eq!(server.exchange(&request).status, status);
+    }
 }
 
 #[test]

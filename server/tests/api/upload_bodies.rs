@@ -7,6 +7,15 @@ use crate::harness::{TestServer, until};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// [`good`] as `gzip -n` packs it.
+const PACKED_BODY: &str = "1f8b0800000000000203958d4b0a02311044f781be43c8befd810833b81a171ec00b44d3230d\
+    263da4db516faf8388b8b456453d7885889878e444155c27c5a818ee5807513696d2f85e6ac6142db6bec44cdb50aef94855\
+    43eb7bbed07bab72d3d949c7f0951c1e0335dee86ef31700076ebd594c597eca0a1cfe7f9f49359e294cc63dff2810c13d01\
+    34580af9d1000000";
+/// Two good rows, packed likewise.
+const PACKED_FILE: &str =
+    "1f8b08000000000002033335370001431d8f4c2e5308db48c7239f0b008263324218000000";
+
 fn target(server: &TestServer) -> String {
     format!("/sms/bulk/{}", server.key())
 }
@@ -83,7 +92,7 @@ fn wrong_bodies_are_refused() {
 #[test]
 fn a_packed_body_is_refused() {
     let server = TestServer::demo();
-    let body = good();
+    let body = hex::decode(PACKED_BODY).unwrap();
     let length = body.len().to_string();
     let headers = [
         ("Content-Type", MULTIPART),
@@ -96,6 +105,15 @@ fn a_packed_body_is_refused() {
         .exchange(&request)
         .is(415, 500, "unsupported_media_type");
     server.is_untouched("gzip");
+    // One that doesn't say so is no multipart body, and a file is what its bytes are.
+    let answer = server.exchange(&posted(&target(&server), MULTIPART, &body));
+    answer.is(400, 500, "invalid_parameter");
+    server.is_untouched("gzip unsaid");
+    let file = hex::decode(PACKED_FILE).unwrap();
+    let answer = server.upload(server.key(), &[("bulksms", &file)]);
+    answer.is(400, 500, "invalid_file");
+    assert_eq!(answer.json()["errors"][0]["reason"], "invalid_encoding");
+    server.is_untouched("a gzipped file");
 }
 
 #[test]
@@ -111,7 +129,40 @@ fn a_body_may_come_byte_by_byte() {
     let answer = connection.read().unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["rows"], 2);
-    // A character that isn't UTF-8 and whose bytes come one by one, in a form and in chunks.
+    let batchid = answer.json()["batchid"].as_str().unwrap().to_owned();
+    server.done_batch(server.key(), &batchid);
+    for (number, message) in [("57000001", "é"), ("57000002", "a\r\nb")] {
+        let reports = server.reports(server.key(), &format!("number={number}"));
+        assert_eq!(reports.len(), 1);
+        assert_eq!(reports[0]["message"], message);
+        assert_eq!(reports[0]["requestid"], "r");
+    }
+    server.place.check();
+}
+
+#[test]
+fn what_is_not_utf8_is_found_however_it_is_cut() {
+    let server = TestServer::demo();
+    // As it is, in parts.
+    let rows = b"57000001,ok\n57000002,\xf0\x9f\x98\n57000003,\xe2\x82\xac\n";
+    let body = multipart(&[("bulksms", rows)]);
+    let headers = [
+        ("Content-Type", MULTIPART),
+        ("Transfer-Encoding", "chunked"),
+    ];
+    let mut connection = server.connect();
+    connection.write(&bare("POST", &target(&server), &headers));
+    for byte in body {
+        connection.write(&[b"1\r\n", &[byte][..], b"\r\n"].concat());
+    }
+    connection.write(b"0\r\n\r\n");
+    let answer = connection.read().unwrap();
+    answer.is(400, 500, "invalid_file");
+    assert_eq!(answer.json()["error_count"], 1);
+    assert_eq!(answer.json()["errors"][0]["line"], 2);
+    assert_eq!(answer.json()["errors"][0]["reason"], "invalid_encoding");
+    server.is_untouched("parts");
+    // Escaped, in a form.
     let headers = [("Content-Type", FORM), ("Transfer-Encoding", "chunked")];
     let mut connection = server.connect();
     connection.write(&bare("POST", &target(&server), &headers));
@@ -123,6 +174,7 @@ fn a_body_may_come_byte_by_byte() {
     answer.is(400, 500, "invalid_file");
     assert_eq!(answer.json()["errors"][0]["line"], 2);
     assert_eq!(answer.json()["errors"][0]["reason"], "invalid_encoding");
+    server.is_untouched("a form");
 }
 
 #[test]
@@ -163,12 +215,19 @@ fn an_expected_continue_is_given_to_whom_it_is_due() {
 fn a_client_that_leaves_in_the_middle_leaves_nothing() {
     let server = TestServer::demo();
     let body = good();
-    let request = posted(&target(&server), MULTIPART, &body);
-    let head = request.len() - body.len();
-    for cut in [head, head + 10, head + 120, request.len() - 1] {
+    let length = body.len().to_string();
+    let headers = [
+        ("Content-Type", MULTIPART),
+        ("Content-Length", length.as_str()),
+        ("Expect", "100-continue"),
+    ];
+    for cut in [0, 10, 120, body.len() - 1] {
         let mut connection = server.connect();
-        connection.write(&request[..cut]);
-        if cut == head + 120 {
+        connection.write(&bare("POST", &target(&server), &headers));
+        // The server has begun, and waits for the body.
+        assert_eq!(connection.read_line(), "HTTP/1.1 100 Continue");
+        connection.write(&body[..cut]);
+        if cut >= 120 {
             // So far that there is a file.
             until("a file", || {
                 (!server.place.spooled().is_empty()).then_some(())
@@ -180,6 +239,7 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing() {
         });
     }
     // One that says it will write no more has broken the framing, and gets no answer.
+    let request = posted(&target(&server), MULTIPART, &body);
     let mut connection = server.connect();
     connection.write(&request[..request.len() - 1]);
     connection.finish_writing();
@@ -212,11 +272,26 @@ fn who_may_not_send_is_told_so_before_the_body() {
     let power = server
         .place
         .application("power@example.org", domain::Category::Electricity, None);
+    let named = |email: &str| {
+        let category = domain::Category::Sms;
+        let keys = server.place.application(email, category, Some("Acme"));
+        let reference = keys.reference.to_string();
+        server.place.json(&["application", "approve", &reference]);
+        keys
+    };
+    let rejected = named("rejected@example.org");
+    let id = server.place.json(&["sender", "list"])[0]["id"].to_string();
+    server
+        .place
+        .json(&["sender", "reject", &id, "--reason", "a trade mark"]);
+    let waiting = named("waiting@example.org");
     let body = good();
     for (key, status, code, reason) in [
         ("unknown", 401, 504, "api_invalid"),
         (power.live.expose(), 403, 505, "api_not_applicable"),
         (keys.live.expose(), 403, 502, "api_pending"),
+        (waiting.live.expose(), 403, 500, "sender_pending"),
+        (rejected.live.expose(), 403, 500, "sender_rejected"),
     ] {
         let length = "50000000";
         let headers = [("Content-Type", MULTIPART), ("Content-Length", length)];

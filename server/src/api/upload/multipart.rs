@@ -29,6 +29,17 @@ pub async fn read(
         .ok()
         .filter(|boundary| !boundary.is_empty())
         .ok_or_else(|| unreadable("The content type names no boundary."))?;
+    read_parts(boundary, frames, fields).await?;
+    // What stands after the last boundary is nobody's; but a request that never came whole isn't done.
+    while frames.next().await?.is_some() {}
+    Ok(())
+}
+
+async fn read_parts(
+    boundary: String,
+    frames: &mut Frames,
+    fields: &mut Fields<'_>,
+) -> Result<(), Failure> {
     let unparsed = AtomicUsize::new(0);
     let mut parts = Multipart::new(pieces(frames, &unparsed), boundary);
     for _ in 0..=PARTS_MAX {
