@@ -26,6 +26,8 @@ mod sqlite;
 pub(crate) mod tally;
 pub(crate) mod throttles;
 pub(crate) mod transfers;
+#[cfg(test)]
+mod upgrade;
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -181,10 +183,16 @@ impl Store {
 
     /// Brings the schema up to date; refuses one that is newer than this program.
     pub(crate) async fn migrate(&self) -> Result<(), OpenError> {
+        self.migrate_to(i64::MAX).await
+    }
+
+    /// Brings the schema to a version.
+    async fn migrate_to(&self, version: i64) -> Result<(), OpenError> {
         let migrations = self
             .dialect
             .migrations()
             .iter()
+            .filter(|(known, ..)| *known <= version)
             .map(|&(version, name, sql)| {
                 Migration::new(
                     version,
