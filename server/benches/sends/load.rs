@@ -28,6 +28,9 @@ pub struct Measured {
     pub p99: Duration,
     /// All answers, those of the warm-up among them.
     pub answers: u64,
+    /// Processor time of an answer and all that followed from it, where it was measured: it says more than the
+    /// rate on a machine that does something else besides.
+    pub cpu: Option<Duration>,
 }
 
 impl Measured {
@@ -41,13 +44,12 @@ impl Measured {
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-        let text = format!(
-            "{:.0}/s p50 {:.2} p99 {:.2} ms",
-            self.per_second,
-            ms(self.p50),
-            ms(self.p99)
-        );
-        f.pad(&text)
+        let (p50, p99) = (ms(self.p50), ms(self.p99));
+        write!(f, "{:.0}/s p50 {p50:.2} p99 {p99:.2} ms", self.per_second)?;
+        match self.cpu {
+            Some(cpu) => write!(f, " cpu {} µs", cpu.as_micros()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -95,6 +97,7 @@ impl Load {
             p50: at(0.5),
             p99: at(0.99),
             answers,
+            cpu: None,
         }
     }
 

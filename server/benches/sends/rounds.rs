@@ -19,6 +19,11 @@ pub struct Contender<'a> {
 }
 
 impl Contender<'_> {
+    /// Processor time of its processes so far.
+    fn cpu(&self) -> Duration {
+        self.processes.iter().map(|id| machine::cpu(*id)).sum()
+    }
+
     fn signal(&self, name: &str) {
         for id in &self.processes {
             machine::signal(*id, name);
@@ -39,13 +44,16 @@ pub fn alternate(
     for _ in 0..ROUNDS {
         for (contender, runs) in contenders.iter_mut().zip(&mut runs) {
             contender.signal("CONT");
-            let measured = run(
+            let before = contender.cpu();
+            let mut measured = run(
                 &contender.address,
                 &contender.request,
                 connections,
                 duration,
             );
             (contender.settle)(measured.answers);
+            let answers = u32::try_from(measured.answers).unwrap();
+            measured.cpu = Some(contender.cpu().saturating_sub(before) / answers);
             contender.signal("STOP");
             runs.push(measured);
         }

@@ -18,6 +18,7 @@ const DEPOSIT: &str = "100000000";
 const DEADLINE: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const DEMO: &[&str] = &["serve", "--demo", "--json"];
+const SERVE: &[&str] = &["serve", "--json"];
 
 pub struct Server {
     child: Child,
@@ -61,7 +62,7 @@ pub fn starts(count: usize) -> (Vec<Duration>, u64) {
     // The first start migrates and isn't counted.
     for _ in 0..=count {
         let started = Instant::now();
-        let (mut child, _) = start(folder.path(), &["serve", "--json"]);
+        let (mut child, _) = start(folder.path(), SERVE);
         times.push(started.elapsed());
         rss = machine::rss_kib(child.id());
         child.kill().unwrap();
@@ -85,14 +86,17 @@ impl Server {
         server
     }
 
-    /// Starts anew on the same data, after work on the database that nobody else has open.
+    /// Starts anew on the same data, after work on the database that nobody else has open. Without `--demo`: no
+    /// password is hashed, which would leave memory behind.
     pub fn start_again(mut self, between: impl FnOnce(&Path)) -> Self {
         machine::signal(self.id(), "TERM");
         assert!(self.child.wait().unwrap().success());
         between(&self.folder.path().join("data/heliograph.db"));
-        let (child, ready) = start(self.folder.path(), DEMO);
+        let (child, mut ready) = start(self.folder.path(), SERVE);
         self.child = child;
-        self.ready = ready;
+        for address in ["url", "ops_url"] {
+            self.ready[address] = ready[address].take();
+        }
         self
     }
 
