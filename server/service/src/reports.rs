@@ -10,6 +10,7 @@ use crate::Service;
 use crate::error::{Error, Refusal, Result};
 use crate::intake::KeyAccess;
 use crate::store::applications;
+use crate::store::dialect::Batch;
 use crate::store::reports::{self, Condition, MessageRow, Selection};
 
 /// Most messages of one answer.
@@ -46,9 +47,10 @@ impl Service {
         access: &KeyAccess,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
+        let batch = self.store().dialect().batch();
         let mut conn = self.store().read().await?;
         let test = access.kind == KeyKind::Test;
-        let found = list(&mut conn, access.application_id, test, filter).await?;
+        let found = list(&mut conn, batch, access.application_id, test, filter).await?;
         Ok(paged(vec![found], filter))
     }
 
@@ -58,9 +60,10 @@ impl Service {
         access: &KeyAccess,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
+        let batch = self.store().dialect().batch();
         let mut conn = self.store().read().await?;
         let test = access.kind == KeyKind::Test;
-        detail(&mut conn, access.application_id, test, transid).await
+        detail(&mut conn, batch, access.application_id, test, transid).await
     }
 
     /// Messages of one of an account's applications, or of all, test messages among them.
@@ -73,6 +76,7 @@ impl Service {
         reference: Option<Reference>,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
+        let batch = self.store().dialect().batch();
         let mut conn = self.store().read().await?;
         let mut owned = applications::ids_by_account(&mut conn, account_id).await?;
         if let Some(wanted) = reference {
@@ -85,7 +89,7 @@ impl Service {
         let mut found = Vec::new();
         for (id, _) in owned {
             for test in [false, true] {
-                found.push(list(&mut conn, id, test, filter).await?);
+                found.push(list(&mut conn, batch, id, test, filter).await?);
             }
         }
         Ok(paged(found, filter))
@@ -97,10 +101,11 @@ impl Service {
         account_id: i64,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
+        let batch = self.store().dialect().batch();
         let mut conn = self.store().read().await?;
         for (id, _) in applications::ids_by_account(&mut conn, account_id).await? {
             for test in [false, true] {
-                if let Some(found) = detail(&mut conn, id, test, transid).await? {
+                if let Some(found) = detail(&mut conn, batch, id, test, transid).await? {
                     return Ok(Some(found));
                 }
             }
@@ -119,6 +124,7 @@ struct Found {
 
 async fn list(
     conn: &mut AnyConnection,
+    batch: &Batch,
     application_id: i64,
     test: bool,
     filter: &MessageFilter,
@@ -135,7 +141,7 @@ async fn list(
         resume = Some(end + 1);
     }
     Ok(Found {
-        rows: reports::list(conn, selection).await?,
+        rows: reports::list(conn, batch, selection).await?,
         resume,
     })
 }
@@ -205,6 +211,7 @@ fn paged(found: Vec<Found>, filter: &MessageFilter) -> Paged<MessageRecord> {
 
 async fn detail(
     conn: &mut AnyConnection,
+    batch: &Batch,
     application_id: i64,
     test: bool,
     transid: Transid,
@@ -214,7 +221,11 @@ async fn detail(
         limit: 1,
         ..MessageFilter::default()
     };
-    let Some(row) = list(conn, application_id, test, &filter).await?.rows.pop() else {
+    let Some(row) = list(conn, batch, application_id, test, &filter)
+        .await?
+        .rows
+        .pop()
+    else {
         return Ok(None);
     };
     let events = reports::events(conn, transid, row.application_id).await?;

@@ -174,6 +174,9 @@ pub(crate) struct Batch {
     pub(crate) add_days: &'static str,
     /// `[[batch, [to add to each status, in the order of the columns]]]`, then the moment.
     pub(crate) move_batches: &'static str,
+    /// The beginning of a statement over messages, whose rows come as one JSON value with all that reports
+    /// show; `FROM (…) m` follows.
+    pub(crate) listed_messages: &'static str,
     /// A file: a consistent copy of the database, without stopping anybody.
     pub(crate) copy: &'static str,
     /// `[id]` → id, balance.

@@ -40,7 +40,7 @@ async fn every_statement_can_be_prepared() {
             .map(|(name, sql)| (name, sql.to_owned())),
     );
     statements.extend(
-        super::reports::every_list_sql()
+        super::reports::every_list_sql(store.dialect().batch())
             .into_iter()
             .map(|sql| ("list", sql)),
     );

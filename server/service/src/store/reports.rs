@@ -2,18 +2,16 @@
 
 use domain::records::{MessageRecord, TimelineEntry};
 use domain::{BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
+use serde::Deserialize;
 use sqlx::AnyConnection;
-use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, AssertSqlSafe};
 
+use super::dialect::Batch;
 use super::row;
 use super::statements;
 use crate::error::Result;
-
-const COLUMNS: &str = "SELECT id, application_id, test, number, kind, sender, body, requestid, \
-    batch_id, status, pages, segments, unit_price, cost, released, error, carrier, created_at, \
-    sending_at, submitted_at, final_at FROM messages";
 
 statements! {
     /// The id before which a scan of so many rows ends; from the index alone.
@@ -73,46 +71,75 @@ pub(crate) struct MessageRow {
     pub(crate) sending_at: Option<Timestamp>,
 }
 
-fn message(row: &AnyRow) -> Result<MessageRow> {
-    let moment =
-        |column| Ok::<_, crate::Error>(row::opt_int(row, column)?.map(Timestamp::from_unix_ms));
-    Ok(MessageRow {
-        application_id: row::int(row, "application_id")?,
-        unit_price: Money::from_micros(row::int(row, "unit_price")?),
-        released: Money::from_micros(row::int(row, "released")?),
-        carrier: row::opt_text(row, "carrier")?,
-        sending_at: moment("sending_at")?,
-        record: MessageRecord {
-            transid: Transid(row::int(row, "id")?),
-            requestid: row::opt_text(row, "requestid")?,
-            batchid: row::opt_int(row, "batch_id")?.map(BatchId),
-            number: row::text(row, "number")?,
-            kind: row::word(row, "messages", "kind", Kind::parse)?,
-            sender: row::opt_text(row, "sender")?,
-            message: row::text(row, "body")?,
-            status: row::word(row, "messages", "status", MessageStatus::parse)?,
-            pages: row::int(row, "pages")?,
-            segments: row::int(row, "segments")?,
-            cost: Money::from_micros(row::int(row, "cost")?),
-            error: row::opt_text(row, "error")?,
-            created_at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
-            submitted_at: moment("submitted_at")?,
-            final_at: moment("final_at")?,
-            test: row::int(row, "test")? == 1,
-        },
-    })
+/// The columns of a message in the order of [`Batch::listed_messages`].
+#[derive(Deserialize)]
+struct Columns {
+    id: i64,
+    application_id: i64,
+    test: i64,
+    number: String,
+    kind: Kind,
+    sender: Option<String>,
+    body: String,
+    requestid: Option<String>,
+    batch_id: Option<i64>,
+    status: MessageStatus,
+    pages: i64,
+    segments: i64,
+    unit_price: i64,
+    cost: i64,
+    released: i64,
+    error: Option<String>,
+    carrier: Option<String>,
+    created_at: i64,
+    sending_at: Option<i64>,
+    submitted_at: Option<i64>,
+    final_at: Option<i64>,
+}
+
+impl From<Columns> for MessageRow {
+    fn from(columns: Columns) -> Self {
+        let moment = Timestamp::from_unix_ms;
+        Self {
+            application_id: columns.application_id,
+            unit_price: Money::from_micros(columns.unit_price),
+            released: Money::from_micros(columns.released),
+            carrier: columns.carrier,
+            sending_at: columns.sending_at.map(moment),
+            record: MessageRecord {
+                transid: Transid(columns.id),
+                requestid: columns.requestid,
+                batchid: columns.batch_id.map(BatchId),
+                number: columns.number,
+                kind: columns.kind,
+                sender: columns.sender,
+                message: columns.body,
+                status: columns.status,
+                pages: columns.pages,
+                segments: columns.segments,
+                cost: Money::from_micros(columns.cost),
+                error: columns.error,
+                created_at: moment(columns.created_at),
+                submitted_at: columns.submitted_at.map(moment),
+                final_at: columns.final_at.map(moment),
+                test: columns.test == 1,
+            },
+        }
+    }
 }
 
 /// The statement for such conditions: of fixed parts alone, each value a parameter.
-fn list_sql(conditions: &[Condition]) -> String {
+fn list_sql(batch: &Batch, conditions: &[Condition]) -> String {
     use std::fmt::Write as _;
-    let mut sql =
-        format!("{COLUMNS} WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4");
+    let mut sql = format!(
+        "{} FROM (SELECT * FROM messages WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4",
+        batch.listed_messages
+    );
     for (place, condition) in conditions.iter().enumerate() {
         // Writing to a String can't fail.
         let _ = write!(sql, " AND {}${}", condition.sql(), place + 6);
     }
-    sql.push_str(" ORDER BY id DESC LIMIT $5");
+    sql.push_str(" ORDER BY id DESC LIMIT $5) m");
     sql
 }
 
@@ -135,9 +162,10 @@ pub(crate) async fn scan_end(
 
 pub(crate) async fn list(
     conn: &mut AnyConnection,
+    batch: &Batch,
     selection: Selection,
 ) -> Result<Vec<MessageRow>> {
-    let sql = list_sql(&selection.conditions);
+    let sql = list_sql(batch, &selection.conditions);
     let mut query = sqlx::query(AssertSqlSafe(sql))
         .bind(selection.application_id)
         .bind(i64::from(selection.test))
@@ -147,7 +175,9 @@ pub(crate) async fn list(
     for condition in selection.conditions {
         query = condition.bind(query);
     }
-    query.fetch_all(conn).await?.iter().map(message).collect()
+    let row = query.fetch_one(conn).await?;
+    let found: Vec<Columns> = row::found(&row, "messages")?;
+    Ok(found.into_iter().map(MessageRow::from).collect())
 }
 
 /// What happened to a message besides what its row says.
@@ -174,7 +204,7 @@ pub(crate) async fn events(
 
 /// Every statement that [`list`] can build.
 #[cfg(test)]
-pub(crate) fn every_list_sql() -> Vec<String> {
+pub(crate) fn every_list_sql(batch: &Batch) -> Vec<String> {
     let all = || {
         [
             Condition::Requestid(String::new()),
@@ -191,7 +221,7 @@ pub(crate) fn every_list_sql() -> Vec<String> {
                 .filter(|(place, _)| chosen >> place & 1 == 1)
                 .map(|(_, condition)| condition)
                 .collect();
-            list_sql(&conditions)
+            list_sql(batch, &conditions)
         })
         .collect()
 }

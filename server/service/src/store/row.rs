@@ -47,11 +47,12 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(
     table: &'static str,
 ) -> Result<T> {
     let value = text(row, "found")?;
-    serde_json::from_str(&value).map_err(|_| {
+    // Where it is and not what it is: numbers and texts must not get into the log.
+    serde_json::from_str(&value).map_err(|error| {
         Error::Broken(Broken::Corrupt {
             table,
             column: "found",
-            value,
+            value: format!("JSON that doesn't fit at its byte {}", error.column()),
         })
     })
 }

@@ -154,6 +154,11 @@ pub(super) const BATCH: Batch = Batch {
                               + (r.value ->> '$[1][5]') + (r.value ->> '$[1][6]') + (r.value ->> '$[1][7]') \
                    THEN COALESCE(done_at, $2) ELSE done_at END \
         FROM json_each($1) AS r WHERE batches.id = r.value ->> 0",
+    listed_messages: "\
+        SELECT json_group_array(json_array(id, application_id, test, number, kind, sender, body, requestid, \
+                                           batch_id, status, pages, segments, unit_price, cost, released, \
+                                           error, carrier, created_at, sending_at, submitted_at, \
+                                           final_at)) AS found",
     copy: "VACUUM INTO $1",
     balances: "SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",
 };
