@@ -1,5 +1,6 @@
 //! Reports: what became of messages.
 
+use domain::number::LOCAL_DIGITS;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
 use domain::{
     BatchId, KeyKind, Kind, MessageStatus, Money, Number, Reference, Timestamp, Transid, ids,
@@ -271,8 +272,11 @@ fn charge(row: &MessageRow) -> Option<ChargeRecord> {
         return None;
     }
     let kind = match record.kind {
-        Kind::Local => "a local",
-        Kind::International => "an international",
+        Kind::Local => "a local number (8 digits)",
+        Kind::International if record.number.len() == LOCAL_DIGITS => {
+            "an international number (8 digits, but with a +)"
+        }
+        Kind::International => "an international number (not 8 digits)",
     };
     let fate = match (row.released > Money::ZERO, record.status.is_final()) {
         (true, _) => "It was given back because no carrier took the message.",
@@ -280,7 +284,7 @@ fn charge(row: &MessageRow) -> Option<ChargeRecord> {
         (false, false) => "It is given back only if no carrier takes the message.",
     };
     let pages_word = if pages == 1 { "page" } else { "pages" };
-    let why = format!("{pages} {pages_word} to {kind} number at {unit_price} each. {fate}");
+    let why = format!("{pages} {pages_word} to {kind} at {unit_price} each. {fate}");
     let (rule, released) = (number.rule().to_owned(), row.released);
     Some(ChargeRecord {
         rule,

@@ -9,9 +9,9 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use domain::Reference;
-use domain::records::MessageRecord;
+use domain::records::{MessageRecord, Paged};
 use futures_util::stream::try_unfold;
-use service::{MessageFilter, Service};
+use service::{MessageFilter, Refusal, Service};
 
 use super::Portal;
 use super::visit::PortalVisit;
@@ -54,15 +54,33 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         }
         Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
     };
-    match filter.parse(MESSAGES_AT_ONCE) {
-        Ok((reference, filter)) => file(List {
-            service: portal.service,
-            account_id: account.id,
-            reference,
-            filter,
-        }),
-        Err(problem) => refuse(StatusCode::BAD_REQUEST, &problem),
+    let (reference, filter) = match filter.parse(MESSAGES_AT_ONCE) {
+        Ok(parsed) => parsed,
+        Err(problem) => return refuse(StatusCode::BAD_REQUEST, &problem),
+    };
+    let list = List {
+        service: portal.service,
+        account_id: account.id,
+        reference,
+        filter,
+    };
+    // The first messages are read before the answer begins: once it has, nothing can be refused any more.
+    match list.read().await {
+        Ok(page) => file(list, page),
+        Err(error) => refused(&error),
     }
+}
+
+fn refused(error: &service::Error) -> Response {
+    if let Some(refusal) = error.refusal() {
+        let status = match refusal {
+            Refusal::InvalidCursor => StatusCode::BAD_REQUEST,
+            _ => StatusCode::NOT_FOUND,
+        };
+        return (status, refusal.to_string()).into_response();
+    }
+    tracing::error!(detail = ?error, "a CSV file can't be begun");
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
 }
 
 fn value_of(pairs: &[(String, String)], name: &str) -> Option<String> {
@@ -86,16 +104,19 @@ struct List {
 
 /// What is written next.
 enum Step {
-    Header(List),
+    First(List, Paged<MessageRecord>),
     Messages(List),
     End,
 }
 
-fn file(list: List) -> Response {
-    let chunks = try_unfold(Step::Header(list), |step| async move {
+fn file(list: List, first: Paged<MessageRecord>) -> Response {
+    let chunks = try_unfold(Step::First(list, first), |step| async move {
         let result = match step {
-            Step::Header(list) => Ok(Some((text(HEADER)?, Step::Messages(list)))),
-            Step::Messages(list) => list.next().await.map(Some),
+            Step::First(list, page) => list.step(text(HEADER)?, page).map(Some),
+            Step::Messages(list) => match list.read().await {
+                Ok(page) => list.step(Vec::new(), page).map(Some),
+                Err(error) => Err(error.into()),
+            },
             Step::End => Ok(None),
         };
         result.inspect_err(|error: &Fault| tracing::error!(%error, "a CSV file breaks off"))
@@ -110,12 +131,18 @@ fn file(list: List) -> Response {
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 impl List {
-    async fn next(mut self) -> Result<(Vec<u8>, Step), Fault> {
-        let found = self
-            .service
-            .account_messages(self.account_id, self.reference, &self.filter);
-        let page = found.await?;
-        let mut chunk = Vec::new();
+    async fn read(&self) -> service::Result<Paged<MessageRecord>> {
+        self.service
+            .account_messages(self.account_id, self.reference, &self.filter)
+            .await
+    }
+
+    /// What a page adds to the file, and what comes after it.
+    fn step(
+        mut self,
+        mut chunk: Vec<u8>,
+        page: Paged<MessageRecord>,
+    ) -> Result<(Vec<u8>, Step), Fault> {
         for message in page.items {
             chunk.extend(text(cells(message))?);
         }

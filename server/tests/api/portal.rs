@@ -292,7 +292,14 @@ fn the_csv_has_the_filtered_messages_and_no_formulas() {
     assert!(!text.contains("58000002"), "{text}");
     let all = browser.get("/reports/messages.csv").text();
     assert!(all.contains("\"plain, \"\"quoted\"\"\""), "{all}");
-    assert_eq!(browser.get("/reports/messages.csv?status=lost").status, 400);
+    for (query, status) in [
+        ("status=lost", 400),
+        ("cursor=lost", 400),
+        ("application=000000", 404),
+    ] {
+        let target = format!("/reports/messages.csv?{query}");
+        assert_eq!(browser.get(&target).status, status, "{query}");
+    }
 }
 
 fn location_of_redirect(answer: &Answer) -> &str {

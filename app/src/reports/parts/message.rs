@@ -18,7 +18,7 @@ pub fn message(detail: MessageDetail, currency: &str) -> Rendered {
         <Facts record=record.clone()/>
         <h2>"Text"</h2>
         <blockquote class="sms">{record.message}</blockquote>
-        <h2>"Timeline"</h2>
+        <h2>"Timeline (UTC)"</h2>
         <Timeline timeline/>
         <h2>"Charge"</h2>
         <Charge charge currency=currency.to_owned()/>
