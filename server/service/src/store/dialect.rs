@@ -153,8 +153,7 @@ pub(crate) struct Batch {
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,
-    /// `[id]` → `[[id, application, test, batch, created at, status, number, kind, sender, body]]`: those
-    /// that wait to be sent.
+    /// `[id]` → `[[[as standing_messages], number, kind, sender, body]]`: those that wait to be sent.
     pub(crate) claimed_messages: &'static str,
     /// `[message]`, token → `[message]`: the rows whose lease still holds.
     pub(crate) leased: &'static str,

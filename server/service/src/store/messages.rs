@@ -268,7 +268,7 @@ pub(crate) async fn finish(
             application_id: message.application_id,
             test: message.test == 1,
             released: if ending.release {
-                message.cost
+                Money::from_micros(message.cost)
             } else {
                 Money::ZERO
             },

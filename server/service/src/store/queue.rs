@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{BatchId, Kind, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
+use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Timestamp, Transid};
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
@@ -187,18 +187,7 @@ pub(crate) async fn start(
     claimed: &[DueRow],
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
-    type Row = (
-        i64,
-        i64,
-        i64,
-        Option<i64>,
-        i64,
-        MessageStatus,
-        String,
-        Kind,
-        Option<String>,
-        String,
-    );
+    type Row = (Standing, String, Kind, Option<String>, String);
     let ids = json(&claimed.iter().map(|(id, ..)| id).collect::<Vec<_>>())?;
     let row = sqlx::query(batch.claimed_messages)
         .bind(&ids)
@@ -214,43 +203,21 @@ pub(crate) async fn start(
     let mut tally = Tally::default();
     let messages = found
         .into_iter()
-        .map(
-            |(
-                id,
-                application_id,
-                test,
-                batch_id,
-                created_at,
-                status,
-                number,
-                kind,
+        .map(|(message, number, kind, sender, body)| {
+            if message.status.may_become(MessageStatus::Sending) {
+                tally.change(&message, MessageStatus::Sending);
+            }
+            let created_at = Timestamp::from_unix_ms(message.created_at);
+            Claimed {
+                id: Transid(message.id),
+                application_id: message.application_id,
+                number: Number::from_stored(number, kind),
                 sender,
-                body,
-            )| {
-                let standing = Standing {
-                    id,
-                    application_id,
-                    test,
-                    batch_id,
-                    created_at,
-                    status,
-                    cost: Money::ZERO,
-                };
-                if status.may_become(MessageStatus::Sending) {
-                    tally.change(&standing, MessageStatus::Sending);
-                }
-                let created_at = Timestamp::from_unix_ms(created_at);
-                Claimed {
-                    id: Transid(id),
-                    application_id,
-                    number: Number::from_stored(number, kind),
-                    sender,
-                    message: MessageText::from_stored(body),
-                    attempts: attempts.get(&id).copied().unwrap_or(0),
-                    expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
-                }
-            },
-        )
+                message: MessageText::from_stored(body),
+                attempts: attempts.get(&message.id).copied().unwrap_or(0),
+                expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+            }
+        })
         .collect();
     tally.write(conn, batch, now).await?;
     Ok(messages)

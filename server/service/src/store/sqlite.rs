@@ -119,8 +119,9 @@ pub(super) const BATCH: Batch = Batch {
         UPDATE queue SET due_at = $2, lease_token = $3 \
         WHERE message_id IN (SELECT value FROM json_each($1))",
     claimed_messages: "\
-        SELECT json_group_array(json_array(id, application_id, test, batch_id, created_at, status, number, \
-                                           kind, sender, body)) AS found \
+        SELECT json_group_array(json_array( \
+                   json_array(id, application_id, test, batch_id, created_at, status, cost), \
+                   number, kind, sender, body)) AS found \
         FROM (SELECT * FROM messages \
               WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending') ORDER BY id)",
     leased: "\

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use domain::records::{DayCounts, StatusCounts};
-use domain::{MessageStatus, Money, Timestamp};
+use domain::{MessageStatus, Timestamp};
+use serde::Deserialize;
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
@@ -88,7 +89,9 @@ impl Tally {
     }
 }
 
-/// A message that isn't final, as it stands before it is changed.
+/// A message that isn't final, as it stands before it is changed. The fields are in the order of
+/// [`Batch::standing_messages`].
+#[derive(Deserialize)]
 pub(crate) struct Standing {
     pub(crate) id: i64,
     pub(crate) application_id: i64,
@@ -97,7 +100,8 @@ pub(crate) struct Standing {
     /// Unix milliseconds.
     pub(crate) created_at: i64,
     pub(crate) status: MessageStatus,
-    pub(crate) cost: Money,
+    /// Micro-units.
+    pub(crate) cost: i64,
 }
 
 /// Those of these messages that aren't final.
@@ -106,7 +110,6 @@ pub(crate) async fn standing(
     batch: &Batch,
     ids: &[i64],
 ) -> Result<Vec<Standing>> {
-    type Row = (i64, i64, i64, Option<i64>, i64, MessageStatus, i64);
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -114,21 +117,7 @@ pub(crate) async fn standing(
         .bind(json(&ids)?)
         .fetch_one(conn)
         .await?;
-    let found: Vec<Row> = row::found(&row, "messages")?;
-    Ok(found
-        .into_iter()
-        .map(
-            |(id, application_id, test, batch_id, created_at, status, cost)| Standing {
-                id,
-                application_id,
-                test,
-                batch_id,
-                created_at,
-                status,
-                cost: Money::from_micros(cost),
-            },
-        )
-        .collect())
+    row::found(&row, "messages")
 }
 
 /// An application's messages by day, the first day and the last one included.
