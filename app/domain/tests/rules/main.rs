@@ -10,6 +10,7 @@ mod messages;
 mod moments;
 mod money;
 mod numbers;
+mod parts;
 mod reasons;
 mod records;
 mod statuses;
