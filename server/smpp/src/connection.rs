@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::session;
 use crate::shared::Shared;
 use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
 
@@ -27,7 +28,7 @@ impl Connection {
     /// runtime. `seed` is what the waits before reconnects are drawn from.
     pub fn open(settings: Settings, seed: u64) -> (Self, Events) {
         let shared = Arc::new(Shared::new(settings));
-        let _ = seed;
+        session::start(&shared, seed);
         let events = Events {
             shared: Arc::clone(&shared),
         };

@@ -7,12 +7,23 @@
 //!
 //! Time is tokio's; the only randomness, the jitter of reconnects, comes from a seed.
 
+mod backoff;
 mod connection;
+mod encode;
+mod frames;
+mod incoming;
+mod link;
 mod message;
+mod outbox;
+mod pace;
 pub mod receipt;
+mod session;
 mod settings;
 mod shared;
 mod status;
+mod stream;
+mod throttle;
+mod window;
 
 pub use connection::{Connection, Events};
 pub use message::{

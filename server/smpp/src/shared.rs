@@ -100,6 +100,18 @@ impl Shared {
         }
     }
 
+    /// A link ended: from now on nothing is taken, and what it had to do is over.
+    pub(crate) fn link_down(&self, link: usize) {
+        let mut inner = self.lock();
+        inner.links[link].acknowledgements.clear();
+        inner.links[link].state = State::Connecting;
+        inner.settle(Instant::now());
+        if link == 0 {
+            inner.drain_queue();
+        }
+        self.announce(inner);
+    }
+
     /// Moves a link to another state.
     pub(crate) fn enter(&self, link: usize, state: State, error: Option<String>) {
         let mut inner = self.lock();
