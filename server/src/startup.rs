@@ -121,7 +121,7 @@ async fn run(
     let dispatching = CancellationToken::new();
     let dispatcher_settings = DispatcherSettings {
         sandbox_delay_ms: settings.sandbox_delay_ms,
-        default_sender: settings.default_sender.clone(),
+        carriers: settings.carriers.list.clone(),
     };
     let mut dispatcher =
         dispatcher::spawn(service.clone(), dispatcher_settings, dispatching.clone());

@@ -48,6 +48,44 @@ pub enum ApplicationStatus {
     Suspended,
 }
 
+/// What becomes of a message when a carrier's answer to its submit is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LostAnswer {
+    /// It waits for a receipt: it never arrives twice, and perhaps not at all.
+    Hold,
+    /// After a moment it is sent once more: it may arrive twice.
+    Resend,
+}
+
+impl LostAnswer {
+    pub const ALL: [Self; 2] = [Self::Hold, Self::Resend];
+
+    /// The word for it in settings and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Resend => "resend",
+        }
+    }
+
+    /// What the portal calls it.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Hold => "Wait",
+            Self::Resend => "Send once more",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.as_str() == text)
+    }
+}
+
 /// What staff can do to an application's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatusAction {

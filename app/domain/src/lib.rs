@@ -21,7 +21,7 @@ pub mod timestamp;
 
 pub use account::{Email, Password};
 pub use api_key::{ApiKey, KeyKind};
-pub use application::{ApplicationStatus, Category};
+pub use application::{ApplicationStatus, Category, LostAnswer};
 pub use bulk::{
     BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };

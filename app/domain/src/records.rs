@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApplicationStatus, BatchId, Category, Kind, MessageStatus, Money, Prices, Reference,
-    SenderStatus, Timestamp, Transid,
+    ApplicationStatus, BatchId, Category, Kind, LostAnswer, MessageStatus, Money, Prices,
+    Reference, SenderStatus, Timestamp, Transid,
 };
 
 /// What the installation charges, for pages and answers.
@@ -55,6 +55,8 @@ pub struct ApplicationRecord {
     pub test_balance: Money,
     pub created_at: Timestamp,
     pub activation_requested_at: Option<Timestamp>,
+    /// What becomes of its messages when a carrier's answer is lost.
+    pub lost_answer: LostAnswer,
     /// Why it is suspended, when it is.
     pub suspend_reason: Option<String>,
     /// E-mail of its account.
@@ -247,6 +249,100 @@ pub struct BatchRecord {
     pub done_at: Option<Timestamp>,
     /// Uploaded with the test key.
     pub test: bool,
+}
+
+/// How a connection to a carrier is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConnectionState {
+    /// On the way to being bound.
+    Connecting,
+    /// Messages can be handed over.
+    Bound,
+    /// It couldn't be bound, or was lost: it is tried again in a moment.
+    Waiting,
+    Closed,
+}
+
+impl ConnectionState {
+    pub const ALL: [Self; 4] = [Self::Connecting, Self::Bound, Self::Waiting, Self::Closed];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Bound => "bound",
+            Self::Waiting => "waiting",
+            Self::Closed => "closed",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A connection to a carrier, as it was a few seconds ago.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionRecord {
+    pub carrier: String,
+    /// From 1.
+    pub number: i64,
+    pub state: ConnectionState,
+    /// When it came into this state.
+    pub since: Timestamp,
+    /// Submits that wait for an answer.
+    pub in_flight: i64,
+    /// The most of them at a time.
+    pub window: i64,
+    /// Answers in the last second.
+    pub rate: i64,
+    /// Answers since the start that asked for a slower pace.
+    pub throttled: i64,
+    pub last_error: Option<String>,
+    /// When all this was so.
+    pub updated_at: Timestamp,
+}
+
+/// Whether a carrier takes messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CarrierState {
+    /// A connection is bound.
+    Up,
+    /// No connection is bound, or nobody dispatches.
+    Down,
+    /// Somebody drained it: nothing is handed to it until it is resumed.
+    Drained,
+}
+
+impl CarrierState {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Drained => "drained",
+        }
+    }
+}
+
+/// A carrier as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarrierRecord {
+    pub name: String,
+    pub state: CarrierState,
+    pub drained_at: Option<Timestamp>,
+    /// Messages that wait for it.
+    pub waiting: i64,
+    /// When the oldest of them was accepted.
+    pub oldest_waiting_at: Option<Timestamp>,
+    /// Receipts so far that named nothing we knew.
+    pub receipts_parked: i64,
+    /// Those of them that were matched later.
+    pub receipts_matched: i64,
+    pub connections: Vec<ConnectionRecord>,
 }
 
 /// Messages accepted on one day (UTC), by what became of them.

@@ -2,7 +2,7 @@
 
 use domain::application::StatusAction;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
-use domain::{ApiKey, ApplicationStatus, Category, KeyKind, Reference, SenderName};
+use domain::{ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName};
 use sqlx::AnyConnection;
 
 use crate::audit::Actor;
@@ -163,6 +163,30 @@ impl Service {
             }
             let (actor, subject) = (Actor::Account(account_id), reference.to_string());
             audit::insert(&mut tx, now, &actor, "application.request", &subject, None).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// Says what becomes of the application's messages when a carrier's answer is lost, from now on.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn set_lost_answer(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        policy: LostAnswer,
+    ) -> Result<()> {
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            let row = owned(&mut tx, account_id, reference).await?;
+            applications::set_lost_answer(&mut tx, row.id, policy).await?;
+            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+            let (action, detail) = ("application.lost_answer", Some(policy.as_str()));
+            audit::insert(&mut tx, now, &actor, action, &subject, detail).await?;
             Ok(tx.commit().await?)
         })
         .await

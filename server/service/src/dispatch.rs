@@ -1,17 +1,24 @@
 //! Handing messages to carriers: claim under a lease, record what became of it.
 
+use std::collections::HashMap;
+
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
 use crate::error::Result;
+use crate::outcomes::{Again, Count, SubmitOutcome, Verdict};
 use crate::settlement::settle;
+use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
-use crate::store::installation;
 use crate::store::messages::{self, Ending};
-use crate::store::queue::{self, Event};
+use crate::store::queue::{self, Begun, Event, Held, Requeued};
+use crate::store::segments::{self, NewSegment, Segment};
+use crate::store::{WriteTx, installation};
 use crate::{Service, whole};
 
 /// How long a claim holds. A submit takes far less; after a crash, others wait this long.
-const LEASE_MS: i64 = 60_000;
+pub const LEASE_MS: i64 = 60_000;
+/// Stands in the queue for messages that no route is for.
+pub(crate) const NO_CARRIER: &str = "";
 /// One in so many of a claim's messages is of a batch, however many single ones wait.
 const BATCHES_SHARE: i64 = 8;
 /// Messages that one transaction lets go on: it takes a few milliseconds.
@@ -30,24 +37,15 @@ pub struct Claimed {
     pub id: Transid,
     pub application_id: i64,
     pub number: Number,
-    /// The accepted name; `None` when the application has none.
-    pub sender: Option<String>,
+    /// The number as a carrier gets it: with country code, without `+`.
+    pub address: String,
+    /// The accepted name, or the default when the application has none.
+    pub sender: String,
     pub message: MessageText,
-    /// Submits that were to be repeated so far.
-    pub attempts: i64,
+    /// Segments, counted from 1, that must not be submitted: the carrier has them, or may have.
+    pub handed_over: Vec<u16>,
     /// When its time runs out: what is left of it is the validity that a carrier is given.
     pub expires_at: Timestamp,
-}
-
-/// What a carrier answered to a submit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SubmitOutcome {
-    /// Taken: the charge stays from now on.
-    Accepted { carrier_message_id: String },
-    /// Refused for good: the charge is released.
-    Refused { error: String },
-    /// Not now: to be tried again.
-    Retry { error: String, after_ms: i64 },
 }
 
 /// A message and what became of its submit.
@@ -55,7 +53,12 @@ pub enum SubmitOutcome {
 pub struct Submitted {
     pub id: Transid,
     pub application_id: i64,
-    pub outcome: SubmitOutcome,
+    /// The claim's.
+    pub lease: Lease,
+    /// How many segments the message has as it was handed over.
+    pub segments: u16,
+    /// For each segment that was to be submitted now.
+    pub outcomes: Vec<(u16, SubmitOutcome)>,
 }
 
 /// A message that a carrier took and that isn't final.
@@ -113,7 +116,16 @@ impl Service {
         }
         let ids: Vec<i64> = due.iter().map(|(id, ..)| *id).collect();
         queue::claim(&mut tx, batch, &ids, lease).await?;
-        let claimed = queue::start(&mut tx, batch, &due, now).await?;
+        let network = &self.inner.router.network;
+        let mut claimed = queue::start(&mut tx, batch, &ids, network, now).await?;
+        let begun: HashMap<i64, i64> = due
+            .iter()
+            .filter(|(_, begun, _)| *begun > 0)
+            .map(|(id, begun, _)| (*id, *begun))
+            .collect();
+        if !begun.is_empty() {
+            skip_handed_over(&mut tx, batch, &begun, &mut claimed).await?;
+        }
         tx.commit().await?;
         Ok((!claimed.is_empty()).then_some((lease, claimed)))
     }
@@ -127,7 +139,7 @@ impl Service {
         for application_id in applications {
             while self.resume_some(application_id).await? == RESUME_CHUNK.unsigned_abs() {}
         }
-        self.inner.queued.notify_one();
+        self.inner.queued.notify_waiters();
         Ok(())
     }
 
@@ -153,58 +165,119 @@ impl Service {
         queue::state(&mut conn).await
     }
 
-    /// Records what became of submits; the messages that are stored as taken. Where the lease was lost,
-    /// nothing is changed: whoever claimed the message next decides.
+    /// Records what became of submits; the messages that are stored as taken whole. Where the lease was lost,
+    /// only the carrier's names are kept: whoever claimed the message next decides.
     pub async fn record_submitted(
         &self,
         carrier: &str,
-        lease: &Lease,
         results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
-        let (service, carrier, lease) = (self.clone(), carrier.to_owned(), *lease);
+        let (service, carrier) = (self.clone(), carrier.to_owned());
         whole(async move {
             let now = service.now();
             let batch = service.store().dialect().batch();
-            let sorted = Sorted::new(results, now);
             let mut tx = service.store().begin_as(Priority::Results).await?;
-            let held = queue::dequeue(&mut tx, batch, &sorted.leaving, lease.token).await?;
-            let holds = |id: i64| held.contains(&id);
-            let taken: Vec<_> = sorted
-                .taken
-                .into_iter()
-                .filter(|(id, _)| holds(*id))
-                .collect();
-            queue::submitted(&mut tx, batch, &taken, &carrier, now).await?;
-            let refused: Vec<_> = sorted
-                .refused
-                .into_iter()
-                .filter(|e| holds(e.id.0))
-                .collect();
-            let ended = messages::finish(&mut tx, batch, &refused, now).await?;
-            settle(&mut tx, batch, &ended, now).await?;
-            let waiting = queue::requeue(&mut tx, batch, &sorted.again, lease.token, true).await?;
-            let mut events = sorted.events;
-            events.retain(|event| waiting.contains(&event.id.0));
-            queue::insert_events(&mut tx, batch, &events, now).await?;
+            let plan = service
+                .plan(&mut tx, batch, &carrier, &results, now)
+                .await?;
+            let taken = plan.write(&service, &mut tx, batch, &carrier, now).await?;
             tx.commit().await?;
-            Ok(taken.into_iter().map(|(id, _)| Transid(id)).collect())
+            Ok(taken)
         })
         .await
     }
 
-    /// Puts claimed messages back that were not submitted, for a clean stop.
-    pub async fn put_back(&self, lease: &Lease, ids: &[Transid]) -> Result<()> {
-        let (service, lease) = (self.clone(), *lease);
-        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-        whole(async move {
-            let now = service.now().unix_ms();
-            let batch = service.store().dialect().batch();
-            let rows: Vec<_> = ids.into_iter().map(|id| (id, now)).collect();
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            queue::requeue(&mut tx, batch, &rows, lease.token, false).await?;
-            Ok(tx.commit().await?)
-        })
-        .await
+    /// What must be written for the results.
+    async fn plan(
+        &self,
+        tx: &mut WriteTx<'_>,
+        batch: &Batch,
+        carrier: &str,
+        results: &[Submitted],
+        now: Timestamp,
+    ) -> Result<Plan> {
+        let leases: Vec<_> = results.iter().map(|r| (r.id.0, r.lease.token)).collect();
+        let held = queue::held(tx, batch, &leases).await?;
+        let begun: Vec<i64> = held
+            .values()
+            .filter(|h| h.begun > 0)
+            .map(|h| h.id)
+            .collect();
+        let mut stored: HashMap<i64, Vec<Segment>> = HashMap::new();
+        for segment in segments::of(tx, batch, &begun).await? {
+            stored.entry(segment.message_id).or_default().push(segment);
+        }
+        let noted = !self.inner.router.network.is_sandbox(carrier);
+        let mut plan = Plan::default();
+        for result in results {
+            match held.get(&result.id.0) {
+                Some(held) => {
+                    let stored = stored.get(&result.id.0).map_or(&[][..], Vec::as_slice);
+                    plan.add(result, held, stored, noted, now);
+                }
+                None if noted => plan.late.extend(rows(result)),
+                None => {}
+            }
+        }
+        self.look_elsewhere(tx, batch, carrier, &mut plan, now)
+            .await?;
+        Ok(plan)
+    }
+
+    /// Sends what a carrier didn't take another way, where there is one.
+    async fn look_elsewhere(
+        &self,
+        tx: &mut WriteTx<'_>,
+        batch: &Batch,
+        carrier: &str,
+        plan: &mut Plan,
+        now: Timestamp,
+    ) -> Result<()> {
+        let refused = plan.refused.iter().map(|refused| refused.id.0);
+        let waiting = plan
+            .again
+            .iter()
+            .filter(|row| row.is_put_off(now))
+            .map(|row| row.id);
+        let ids: Vec<i64> = refused.chain(waiting).collect();
+        // With one carrier there is no other way.
+        if ids.is_empty() || self.inner.router.network.only().is_some() {
+            return Ok(());
+        }
+        let ways: HashMap<i64, String> = queue::routed(tx, batch, &ids)
+            .await?
+            .iter()
+            .map(|row| (row.message_id, self.way_for(row, Some(carrier))))
+            .filter(|(_, way)| way != NO_CARRIER)
+            .collect();
+        for row in plan.again.iter_mut().filter(|row| row.is_put_off(now)) {
+            if let Some(way) = ways.get(&row.id) {
+                row.carrier = Some(way.clone());
+            }
+        }
+        let (elsewhere, refused): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.refused)
+            .into_iter()
+            .partition(|refused| ways.contains_key(&refused.id.0));
+        plan.refused = refused;
+        for Ending { id, error, .. } in elsewhere {
+            let error = error.unwrap_or_default();
+            plan.events.push(Event {
+                id,
+                application_id: plan.applications.get(&id.0).copied().unwrap_or(0),
+                status: MessageStatus::Sending,
+                detail: Some(format!("refused by {carrier}: {error}")),
+            });
+            plan.leaving.retain(|leaving| *leaving != id.0);
+            plan.again.push(Requeued {
+                id: id.0,
+                due_at: now.unix_ms(),
+                attempts: 0,
+                begun: 0,
+                carrier: ways.get(&id.0).cloned(),
+                refused_by: format!(" {carrier}"),
+            });
+        }
+        Ok(())
     }
 
     /// Messages that a carrier took before this moment and that aren't final, by id, after the given one.
@@ -223,71 +296,160 @@ impl Service {
         };
         queue::outstanding(&mut conn, after, carrier, submitted_before, limit).await
     }
+}
 
-    /// Ends every lease, at a start when nobody else can dispatch; how many there were.
-    pub async fn recover_leases(&self) -> Result<u64> {
-        let service = self.clone();
-        whole(async move {
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            let recovered = queue::recover(&mut tx, service.now()).await?;
-            tx.commit().await?;
-            Ok(recovered)
-        })
-        .await
+/// Says for messages of which a carrier has, or may have, a part which segments that are.
+async fn skip_handed_over(
+    tx: &mut WriteTx<'_>,
+    batch: &Batch,
+    begun: &HashMap<i64, i64>,
+    claimed: &mut [Claimed],
+) -> Result<()> {
+    let ids: Vec<i64> = begun.keys().copied().collect();
+    let mut skipped: HashMap<i64, Vec<u16>> = HashMap::new();
+    for segment in segments::of(tx, batch, &ids).await? {
+        let once_more = begun.get(&segment.message_id) == Some(&2);
+        if segment.is_taken() || !once_more || segment.submits > 1 {
+            let numbers = skipped.entry(segment.message_id).or_default();
+            numbers.push(segment.segment);
+        }
     }
+    for message in claimed {
+        message.handed_over = skipped.remove(&message.id.0).unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// Results by what must be written for them.
-struct Sorted {
+#[derive(Default)]
+struct Plan {
     leaving: Vec<i64>,
-    taken: Vec<(i64, String)>,
+    /// Taken whole: message, segments.
+    taken: Vec<(i64, Option<u16>)>,
+    begun: Vec<Begun>,
+    /// Refused when some of it was taken.
+    failed: Vec<Ending>,
+    /// Refused when nothing was taken.
     refused: Vec<Ending>,
-    again: Vec<(i64, i64)>,
+    again: Vec<Requeued>,
     events: Vec<Event>,
+    segments: Vec<NewSegment>,
+    /// Names that came when the claim was over.
+    late: Vec<NewSegment>,
+    applications: HashMap<i64, i64>,
 }
 
-impl Sorted {
-    fn new(results: Vec<Submitted>, now: Timestamp) -> Self {
-        let mut sorted = Self {
-            leaving: Vec::new(),
-            taken: Vec::new(),
-            refused: Vec::new(),
-            again: Vec::new(),
-            events: Vec::new(),
-        };
-        for Submitted {
-            id,
-            application_id,
-            outcome,
-        } in results
-        {
-            match outcome {
-                SubmitOutcome::Accepted { carrier_message_id } => {
-                    sorted.leaving.push(id.0);
-                    sorted.taken.push((id.0, carrier_message_id));
-                }
-                SubmitOutcome::Refused { error } => {
-                    sorted.leaving.push(id.0);
-                    let status = MessageStatus::Rejected;
-                    sorted.refused.push(Ending {
-                        id,
-                        status,
-                        error: Some(error),
-                        release: true,
-                    });
-                }
-                SubmitOutcome::Retry { error, after_ms } => {
-                    sorted.again.push((id.0, now.plus_ms(after_ms).unix_ms()));
-                    let (status, detail) = (MessageStatus::Sending, Some(error));
-                    sorted.events.push(Event {
-                        id,
-                        application_id,
-                        status,
-                        detail,
-                    });
-                }
-            }
+impl Plan {
+    fn add(
+        &mut self,
+        result: &Submitted,
+        held: &Held,
+        stored: &[Segment],
+        noted: bool,
+        now: Timestamp,
+    ) {
+        let id = result.id;
+        let count = Count::new(&result.outcomes, stored, held.attempts);
+        let (taken, unknown) = (count.taken > 0, count.unknown > 0);
+        if noted {
+            self.segments.extend(rows(result));
         }
-        sorted
+        let verdict = count.verdict(held);
+        if (taken || unknown) && verdict != Verdict::Submitted {
+            self.begun.push(Begun { id, unknown, taken });
+        }
+        if !matches!(verdict, Verdict::Again(_)) {
+            self.leaving.push(id.0);
+        }
+        let ending = |status, error, release| Ending {
+            id,
+            status,
+            error: Some(error),
+            release,
+            taken: !release,
+        };
+        match verdict {
+            Verdict::Submitted => self.taken.push((id.0, noted.then_some(result.segments))),
+            Verdict::Failed { error } => {
+                self.failed
+                    .push(ending(MessageStatus::Failed, error, false));
+            }
+            Verdict::Refused { error } => {
+                self.applications.insert(id.0, result.application_id);
+                self.refused
+                    .push(ending(MessageStatus::Rejected, error, true));
+            }
+            Verdict::Unknown { error } => self.event(result, MessageStatus::Unknown, error),
+            Verdict::Again(again) => self.again(result, again, unknown, now),
+        }
     }
+
+    fn again(&mut self, result: &Submitted, again: Again, unknown: bool, now: Timestamp) {
+        if let Some(error) = again.error {
+            let status = if unknown {
+                MessageStatus::Unknown
+            } else {
+                MessageStatus::Sending
+            };
+            self.event(result, status, error);
+        }
+        self.again.push(Requeued {
+            id: result.id.0,
+            due_at: now.plus_ms(again.after_ms).unix_ms(),
+            attempts: i64::from(again.attempted),
+            begun: again.begun,
+            carrier: None,
+            refused_by: String::new(),
+        });
+    }
+
+    fn event(&mut self, result: &Submitted, status: MessageStatus, detail: String) {
+        self.events.push(Event {
+            id: result.id,
+            application_id: result.application_id,
+            status,
+            detail: Some(detail),
+        });
+    }
+
+    async fn write(
+        self,
+        service: &Service,
+        tx: &mut WriteTx<'_>,
+        batch: &Batch,
+        carrier: &str,
+        now: Timestamp,
+    ) -> Result<Vec<Transid>> {
+        queue::drop_all(tx, batch, &self.leaving).await?;
+        queue::submitted(tx, batch, &self.taken, carrier, now).await?;
+        queue::begin(tx, batch, &self.begun, carrier, now).await?;
+        let endings: Vec<_> = self.failed.into_iter().chain(self.refused).collect();
+        let ended = messages::finish(tx, batch, &endings, now).await?;
+        settle(tx, batch, &ended, now).await?;
+        queue::requeue(tx, batch, &self.again).await?;
+        queue::insert_events(tx, batch, &self.events, now).await?;
+        segments::insert(tx, batch, &self.segments, carrier, now).await?;
+        segments::name(tx, batch, &self.late, carrier, now).await?;
+        let named = self.segments.iter().chain(&self.late);
+        let names: Vec<&str> = named.filter_map(|row| row.4.as_deref()).collect();
+        service
+            .match_parked(tx, batch, carrier, &names, now)
+            .await?;
+        Ok(self.taken.into_iter().map(|(id, _)| Transid(id)).collect())
+    }
+}
+
+/// What was handed over of a message, certainly or perhaps.
+fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
+    result.outcomes.iter().filter_map(|(number, outcome)| {
+        let (name, status) = match outcome {
+            SubmitOutcome::Accepted { carrier_message_id } => {
+                (carrier_message_id.clone(), MessageStatus::Submitted)
+            }
+            SubmitOutcome::Unknown { .. } => (None, MessageStatus::Unknown),
+            _ => return None,
+        };
+        let (id, application_id) = (result.id.0, result.application_id);
+        Some((id, *number, result.segments, application_id, name, status))
+    })
 }

@@ -140,6 +140,8 @@ pub enum Refusal {
     NoSuchSenderRequest,
     #[error("There is no account with this e-mail.")]
     NoSuchAccount,
+    #[error("There is no carrier with this name in the settings.")]
+    NoSuchCarrier,
     #[error("There is no such device; it may be signed out already.")]
     NoSuchDevice,
     #[error("The application is {status}: it can't be {action}.")]

@@ -7,6 +7,7 @@ use crate::bulk::{cost_of, measures};
 use crate::error::{Broken, Error, OpenError, Result};
 use crate::expiry::first_unexpired;
 use crate::intake::play_money_max;
+use crate::routing::Message;
 use crate::spool::{Frame, FrameError, read_frame};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
@@ -91,17 +92,51 @@ impl Service {
         let nth = |n: i64| domain::ids::nth_id(upload.first_message_id, n);
         let (first, end) = (upload.expanded_rows, upload.expanded_rows + frame.rows);
         let rows = usize::try_from(frame.rows).unwrap_or(usize::MAX);
+        let mixed = self.inner.router.network.only().is_none() && !upload.test;
+        let queued = if mixed {
+            self.routed(upload, &frame)?
+        } else {
+            Vec::new()
+        };
         let stored = messages::expand(&mut tx, batch, upload, text, frame.json).await?;
         touched("messages", rows, stored)?;
         let (first_id, last_id) = (nth(first), nth(end - 1));
-        let queued =
-            queue::expand(&mut tx, upload.id, first_id, last_id, SANDBOX_CARRIER, now).await?;
-        touched("queue", rows, queued)?;
+        if mixed {
+            queue::insert(&mut tx, batch, &queued, true, now).await?;
+        } else {
+            // A test message never leaves the house.
+            let only = self.inner.router.network.only().filter(|_| !upload.test);
+            let carrier = only.unwrap_or(SANDBOX_CARRIER);
+            let queued = queue::expand(&mut tx, upload.id, first_id, last_id, carrier, now).await?;
+            touched("queue", rows, queued)?;
+        }
         self.settle_reservation(&mut tx, upload, cost, now).await?;
         count(first, end, upload).write(&mut tx, batch, now).await?;
         tx.commit().await?;
-        self.inner.queued.notify_one();
+        self.inner.queued.notify_waiters();
         Ok(end == upload.rows)
+    }
+
+    /// The carrier of each row: id, application, carrier.
+    fn routed(&self, upload: &UnexpandedBatch, frame: &Frame) -> Result<Vec<(i64, i64, String)>> {
+        let numbers = frame
+            .numbers()
+            .map_err(|error| Error::Broken(error.into()))?;
+        let rows = numbers.into_iter().zip(upload.expanded_rows..);
+        Ok(rows
+            .map(|((number, kind), place)| {
+                let facts = Message {
+                    number: &number,
+                    kind,
+                    sender: upload.sender.as_deref(),
+                    application: upload.reference,
+                };
+                let random = self.entropy().number();
+                let carrier = self.inner.router.carrier(&facts, random, &[]);
+                let id = domain::ids::nth_id(upload.first_message_id, place);
+                (id, upload.application_id, carrier)
+            })
+            .collect())
     }
 
     /// What was reserved for these rows is earned now; a message that no carrier takes is given back later.

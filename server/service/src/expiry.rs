@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::settlement::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
+use crate::store::queue::Overdue;
 use crate::store::{batches, installation, queue};
 use crate::{MESSAGE_LIFETIME_MS, Service, whole};
 
@@ -41,7 +42,7 @@ impl Service {
             if message.leased {
                 run.first_leased = run.first_leased.or(Some(message.id.0));
             } else {
-                endings.push(ending(message.id, message.status));
+                endings.push(ending(&message));
             }
         }
         let gone: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
@@ -80,16 +81,19 @@ struct Run {
 }
 
 /// How a message ends whose time ran out.
-fn ending(id: domain::Transid, status: MessageStatus) -> Ending {
-    let (error, release) = match status {
+fn ending(message: &Overdue) -> Ending {
+    let (error, release) = match message.status {
         MessageStatus::Submitted => ("no_receipt", false),
         MessageStatus::Unknown => ("no_answer", false),
+        // Some of its segments: the others can't follow any more.
+        _ if message.taken => ("expired_in_part", false),
         _ => ("expired_in_queue", true),
     };
     Ending {
-        id,
+        id: message.id,
         status: MessageStatus::Expired,
         error: Some(error.to_owned()),
         release,
+        taken: false,
     }
 }

@@ -8,6 +8,7 @@ mod applications;
 mod audit;
 mod batches;
 mod bulk;
+mod carriers;
 mod check;
 mod clock;
 mod devices;
@@ -20,12 +21,15 @@ mod id_source;
 mod idempotency;
 mod intake;
 mod keys;
+mod lapses;
 mod ledger;
+mod outcomes;
 mod password;
 mod purse;
 mod rates;
 mod receipts;
 mod reports;
+mod routing;
 mod sender_names;
 mod settlement;
 mod spool;
@@ -48,20 +52,24 @@ pub use batches::BatchFilter;
 pub use bulk::{AcceptedBatch, BatchOrder};
 pub use clock::Clock;
 pub use devices::{ClientInfo, SessionRow};
-pub use dispatch::{Claimed, Lease, Outstanding, QueueState, SubmitOutcome, Submitted};
+pub use dispatch::{Claimed, LEASE_MS, Lease, Outstanding, QueueState, Submitted};
 pub use entropy::Entropy;
 pub use error::{Broken, Error, OpenError, Refusal, Result};
 pub use idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use intake::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
+pub use lapses::Leases;
 pub use ledger::{DepositOrder, DepositOutcome, DepositRecord, DepositStatus, ImportOutcome};
+pub use outcomes::SubmitOutcome;
 pub use rates::RateState;
-pub use receipts::Receipt;
+pub use receipts::{CarrierReceipt, Receipt, user_reference};
 pub use reports::MessageFilter;
+pub use routing::{CarrierInfo, Network};
 pub use uploads::{BulkTicket, Spooled, Upload, UploadError};
 
 use id_source::IdSource;
 use password::Hasher;
 use rates::Rates;
+use routing::Router;
 use spool::SpoolFolder;
 use store::{Missing, Store};
 use uploads::Uploads;
@@ -69,7 +77,7 @@ use writer::Writer;
 
 /// How long a message may take, from acceptance to its final status.
 pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
-/// The carrier that every message goes to until carriers can be set up.
+/// The carrier that is always there: it sends to nobody, and messages of test keys go to no other.
 pub const SANDBOX_CARRIER: &str = "sandbox";
 
 /// What a [`Service`] is opened with.
@@ -83,8 +91,7 @@ pub struct Config {
     pub currency: String,
     /// Where uploads wait until they are messages.
     pub data_dir: PathBuf,
-    /// To recognise numbers that were probably meant to be local.
-    pub country_code: String,
+    pub network: Network,
     pub limits: Limits,
     pub clock: Clock,
     pub entropy: Entropy,
@@ -140,8 +147,10 @@ struct Inner {
     rates: Rates,
     spool: SpoolFolder,
     uploads: Uploads,
-    country_code: String,
+    router: Router,
     queued: Notify,
+    routes_changed: Notify,
+    drained: Notify,
     batch_accepted: Notify,
     reinstated: Notify,
 }
@@ -187,8 +196,10 @@ impl Service {
                 writer,
                 spool: SpoolFolder::within(&config.data_dir),
                 uploads: Uploads::default(),
-                country_code: config.country_code,
+                router: Router::new(config.network),
                 queued: Notify::new(),
+                routes_changed: Notify::new(),
+                drained: Notify::new(),
                 batch_accepted: Notify::new(),
                 reinstated: Notify::new(),
             }),
@@ -230,7 +241,17 @@ impl Service {
         &self.inner.limits
     }
 
-    /// Wakes whoever waits for it after each commit that put messages into the queue.
+    /// Wakes whoever hands messages to carriers, after one was drained or resumed.
+    pub fn drained(&self) -> &Notify {
+        &self.inner.drained
+    }
+
+    /// Wakes whoever looks for other ways for messages, after a carrier became usable or unusable.
+    pub fn routes_changed(&self) -> &Notify {
+        &self.inner.routes_changed
+    }
+
+    /// Wakes everybody who waits for it after each commit that put messages into the queue.
     pub fn queued(&self) -> &Notify {
         &self.inner.queued
     }

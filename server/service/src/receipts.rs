@@ -1,16 +1,26 @@
 //! What carriers report of messages they took.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use domain::{MessageStatus, Transid};
+use domain::{MessageStatus, Timestamp, Transid};
 
 use crate::error::Result;
+use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
+use crate::store::segments::{self, Segment, SegmentId, Unanswered};
+use crate::store::{WriteTx, carriers};
 use crate::{Service, whole};
 
-/// A delivery receipt: how a message ended.
+/// How far a receipt's submit date may be from ours when nothing else tells which message it is for.
+const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
+/// How long receipts for unknown ids are kept, and what segments were called: carriers report within days.
+const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// Milliseconds of message ids whose segments one transaction forgets.
+const FORGET_MS: i64 = 10_000;
+
+/// A sandbox's receipt: how a message ended.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     pub id: Transid,
@@ -21,45 +31,339 @@ pub struct Receipt {
     pub error: Option<String>,
 }
 
+/// A carrier's receipt: how a segment ended.
+#[derive(Clone, Debug)]
+pub struct CarrierReceipt {
+    /// The carrier's name for the segment.
+    pub carrier_message_id: Option<String>,
+    /// A final status.
+    pub status: MessageStatus,
+    /// Why it wasn't delivered, in a stable word.
+    pub error: Option<String>,
+    /// What the carrier echoes of the submit: see [`user_reference`].
+    pub user_reference: Option<u16>,
+    /// Whom the message was for, as the carrier was given it.
+    pub number: String,
+    /// Whom it was from, likewise.
+    pub sender: String,
+    /// When the carrier took it, as the receipt says.
+    pub submitted_at: Option<Timestamp>,
+}
+
+/// What a carrier may echo of a submit (SMPP 3.4 §5.3.2.17): two octets, so that it tells messages apart only
+/// together with the number.
+#[must_use]
+pub const fn user_reference(id: Transid, segment: u16) -> u16 {
+    // The low bits count within a millisecond, the ones above are milliseconds.
+    (((id.0 >> 21) ^ id.0) & 0xffff) as u16 ^ segment.rotate_right(4)
+}
+
+/// A receipt and the segment that it is for.
+struct Matched<'a> {
+    segment: SegmentId,
+    status: MessageStatus,
+    error: Option<&'a str>,
+}
+
 impl Service {
-    /// Makes messages final by their receipts; durable when this returns. The charge stays whatever the
+    /// Makes messages final by a sandbox's receipts; durable when this returns. The charge stays whatever the
     /// receipt says. A receipt for a message that is final already goes into its timeline.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
         let service = self.clone();
         whole(async move {
             let now = service.now();
             let batch = service.store().dialect().batch();
-            let endings: Vec<_> = receipts
-                .iter()
-                .map(|r| Ending {
-                    id: r.id,
-                    status: r.status,
-                    error: r.error.clone(),
-                    release: false,
-                })
-                .collect();
             let mut tx = service.store().begin_as(Priority::Results).await?;
-            let ended = messages::finish(&mut tx, batch, &endings, now).await?;
-            // One that comes before the submit is recorded, or after its lease was lost, ends the waiting too.
-            let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
-            queue::drop_all(&mut tx, batch, &gone).await?;
-            let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
-            let late: Vec<_> = receipts
-                .into_iter()
-                .filter(|receipt| !ended.contains(&receipt.id))
-                .map(|r| Event {
-                    id: r.id,
-                    application_id: r.application_id,
-                    status: r.status,
-                    detail: Some(format!(
-                        "late receipt: {}",
-                        r.error.as_deref().unwrap_or("no error")
-                    )),
-                })
-                .collect();
-            queue::insert_events(&mut tx, batch, &late, now).await?;
+            end(&mut tx, batch, receipts, now).await?;
             Ok(tx.commit().await?)
         })
         .await
+    }
+
+    /// Makes messages final by a carrier's receipts; durable when this returns. One for a name that nothing is
+    /// known of is parked: the answer to the submit may be behind it.
+    pub async fn record_carrier_receipts(
+        &self,
+        carrier: &str,
+        receipts: Vec<CarrierReceipt>,
+    ) -> Result<()> {
+        let (service, carrier) = (self.clone(), carrier.to_owned());
+        whole(async move {
+            let now = service.now();
+            let batch = service.store().dialect().batch();
+            let mut tx = service.store().begin_as(Priority::Results).await?;
+            let found = service
+                .match_receipts(&mut tx, batch, &carrier, &receipts)
+                .await?;
+            let (mut matched, mut parked) = (Vec::new(), Vec::new());
+            for (place, receipt) in receipts.iter().enumerate() {
+                let (status, error) = (receipt.status, receipt.error.as_deref());
+                match (found.get(&place), &receipt.carrier_message_id) {
+                    (Some(segment), _) => matched.push(Matched {
+                        segment: *segment,
+                        status,
+                        error,
+                    }),
+                    (None, Some(name)) => parked.push((name.as_str(), status, error)),
+                    (None, None) => {
+                        tracing::warn!(carrier, "a receipt that names no message is dropped")
+                    }
+                }
+            }
+            apply(&mut tx, batch, &matched, now).await?;
+            if !parked.is_empty() {
+                segments::park(&mut tx, batch, &parked, &carrier, now).await?;
+                carriers::add_parked(&mut tx, &carrier, parked.len(), 0).await?;
+            }
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+
+    /// The segment of each receipt that has one, by its place.
+    async fn match_receipts(
+        &self,
+        tx: &mut WriteTx<'_>,
+        batch: &Batch,
+        carrier: &str,
+        receipts: &[CarrierReceipt],
+    ) -> Result<HashMap<usize, SegmentId>> {
+        let places: Vec<usize> = (0..receipts.len())
+            .filter(|place| receipts[*place].carrier_message_id.is_some())
+            .collect();
+        let names: Vec<&str> = receipts
+            .iter()
+            .filter_map(|receipt| receipt.carrier_message_id.as_deref())
+            .collect();
+        // The last one is the youngest.
+        let mut found: HashMap<usize, SegmentId> = segments::named(tx, batch, carrier, &names)
+            .await?
+            .into_iter()
+            .map(|(place, segment)| (places[place], segment))
+            .collect();
+        for (place, receipt) in receipts.iter().enumerate() {
+            if found.contains_key(&place) || receipt.number.is_empty() {
+                continue;
+            }
+            let country_code = &self.inner.router.network.country_code;
+            let candidates =
+                segments::unanswered(tx, carrier, &receipt.number, country_code).await?;
+            if let Some(segment) = the_one(receipt, &candidates) {
+                // The next receipt of this batch must not take it for its own.
+                if !found.values().any(|other| *other == segment) {
+                    found.insert(place, segment);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Matches the receipts that were parked for names which are known now.
+    pub(crate) async fn match_parked(
+        &self,
+        tx: &mut WriteTx<'_>,
+        batch: &Batch,
+        carrier: &str,
+        names: &[&str],
+        now: Timestamp,
+    ) -> Result<()> {
+        let parked = segments::unpark(tx, batch, carrier, names).await?;
+        if parked.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = parked.iter().map(|(_, name, ..)| name.as_str()).collect();
+        let found: HashMap<usize, SegmentId> = segments::named(tx, batch, carrier, &names)
+            .await?
+            .into_iter()
+            .collect();
+        let matched: Vec<_> = parked
+            .iter()
+            .enumerate()
+            .filter_map(|(place, (_, _, status, error))| {
+                Some(Matched {
+                    segment: *found.get(&place)?,
+                    status: *status,
+                    error: error.as_deref(),
+                })
+            })
+            .collect();
+        carriers::add_parked(tx, carrier, 0, matched.len()).await?;
+        apply(tx, batch, &matched, now).await
+    }
+
+    /// Forgets what carriers called segments, and receipts that were parked, after a week; receipts that come
+    /// later than that are parked, and forgotten likewise.
+    pub async fn forget_segments(&self) -> Result<()> {
+        let mut more = true;
+        while more {
+            let service = self.clone();
+            more = whole(async move {
+                let before = service.now().plus_ms(-KEPT_MS);
+                let below = domain::ids::compose_id(before.unix_ms(), 0);
+                let step = domain::ids::compose_id(domain::ids::id_unix_ms(0) + FORGET_MS, 0);
+                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                let more = segments::forget(&mut tx, below, step).await?;
+                segments::forget_parked(&mut tx, before).await?;
+                tx.commit().await?;
+                Ok(more)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+/// The segment that a receipt without a known name is for, if exactly one fits.
+fn the_one(receipt: &CarrierReceipt, candidates: &[Unanswered]) -> Option<SegmentId> {
+    let echoed = |c: &&Unanswered| {
+        let reference = user_reference(Transid(c.id.message_id), c.id.segment);
+        receipt.user_reference == Some(reference)
+    };
+    let in_time = |c: &&Unanswered| {
+        receipt
+            .submitted_at
+            .is_some_and(|at| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS)
+            && c.sender
+                .as_ref()
+                .is_none_or(|sender| *sender == receipt.sender)
+    };
+    let only = |mut fitting: Vec<&Unanswered>| match fitting.len() {
+        1 => fitting.pop().map(|candidate| candidate.id),
+        _ => None,
+    };
+    only(candidates.iter().filter(echoed).collect())
+        .or_else(|| only(candidates.iter().filter(in_time).collect()))
+}
+
+/// Makes segments final, and messages whose segments all are.
+async fn apply(
+    tx: &mut WriteTx<'_>,
+    batch: &Batch,
+    matched: &[Matched<'_>],
+    now: Timestamp,
+) -> Result<()> {
+    if matched.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> = matched
+        .iter()
+        .map(|m| (m.segment.message_id, m.segment.segment, m.status, m.error))
+        .collect();
+    let mut changed: HashSet<(i64, u16)> = segments::finish(tx, batch, &rows)
+        .await?
+        .into_iter()
+        .collect();
+    let (mut receipts, mut in_parts, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    for m in matched {
+        let id = m.segment;
+        if !changed.remove(&(id.message_id, id.segment)) {
+            again.push(m);
+        } else if id.segments > 1 {
+            in_parts.push(id);
+        } else {
+            receipts.push(receipt(id, m.status, m.error.map(str::to_owned)));
+        }
+    }
+    receipts.extend(whole_messages(tx, batch, &in_parts).await?);
+    end(tx, batch, receipts, now).await?;
+    note_contradictions(tx, batch, &again, now).await
+}
+
+fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
+    Receipt {
+        id: Transid(id.message_id),
+        application_id: id.application_id,
+        status,
+        error,
+    }
+}
+
+/// The messages of these segments that are final as a whole now: delivered when all segments are, otherwise
+/// failed before expired.
+async fn whole_messages(
+    tx: &mut WriteTx<'_>,
+    batch: &Batch,
+    touched: &[SegmentId],
+) -> Result<Vec<Receipt>> {
+    let messages: HashMap<i64, SegmentId> = touched.iter().map(|s| (s.message_id, *s)).collect();
+    let ids: Vec<i64> = messages.keys().copied().collect();
+    let mut found: HashMap<i64, Vec<Segment>> = HashMap::new();
+    for segment in segments::of(tx, batch, &ids).await? {
+        found.entry(segment.message_id).or_default().push(segment);
+    }
+    let ended = found.into_iter().filter_map(|(id, segments)| {
+        let all = segments.len() == usize::from(segments.first()?.segments);
+        if !all || !segments.iter().all(|segment| segment.status.is_final()) {
+            return None;
+        }
+        let worst = [MessageStatus::Failed, MessageStatus::Expired]
+            .into_iter()
+            .find_map(|status| segments.iter().find(|segment| segment.status == status));
+        let (status, error) = worst.map_or((MessageStatus::Delivered, None), |segment| {
+            (segment.status, segment.error.clone())
+        });
+        Some(receipt(*messages.get(&id)?, status, error))
+    });
+    Ok(ended.collect())
+}
+
+/// A second receipt for a segment goes into the timeline when it says something else than the first.
+async fn note_contradictions(
+    tx: &mut WriteTx<'_>,
+    batch: &Batch,
+    again: &[&Matched<'_>],
+    now: Timestamp,
+) -> Result<()> {
+    let ids: Vec<i64> = again.iter().map(|m| m.segment.message_id).collect();
+    let known: HashMap<(i64, u16), MessageStatus> = segments::of(tx, batch, &ids)
+        .await?
+        .into_iter()
+        .map(|segment| ((segment.message_id, segment.segment), segment.status))
+        .collect();
+    let events: Vec<_> = again
+        .iter()
+        .filter(|m| known.get(&(m.segment.message_id, m.segment.segment)) != Some(&m.status))
+        .map(|m| late(&receipt(m.segment, m.status, m.error.map(str::to_owned))))
+        .collect();
+    queue::insert_events(tx, batch, &events, now).await
+}
+
+/// Makes messages final by what is known of them as a whole.
+async fn end(
+    tx: &mut WriteTx<'_>,
+    batch: &Batch,
+    receipts: Vec<Receipt>,
+    now: Timestamp,
+) -> Result<()> {
+    let endings: Vec<_> = receipts
+        .iter()
+        .map(|r| Ending {
+            id: r.id,
+            status: r.status,
+            error: r.error.clone(),
+            release: false,
+            taken: true,
+        })
+        .collect();
+    let ended = messages::finish(tx, batch, &endings, now).await?;
+    // One that comes before the submit is recorded, or after its lease was lost, ends the waiting too.
+    let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
+    queue::drop_all(tx, batch, &gone).await?;
+    let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
+    let events: Vec<_> = receipts
+        .iter()
+        .filter(|receipt| !ended.contains(&receipt.id))
+        .map(late)
+        .collect();
+    queue::insert_events(tx, batch, &events, now).await
+}
+
+fn late(receipt: &Receipt) -> Event {
+    let error = receipt.error.as_deref().unwrap_or("no error");
+    Event {
+        id: receipt.id,
+        application_id: receipt.application_id,
+        status: receipt.status,
+        detail: Some(format!("late receipt: {error}")),
     }
 }

@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use domain::{BulkRow, Kind};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::error::{Broken, Error, Result};
 
@@ -293,6 +295,30 @@ pub(crate) struct Frame {
     pub(crate) pages_international: u64,
     /// Where the next frame begins.
     pub(crate) end: i64,
+}
+
+impl Frame {
+    /// Whom the rows are for.
+    pub(crate) fn numbers(&self) -> serde_json::Result<Vec<(String, Kind)>> {
+        /// A row's first two values; the others are the database's.
+        #[derive(Deserialize)]
+        struct Row(
+            String,
+            i64,
+            #[serde(default)] IgnoredAny,
+            #[serde(default)] IgnoredAny,
+            #[serde(default)] IgnoredAny,
+        );
+        let rows: Vec<Row> = serde_json::from_str(&self.json)?;
+        let kind = |local| {
+            if local == 1 {
+                Kind::Local
+            } else {
+                Kind::International
+            }
+        };
+        Ok(rows.into_iter().map(|row| (row.0, kind(row.1))).collect())
+    }
 }
 
 /// Why a frame can't be had.

@@ -53,7 +53,7 @@ impl BulkTicket {
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let service = self.service.clone();
         let limits = self.service.limits();
-        let country_code = self.service.inner.country_code.clone();
+        let country_code = self.service.inner.router.network.country_code.clone();
         // The file and what removes it are made together: who waits for them may leave meanwhile.
         let making = move || {
             let random = service.entropy().bytes::<16>();

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::idempotency::{Known, digest_of_send, kept_since, recall};
 use crate::intake::{SendError, SendRequest, Sent, admit, applicable, rehearsed};
 use crate::purse::Purse;
+use crate::routing::Message;
 use crate::store::dialect::Batch;
 use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::tally::Tally;
@@ -115,6 +116,7 @@ pub(crate) fn spawn(service: &Service, mut jobs: mpsc::Receiver<Job>) {
 /// What a send becomes when it is admitted.
 struct Accepted {
     transid: Transid,
+    reference: Reference,
     sent: Sent,
     message: messages::NewMessage,
     /// Set for a live send: what its transfer states.
@@ -161,7 +163,7 @@ impl Service {
             }
         };
         if outcomes.iter().any(std::result::Result::is_ok) {
-            self.inner.queued.notify_one();
+            self.inner.queued.notify_waiters();
         }
         for (answer, outcome) in answers.into_iter().zip(outcomes) {
             // A client that left needs no answer; its send is stored all the same.
@@ -392,6 +394,7 @@ impl Service {
         let charge = (kind == KeyKind::Live).then_some((purse.row.id, sent.balance));
         Ok(Verdict::Accepted(Box::new(Accepted {
             transid,
+            reference: request.key.reference(),
             sent,
             message,
             charge,
@@ -419,12 +422,29 @@ impl Service {
         });
         messages::insert_transfers(conn, batch, charges, now).await?;
         idempotency::keep(conn, batch, &judged.kept, now).await?;
-        let queued = judged
+        let queued: Vec<_> = judged
             .accepted
             .iter()
-            .map(|a| (a.transid, a.message.application_id));
-        queue::insert(conn, batch, queued, SANDBOX_CARRIER, now).await?;
+            .map(|a| (a.transid.0, a.message.application_id, self.carrier_for(a)))
+            .collect();
+        queue::insert(conn, batch, &queued, false, now).await?;
         count(conn, batch, judged, now).await
+    }
+
+    /// A test message never leaves the house.
+    fn carrier_for(&self, accepted: &Accepted) -> String {
+        let message = &accepted.message;
+        if message.test {
+            return SANDBOX_CARRIER.to_owned();
+        }
+        let facts = Message {
+            number: &message.number,
+            kind: message.kind,
+            sender: message.sender.as_deref(),
+            application: accepted.reference,
+        };
+        let router = &self.inner.router;
+        router.carrier(&facts, self.entropy().number(), &[])
     }
 }
 

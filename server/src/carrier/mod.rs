@@ -1,23 +1,72 @@
 //! Who takes messages from us.
 
 pub mod sandbox;
+pub mod smpp;
 
-use service::{Claimed, Outstanding, Receipt, Submitted};
+use domain::Transid;
+use domain::records::ConnectionState;
+use service::{CarrierReceipt, Claimed, Lease, Receipt, Submitted};
+use tokio::time::Instant;
 
-/// A carrier, whatever it speaks.
+/// A connection to a carrier, whatever it speaks.
 ///
-/// The dispatcher calls `submit` with messages that are claimed for it, stores the outcomes, and says with
-/// `expect_receipts` which of them are stored as taken; only then can their receipts be recorded.
-pub trait Carrier: Send + Sync {
-    /// As it stands in the queue and on messages.
-    fn name(&self) -> &'static str;
+/// The dispatcher calls `submit` with messages that are claimed for the carrier, stores what `news` says, and
+/// confirms with `stored`; only then are receipts acknowledged.
+pub trait Line: Send + Sync + 'static {
+    /// How many messages it would take now.
+    fn free(&self) -> usize;
 
-    /// Hands messages over; an outcome for each.
-    fn submit(&self, messages: &[Claimed]) -> impl Future<Output = Vec<Submitted>> + Send;
+    /// Waits until it would take some.
+    fn until_free(&self) -> impl Future<Output = ()> + Send;
 
-    /// These messages are stored as taken and await a receipt: after a submit, and after a restart.
-    fn expect_receipts(&self, messages: Vec<Outstanding>);
+    /// Takes messages to hand over; never waits. Each comes back in the news, once.
+    fn submit(&self, lease: Lease, messages: Vec<Claimed>);
 
-    /// The receipts that came, waiting for at least one.
-    fn receipts(&self) -> impl Future<Output = Vec<Receipt>> + Send;
+    /// What came since, waiting for something; `None` once it is closed and all is told.
+    fn news(&self) -> impl Future<Output = Option<News>> + Send;
+
+    /// What the news said is durable: the answers for these messages, of which some are stored as taken.
+    fn stored(&self, answered: &[Transid], taken: &[Transid], confirmation: Confirmation);
+
+    /// How it is, for operators.
+    fn state(&self) -> LineState;
+
+    /// Takes nothing more, gives back what isn't handed over, waits a moment for answers.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// What a carrier said.
+#[derive(Default)]
+pub struct News {
+    pub submitted: Vec<Submitted>,
+    /// By the message's own id.
+    pub receipts: Vec<Receipt>,
+    /// By the carrier's names.
+    pub carrier_receipts: Vec<CarrierReceipt>,
+    pub confirmation: Confirmation,
+}
+
+/// What a line needs to know when its news are durable.
+#[derive(Default)]
+pub struct Confirmation {
+    /// Deliveries to be acknowledged.
+    pub deliveries: Vec<::smpp::DeliveryHandle>,
+}
+
+/// How a line is.
+#[derive(Clone, Debug)]
+pub struct LineState {
+    pub state: ConnectionState,
+    pub since: Instant,
+    /// Submits that wait for an answer.
+    pub in_flight: usize,
+    /// The most of them at a time.
+    pub window: usize,
+    /// Answers since the start.
+    pub answered: u64,
+    /// Those of them that asked for a slower pace.
+    pub throttled: u64,
+    /// It is asked to pause until then.
+    pub throttled_until: Option<Instant>,
+    pub last_error: Option<String>,
 }

@@ -4,16 +4,20 @@
 //! message's number and the moment of its submit, both of which are stored.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use domain::records::ConnectionState;
 use domain::{Kind, MessageStatus, Number, Timestamp, Transid};
-use service::{Claimed, Clock, Outstanding, Receipt, SANDBOX_CARRIER, SubmitOutcome, Submitted};
+use service::{Claimed, Clock, Lease, Outstanding, Receipt, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use super::Carrier;
+use super::{Confirmation, Line, LineState, News};
 
+/// Messages whose answers aren't stored yet.
+const WINDOW: usize = 1024;
 /// How long the slow reserved number takes.
 const SLOW_MS: i64 = 30_000;
 /// Receipts that are reported at once.
@@ -53,8 +57,21 @@ struct Due {
 pub struct Sandbox {
     clock: Clock,
     delay_ms: i64,
-    due: Mutex<BinaryHeap<Reverse<Due>>>,
+    since: Instant,
+    inner: Mutex<Inner>,
     added: Notify,
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Answers that aren't stored yet.
+    answered: Vec<Submitted>,
+    /// What they are about, until they are stored.
+    submitted: HashMap<Transid, (i64, Number)>,
+    due: BinaryHeap<Reverse<Due>>,
+    answers: u64,
+    closed: bool,
 }
 
 impl Sandbox {
@@ -63,9 +80,25 @@ impl Sandbox {
         Self {
             clock,
             delay_ms: i64::try_from(delay_ms).unwrap_or(i64::MAX),
-            due: Mutex::new(BinaryHeap::new()),
+            since: Instant::now(),
+            inner: Mutex::default(),
             added: Notify::new(),
+            freed: Notify::new(),
         }
+    }
+
+    /// These messages are stored as taken since an earlier process; their receipts are still to come.
+    pub fn expect_receipts(&self, messages: &[Outstanding]) {
+        let mut inner = self.inner();
+        inner
+            .due
+            .extend(messages.iter().map(|message| Reverse(self.due(message))));
+        drop(inner);
+        self.added.notify_one();
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn due(&self, message: &Outstanding) -> Due {
@@ -83,27 +116,39 @@ impl Sandbox {
         }
     }
 
-    /// The receipts that are due, and how long the next one takes.
-    fn take_due(&self) -> (Vec<Receipt>, Option<Duration>) {
+    /// What there is to tell, or how long until there is.
+    fn take(&self) -> Told {
         let now = self.clock.now();
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut receipts = Vec::new();
-        while receipts.len() < RECEIPTS_MAX {
-            match due.pop() {
-                Some(Reverse(next)) if next.at <= now => receipts.push(next.into_receipt()),
-                Some(later) => {
-                    due.push(later);
-                    break;
-                }
-                None => break,
-            }
+        let mut inner = self.inner();
+        let mut news = News {
+            submitted: std::mem::take(&mut inner.answered),
+            ..News::default()
+        };
+        while news.receipts.len() < RECEIPTS_MAX
+            && inner.due.peek().is_some_and(|Reverse(next)| next.at <= now)
+        {
+            let due = inner.due.pop();
+            news.receipts
+                .extend(due.map(|Reverse(due)| due.into_receipt()));
         }
-        let wait = due.peek().map(|Reverse(next)| next.at.ms_since(now).max(0));
-        (
-            receipts,
-            wait.map(|ms| Duration::from_millis(ms.unsigned_abs())),
-        )
+        if !news.submitted.is_empty() || !news.receipts.is_empty() {
+            return Told::News(news);
+        }
+        if inner.closed {
+            return Told::End;
+        }
+        let next = inner.due.peek();
+        Told::Wait(next.map(|Reverse(next)| {
+            Duration::from_millis(next.at.ms_since(now).max(0).unsigned_abs())
+        }))
     }
+}
+
+enum Told {
+    News(News),
+    /// Until the next receipt is due, if one is.
+    Wait(Option<Duration>),
+    End,
 }
 
 impl Due {
@@ -125,49 +170,105 @@ impl Due {
     }
 }
 
-impl Carrier for Sandbox {
-    fn name(&self) -> &'static str {
-        SANDBOX_CARRIER
+fn answer(message: &Claimed, lease: Lease) -> Submitted {
+    let outcome = match fate(&message.number) {
+        Fate::Refused => SubmitOutcome::Refused {
+            error: "refused_by_carrier".to_owned(),
+        },
+        _ => SubmitOutcome::Accepted {
+            carrier_message_id: None,
+        },
+    };
+    Submitted {
+        id: message.id,
+        application_id: message.application_id,
+        lease,
+        segments: 1,
+        outcomes: vec![(1, outcome)],
+    }
+}
+
+impl Line for Sandbox {
+    fn free(&self) -> usize {
+        WINDOW.saturating_sub(self.inner().submitted.len())
     }
 
-    async fn submit(&self, messages: &[Claimed]) -> Vec<Submitted> {
-        messages
-            .iter()
-            .map(|message| Submitted {
-                id: message.id,
-                application_id: message.application_id,
-                outcome: match fate(&message.number) {
-                    Fate::Refused => SubmitOutcome::Refused {
-                        error: "refused_by_carrier".to_owned(),
-                    },
-                    _ => SubmitOutcome::Accepted {
-                        carrier_message_id: message.id.to_string(),
-                    },
-                },
-            })
-            .collect()
+    async fn until_free(&self) {
+        loop {
+            let freed = self.freed.notified();
+            if self.free() > 0 {
+                return;
+            }
+            freed.await;
+        }
     }
 
-    fn expect_receipts(&self, messages: Vec<Outstanding>) {
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        due.extend(messages.iter().map(|message| Reverse(self.due(message))));
-        drop(due);
+    fn submit(&self, lease: Lease, messages: Vec<Claimed>) {
+        let mut inner = self.inner();
+        inner.answers += messages.len() as u64;
+        for message in messages {
+            inner.answered.push(answer(&message, lease));
+            let known = (message.application_id, message.number);
+            inner.submitted.insert(message.id, known);
+        }
+        drop(inner);
         self.added.notify_one();
     }
 
-    async fn receipts(&self) -> Vec<Receipt> {
+    async fn news(&self) -> Option<News> {
         loop {
-            let (receipts, wait) = self.take_due();
-            if !receipts.is_empty() {
-                return receipts;
-            }
-            match wait {
-                Some(wait) => {
+            match self.take() {
+                Told::News(news) => return Some(news),
+                Told::End => return None,
+                Told::Wait(Some(wait)) => {
                     let _ = tokio::time::timeout(wait, self.added.notified()).await;
                 }
-                None => self.added.notified().await,
+                Told::Wait(None) => self.added.notified().await,
             }
         }
+    }
+
+    fn stored(&self, answered: &[Transid], taken: &[Transid], _confirmation: Confirmation) {
+        let submitted_at = self.clock.now();
+        let mut inner = self.inner();
+        let due: Vec<_> = taken
+            .iter()
+            .filter_map(|id| {
+                let (application_id, number) = inner.submitted.remove(id)?;
+                Some(Reverse(self.due(&Outstanding {
+                    id: *id,
+                    application_id,
+                    number,
+                    submitted_at,
+                })))
+            })
+            .collect();
+        inner.due.extend(due);
+        for id in answered {
+            inner.submitted.remove(id);
+        }
+        drop(inner);
+        self.added.notify_one();
+        self.freed.notify_waiters();
+    }
+
+    fn state(&self) -> LineState {
+        let inner = self.inner();
+        LineState {
+            state: ConnectionState::Bound,
+            since: self.since,
+            in_flight: inner.submitted.len(),
+            window: WINDOW,
+            answered: inner.answers,
+            throttled: 0,
+            throttled_until: None,
+            last_error: None,
+        }
+    }
+
+    async fn close(&self) {
+        self.inner().closed = true;
+        self.added.notify_one();
     }
 }
 
@@ -187,21 +288,27 @@ mod tests {
     fn receipt(number: &str) -> (i64, MessageStatus, Option<String>) {
         let now = Arc::new(AtomicI64::new(START_MS));
         let sandbox = Sandbox::new(Clock::fixed(Arc::clone(&now)), DELAY_MS.unsigned_abs());
-        sandbox.expect_receipts(vec![Outstanding {
+        sandbox.expect_receipts(&[Outstanding {
             id: Transid(1),
             application_id: 1,
             number: Number::parse(number).unwrap(),
             submitted_at: Timestamp::from_unix_ms(START_MS),
         }]);
-        let (receipts, wait) = sandbox.take_due();
-        assert!(receipts.is_empty(), "{number}: nothing is due at once");
-        let wait_ms = i64::try_from(wait.unwrap().as_millis()).unwrap();
+        let Told::Wait(Some(wait)) = sandbox.take() else {
+            panic!("{number}: something is due at once");
+        };
+        let wait_ms = i64::try_from(wait.as_millis()).unwrap();
         now.store(START_MS + wait_ms - 1, Ordering::Relaxed);
-        assert!(sandbox.take_due().0.is_empty(), "{number}: not before");
+        assert!(
+            matches!(sandbox.take(), Told::Wait(_)),
+            "{number}: not before"
+        );
         now.store(START_MS + wait_ms, Ordering::Relaxed);
-        let (mut receipts, wait) = sandbox.take_due();
-        assert_eq!((receipts.len(), wait), (1, None), "{number}");
-        let receipt = receipts.remove(0);
+        let Told::News(mut news) = sandbox.take() else {
+            panic!("{number}: nothing comes");
+        };
+        assert!(matches!(sandbox.take(), Told::Wait(None)), "{number}");
+        let receipt = news.receipts.remove(0);
         (wait_ms, receipt.status, receipt.error)
     }
 
@@ -239,17 +346,24 @@ mod tests {
             ("+00000004", false),
             ("00000005", false),
         ] {
+            let expires_at = Timestamp::from_unix_ms(START_MS);
             let message = Claimed {
                 id: Transid(1),
                 application_id: 1,
                 number: Number::parse(number).unwrap(),
-                sender: None,
+                address: "26600000004".to_owned(),
+                sender: "Heliograph".to_owned(),
                 message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
-                attempts: 0,
-                expires_at: Timestamp::from_unix_ms(START_MS),
+                handed_over: Vec::new(),
+                expires_at,
             };
-            let submitted = sandbox.submit(&[message]).await;
-            let outcome = &submitted[0].outcome;
+            let lease = Lease {
+                token: 1,
+                until: expires_at,
+            };
+            sandbox.submit(lease, vec![message]);
+            let news = sandbox.news().await.unwrap();
+            let (_, outcome) = &news.submitted[0].outcomes[0];
             let seen = matches!(outcome, SubmitOutcome::Refused { .. });
             assert_eq!(seen, refused, "{number}: {outcome:?}");
         }

@@ -7,10 +7,11 @@ mod output;
 mod sender;
 mod upkeep;
 
-use service::{Clock, Entropy, Service};
+use service::{CarrierInfo, Clock, Entropy, Network, Service};
 
 use crate::cli::{Cli, Command};
 use crate::config::Settings;
+use crate::config::carriers::{CarrierKind, CarrierSettings};
 pub use output::Output;
 
 /// Why a command didn't do what it was called for; printed to standard error, exit code 1.
@@ -56,9 +57,31 @@ pub fn service_config(settings: &Settings) -> service::Config {
         prices: settings.prices,
         currency: settings.currency.clone(),
         data_dir: settings.data_dir.clone(),
-        country_code: settings.country_code.clone(),
+        network: network(settings),
         limits: settings.limits,
         clock: Clock::system(),
         entropy: Entropy::system(),
+    }
+}
+
+/// The carriers and routes; the sandbox alone when none are set up.
+fn network(settings: &Settings) -> Network {
+    let (country_code, default_sender) = (
+        settings.country_code.clone(),
+        settings.default_sender.clone(),
+    );
+    if settings.carriers.list.is_empty() {
+        return Network::sandbox(country_code, default_sender);
+    }
+    let info = |carrier: &CarrierSettings| CarrierInfo {
+        name: carrier.name.clone(),
+        sandbox: carrier.kind == CarrierKind::Sandbox,
+        whole: carrier.takes_whole(),
+    };
+    Network {
+        carriers: settings.carriers.list.iter().map(info).collect(),
+        routes: settings.carriers.routes.clone(),
+        country_code,
+        default_sender,
     }
 }

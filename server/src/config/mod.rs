@@ -2,11 +2,6 @@
 //!
 //! Everything is checked before anything starts, and an error names the setting.
 
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the dispatcher doesn't send to carriers of the settings yet"
-)]
 pub mod carriers;
 mod keys;
 mod layers;

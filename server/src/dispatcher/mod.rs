@@ -1,87 +1,182 @@
-//! Turns uploads into messages, hands queued messages to a carrier, records receipts, and sweeps what is
-//! over.
+//! Turns uploads into messages, hands queued messages to carriers, records what they answer and report, and
+//! sweeps what is over.
 //!
 //! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue row
-//! goes, a receipt before the next one is taken. A process that dies leaves rows under a lease, which are
-//! claimed again.
+//! goes, a receipt before it is acknowledged. A process that dies leaves rows under a lease: whether a carrier
+//! has them only a receipt can tell.
 
+mod claiming;
 mod expanding;
+mod lapsing;
+mod recording;
+mod rerouting;
 mod resuming;
-mod sending;
 mod sweeping;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
-use service::{Receipt, Service};
-use tokio::task::JoinHandle;
+use service::{Leases, SANDBOX_CARRIER, Service};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::carrier::Carrier;
+use crate::carrier::Line;
 use crate::carrier::sandbox::Sandbox;
+use crate::carrier::smpp::SmppLine;
+use crate::config::carriers::{CarrierKind, CarrierSettings};
+use watching::Watched;
 
 /// How long to wait before something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long receipts gather before the next ones are recorded: each time costs a commit.
-const GATHER: Duration = Duration::from_millis(10);
 /// Messages that are read at once when a start looks for receipts that are still to come.
 const OUTSTANDING_CHUNK: i64 = 1000;
 
 /// What the dispatcher needs of the settings.
 #[derive(Clone, Debug)]
 pub struct DispatcherSettings {
-    /// How long the sandbox carrier takes to deliver.
+    /// How long a sandbox takes to deliver.
     pub sandbox_delay_ms: u64,
-    /// What carriers are given for applications without a sender name.
-    pub default_sender: String,
+    pub carriers: Vec<CarrierSettings>,
 }
 
-/// Dispatches until the token is cancelled.
+/// Dispatches until the token is cancelled, and everything that carriers were given is settled as well as a
+/// moment allows.
 pub fn spawn(
     service: Service,
     settings: DispatcherSettings,
     shutdown: CancellationToken,
 ) -> JoinHandle<()> {
-    let carrier = Arc::new(Sandbox::new(
-        service.clock().clone(),
-        settings.sandbox_delay_ms,
-    ));
     tokio::spawn(async move {
-        free_leases(&service, &shutdown).await;
-        let started = service.clock().now();
-        tokio::join!(
-            supervise("sending", &shutdown, || sending::run(
-                service.clone(),
-                Arc::clone(&carrier),
-                settings.default_sender.clone(),
-                shutdown.clone()
-            )),
-            supervise("receipts", &shutdown, || receive(
-                service.clone(),
-                Arc::clone(&carrier),
-                shutdown.clone()
-            )),
-            supervise("recovery", &shutdown, || recover(
-                service.clone(),
-                Arc::clone(&carrier),
-                started,
-                shutdown.clone()
-            )),
-            supervise("expanding", &shutdown, || expanding::run(
-                service.clone(),
-                shutdown.clone()
-            )),
-            supervise("resuming", &shutdown, || resuming::run(
-                service.clone(),
-                shutdown.clone()
-            )),
-            supervise("sweeping", &shutdown, || sweeping::run(
-                service.clone(),
-                shutdown.clone()
-            )),
-        );
+        end_old_leases(&service, &shutdown).await;
+        let mut parts = Parts {
+            service,
+            shutdown,
+            tasks: JoinSet::new(),
+            watched: Vec::new(),
+        };
+        parts.start(settings);
+        while parts.tasks.join_next().await.is_some() {}
     })
+}
+
+/// The running parts.
+struct Parts {
+    service: Service,
+    shutdown: CancellationToken,
+    tasks: JoinSet<()>,
+    watched: Vec<Watched>,
+}
+
+impl Parts {
+    fn start(&mut self, settings: DispatcherSettings) {
+        let delay_ms = settings.sandbox_delay_ms;
+        let carriers = settings.carriers;
+        // Test messages go nowhere else.
+        if !carriers
+            .iter()
+            .any(|carrier| carrier.name == SANDBOX_CARRIER)
+        {
+            self.sandbox(SANDBOX_CARRIER, delay_ms);
+        }
+        for carrier in carriers {
+            match carrier.kind {
+                CarrierKind::Sandbox => self.sandbox(&carrier.name, delay_ms),
+                CarrierKind::Smpp(smpp) => {
+                    let open = |service: &Service| {
+                        let seed = service.entropy().number();
+                        SmppLine::open(smpp.clone(), service.clock().clone(), seed)
+                    };
+                    let lines = (0..smpp.connections).map(|_| open(&self.service)).collect();
+                    self.carrier(&carrier.name, lines);
+                }
+            }
+        }
+        let watched = std::mem::take(&mut self.watched);
+        let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+        self.tasks.spawn(watching::run(service, watched, shutdown));
+        self.supervise("rerouting", rerouting::run);
+        self.supervise("lapsing", lapsing::run);
+        self.supervise("expanding", expanding::run);
+        self.supervise("resuming", resuming::run);
+        self.supervise("sweeping", sweeping::run);
+    }
+
+    fn sandbox(&mut self, name: &str, delay_ms: u64) {
+        let line = Sandbox::new(self.service.clock().clone(), delay_ms);
+        let lines = self.carrier(name, vec![line]);
+        let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+        let (name, started) = (name.to_owned(), self.service.clock().now());
+        for line in lines {
+            let recovering = recover(
+                service.clone(),
+                name.clone(),
+                line,
+                started,
+                shutdown.clone(),
+            );
+            self.tasks.spawn(recovering);
+        }
+    }
+
+    /// Starts a carrier's connections.
+    fn carrier<L: Line>(&mut self, name: &str, lines: Vec<L>) -> Vec<Arc<L>> {
+        let open = watch::Sender::new(true);
+        let lines: Vec<_> = lines.into_iter().map(Arc::new).collect();
+        for line in &lines {
+            let (line, open) = (Arc::clone(line), open.subscribe());
+            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+            self.tasks
+                .spawn(serve(service, name.to_owned(), line, open, shutdown));
+        }
+        let states = lines.iter().map(|line| {
+            let line = Arc::clone(line);
+            Box::new(move || line.state()) as Box<dyn Fn() -> _ + Send + Sync>
+        });
+        self.watched.push(Watched {
+            carrier: name.to_owned(),
+            open,
+            lines: states.collect(),
+        });
+        lines
+    }
+
+    fn supervise<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        name: &'static str,
+        part: impl Fn(Service, CancellationToken) -> F + Send + Sync + 'static,
+    ) {
+        let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+        self.tasks.spawn(async move {
+            let start = || part(service.clone(), shutdown.clone());
+            supervise(name, &shutdown, start).await;
+        });
+    }
+}
+
+/// Serves a connection: claims for it, records its news, and closes it in the end.
+async fn serve<L: Line>(
+    service: Service,
+    carrier: String,
+    line: Arc<L>,
+    open: watch::Receiver<bool>,
+    shutdown: CancellationToken,
+) {
+    let claiming = async {
+        supervise("claiming", &shutdown, || {
+            let (service, carrier, line) = (service.clone(), carrier.clone(), Arc::clone(&line));
+            claiming::run(service, carrier, line, open.clone(), shutdown.clone())
+        })
+        .await;
+        line.close().await;
+    };
+    let recording = supervise("recording", &shutdown, || {
+        let (service, carrier, line) = (service.clone(), carrier.clone(), Arc::clone(&line));
+        recording::run(service, carrier, line, shutdown.clone())
+    });
+    tokio::join!(claiming, recording);
 }
 
 /// Runs a loop in a task of its own and starts it again if it breaks down: messages must go on.
@@ -98,20 +193,17 @@ async fn supervise<F: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Frees what an earlier process had claimed: nobody else dispatches from this database now.
-async fn free_leases(service: &Service, shutdown: &CancellationToken) {
+/// Ends what an earlier process had claimed: nobody else dispatches from this database now.
+async fn end_old_leases(service: &Service, shutdown: &CancellationToken) {
     loop {
-        match service.recover_leases().await {
+        match service.end_leases(Leases::All).await {
             Ok(0) => return,
             Ok(count) => {
-                tracing::info!(
-                    count,
-                    "messages that an earlier process had claimed are sent again"
-                );
+                tracing::info!(count, "an earlier process had claimed messages");
                 return;
             }
             Err(error) => {
-                tracing::error!(detail = ?error, "old claims can't be freed; trying again");
+                tracing::error!(detail = ?error, "old claims can't be ended; trying again");
             }
         }
         if pause(RETRY, shutdown).await {
@@ -120,23 +212,24 @@ async fn free_leases(service: &Service, shutdown: &CancellationToken) {
     }
 }
 
-/// Tells the carrier what an earlier process handed over; new messages needn't wait for that.
-async fn recover<C: Carrier>(
+/// Tells a sandbox what an earlier process handed over; new messages needn't wait for that.
+async fn recover(
     service: Service,
-    carrier: Arc<C>,
+    carrier: String,
+    line: Arc<Sandbox>,
     started: Timestamp,
     shutdown: CancellationToken,
 ) {
     let mut after = None;
     while !shutdown.is_cancelled() {
         match service
-            .outstanding(carrier.name(), started, after, OUTSTANDING_CHUNK)
+            .outstanding(&carrier, started, after, OUTSTANDING_CHUNK)
             .await
         {
             Ok(found) => {
                 let Some(last) = found.last() else { return };
                 after = Some(last.id);
-                carrier.expect_receipts(found);
+                line.expect_receipts(&found);
             }
             Err(error) => {
                 tracing::error!(detail = ?error, "what awaits receipts can't be read; trying again");
@@ -144,30 +237,6 @@ async fn recover<C: Carrier>(
             }
         }
     }
-}
-
-/// Records receipts; the next ones are taken when these are durable.
-async fn receive<C: Carrier>(service: Service, carrier: Arc<C>, shutdown: CancellationToken) {
-    loop {
-        let receipts = tokio::select! {
-            receipts = carrier.receipts() => receipts,
-            () = shutdown.cancelled() => return,
-        };
-        if !record(&service, receipts, &shutdown).await || pause(GATHER, &shutdown).await {
-            return;
-        }
-    }
-}
-
-/// False when the process stops before the receipts could be recorded; a restart finds them again.
-async fn record(service: &Service, receipts: Vec<Receipt>, shutdown: &CancellationToken) -> bool {
-    while let Err(error) = service.record_receipts(receipts.clone()).await {
-        tracing::error!(detail = ?error, "receipts can't be recorded; trying again");
-        if pause(RETRY, shutdown).await {
-            return false;
-        }
-    }
-    true
 }
 
 /// Waits; true when the process is to stop.

@@ -21,6 +21,9 @@ pub(super) async fn run(service: Service, shutdown: CancellationToken) {
         if let Err(error) = service.session_sweep().await {
             tracing::error!(detail = ?error, "sessions can't be swept");
         }
+        if let Err(error) = service.forget_segments().await {
+            tracing::error!(detail = ?error, "what carriers called old messages can't be swept");
+        }
         if let Err(error) = service.forget_answers().await {
             tracing::error!(detail = ?error, "old idempotency keys can't be swept");
         }

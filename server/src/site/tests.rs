@@ -35,7 +35,7 @@ async fn asked(path: &str) -> (String, String) {
         prices: Prices::new(Money::from_micros(1), Money::from_micros(2)).unwrap(),
         currency: "USD".to_owned(),
         data_dir: folder.path().join("data"),
-        country_code: "266".to_owned(),
+        network: service::Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
         limits: Limits::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),

@@ -138,7 +138,7 @@ impl Place {
                 prices: domain::Prices::new(money("0.05"), money("0.25")).unwrap(),
                 currency: "USD".to_owned(),
                 data_dir: self.path().join("data"),
-                country_code: "266".to_owned(),
+                network: service::Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
                 limits: Limits::default(),
                 clock: Clock::system(),
                 entropy: Entropy::system(),

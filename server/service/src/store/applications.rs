@@ -1,7 +1,7 @@
 //! Applications.
 
 use domain::records::{ApplicationRecord, SenderRequestRecord};
-use domain::{ApplicationStatus, Category, Money, Reference, SenderStatus, Timestamp};
+use domain::{ApplicationStatus, Category, LostAnswer, Money, Reference, SenderStatus, Timestamp};
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
@@ -15,7 +15,7 @@ macro_rules! listed {
     ($rest:literal) => {
         concat!(
             "SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before, \
-             a.suspend_reason, a.activation_requested_at, a.sender_name, a.sender_state, a.balance, \
+             a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name, a.sender_state, a.balance, \
              a.test_balance, a.test_day, a.created_at, accounts.email, \
              s.id AS request_id, s.name AS request_name, s.status AS request_status, \
              s.reason AS request_reason, s.requested_at, s.decided_at \
@@ -41,6 +41,7 @@ statements! {
                   WHERE id = $1 AND status = $2";
     SET_ACTIVATION = "UPDATE applications SET activation_requested_at = $2 \
                       WHERE id = $1 AND status = 'Pending'";
+    SET_LOST_ANSWER = "UPDATE applications SET lost_answer = $2 WHERE id = $1";
     SET_SENDER = "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1";
     SET_LIVE_HASH = "UPDATE applications SET live_hash = $2 WHERE id = $1";
     SET_TEST_HASH = "UPDATE applications SET test_hash = $2 WHERE id = $1";
@@ -151,6 +152,7 @@ fn listed(row: &AnyRow) -> Result<ApplicationRow> {
         created_at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
         activation_requested_at: row::opt_int(row, "activation_requested_at")?
             .map(Timestamp::from_unix_ms),
+        lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,
         suspend_reason: row::opt_text(row, "suspend_reason")?,
         email: row::text(row, "email")?,
     };
@@ -295,6 +297,19 @@ pub(crate) async fn set_status(
         .execute(conn)
         .await?;
     Ok(done.rows_affected() == 1)
+}
+
+pub(crate) async fn set_lost_answer(
+    conn: &mut AnyConnection,
+    id: i64,
+    policy: LostAnswer,
+) -> Result<()> {
+    sqlx::query(SET_LOST_ANSWER)
+        .bind(id)
+        .bind(policy.as_str())
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 /// False unless the application is Pending.

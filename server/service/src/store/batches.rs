@@ -1,7 +1,7 @@
 //! Bulk uploads.
 
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
-use domain::{BatchId, MessageStatus, Money, Prices, Timestamp};
+use domain::{BatchId, MessageStatus, Money, Prices, Reference, Timestamp};
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
@@ -25,7 +25,8 @@ macro_rules! unexpanded {
     ($rest:literal) => {
         concat!(
             "SELECT id, application_id, test, sender, requestid, body, rows, cost, price_local, \
-             price_international, first_message_id, spool, spool_offset, expanded_rows, expanded_cost \
+             price_international, first_message_id, spool, spool_offset, expanded_rows, expanded_cost, \
+             (SELECT reference FROM applications WHERE id = application_id) AS reference \
              FROM batches WHERE expanded_at IS NULL ",
             $rest
         )
@@ -83,6 +84,7 @@ pub(crate) struct NewBatch {
 pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: i64,
+    pub(crate) reference: Reference,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
     pub(crate) requestid: Option<String>,
@@ -126,6 +128,9 @@ fn unexpanded(row: &AnyRow) -> Result<UnexpandedBatch> {
     Ok(UnexpandedBatch {
         id: BatchId(row::int(row, "id")?),
         application_id: row::int(row, "application_id")?,
+        reference: row::word(row, "applications", "reference", |text| {
+            Reference::parse(text).ok()
+        })?,
         test: row::int(row, "test")? == 1,
         sender: row::opt_text(row, "sender")?,
         requestid: row::opt_text(row, "requestid")?,

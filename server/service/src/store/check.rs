@@ -78,10 +78,20 @@ statements! {
         SELECT 'message ' || m.id || ': ' || m.status || ' and not in the queue' AS what \
         FROM messages m LEFT JOIN queue q ON q.message_id = m.id \
         WHERE m.status IN ('queued', 'sending') AND q.message_id IS NULL";
+    SEGMENT_IS_A_MESSAGES = "\
+        SELECT 'segment ' || s.segment || ' of message ' || s.message_id || ': ' || CASE \
+                   WHEN m.id IS NULL THEN 'there is no such message' \
+                   WHEN s.submits > 2 THEN 'submitted ' || s.submits || ' times' \
+                   ELSE s.status || ', its message ' || m.status END AS what \
+        FROM segments s LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id \
+        WHERE m.id IS NULL OR s.submits > 2 OR s.segment > s.segments \
+           OR (m.status = 'submitted' AND s.status = 'unknown' AND s.carrier_message_id IS NULL) \
+           OR (m.status = 'delivered' AND s.status <> 'delivered') OR m.status IN ('queued', 'rejected')";
     QUEUED_IS_WAITING = "\
         SELECT 'queue row ' || q.message_id || ': message is ' || COALESCE(m.status, 'missing') AS what \
         FROM queue q LEFT JOIN messages m ON m.id = q.message_id \
-        WHERE m.id IS NULL OR m.status NOT IN ('queued', 'sending') OR m.application_id <> q.application_id";
+        WHERE m.id IS NULL OR m.status NOT IN ('queued', 'sending', 'unknown') OR m.application_id <> q.application_id \
+           OR (m.status = 'unknown' AND q.begun = 0)";
     BATCH_IS_CHARGED = "\
         SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved ' || COALESCE(t.charged, 0) \
                || ', settled ' || COALESCE(t.settled, 0) || ', released ' || COALESCE(t.released, 0) AS what \
@@ -175,6 +185,7 @@ const WITHOUT_PARAMETER: &[&str] = &[
     FINAL_HAS_ITS_MOMENT,
     WAITING_IS_QUEUED,
     QUEUED_IS_WAITING,
+    SEGMENT_IS_A_MESSAGES,
     BATCH_IS_CHARGED,
     BATCH_TRANSFER_HAS_A_BATCH,
     BATCH_IS_ITS_MESSAGES,

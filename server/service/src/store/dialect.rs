@@ -107,6 +107,11 @@ impl Dialect {
                     "batches",
                     include_str!("../../../../migrations/sqlite/0002_batches.sql"),
                 ),
+                (
+                    3,
+                    "carriers",
+                    include_str!("../../../../migrations/sqlite/0003_carriers.sql"),
+                ),
             ],
         }
     }
@@ -132,7 +137,7 @@ pub(crate) struct Batch {
     pub(crate) insert_messages: &'static str,
     /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`, then the moment.
     pub(crate) insert_transfers: &'static str,
-    /// `[[message, application]]`, then carrier, the moment.
+    /// `[[message, application, carrier]]`, then whether they are of a batch (0|1), the moment.
     pub(crate) insert_queue: &'static str,
     /// First id, application, test, sender, requestid, batch, price of a page local and international, body,
     /// pages and segments where the rows have none, unix milliseconds of id 0, place of the first row in the
@@ -146,25 +151,52 @@ pub(crate) struct Batch {
     pub(crate) keep_answers: &'static str,
     /// `[id]` → `[[id, application, test, batch, created at, status, cost]]`: those that aren't final.
     pub(crate) standing_messages: &'static str,
-    /// `[[id, status, error, release 0|1]]`, then the moment: makes messages final where they aren't.
+    /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`, then the moment: makes messages final
+    /// where they aren't.
     pub(crate) finish_messages: &'static str,
     /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all →
-    /// `[[message, attempts, suspended 0|1]]`: rows that may be claimed.
+    /// `[[message, begun, suspended 0|1]]`: rows that may be claimed.
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,
     /// `[id]` → `[[[as standing_messages], number, kind, sender, body]]`: those that wait to be sent.
     pub(crate) claimed_messages: &'static str,
-    /// `[message]`, token → `[message]`: the rows whose lease still holds.
+    /// `[[message, token]]` → `[[message, begun, attempts, send once more 0|1]]`: the rows whose lease holds.
     pub(crate) leased: &'static str,
-    /// `[[id, carrier's id]]`, then carrier, the moment.
+    /// `[[id, segments]]`, then carrier, the moment: a carrier took all of them.
     pub(crate) submit_messages: &'static str,
+    /// `[[id, unknown 0|1, some of it taken 0|1]]`, then carrier, the moment.
+    pub(crate) begin_messages: &'static str,
     /// `[id]`, then the moment: claimed rows are being sent.
     pub(crate) start_messages: &'static str,
     /// `[id]`: takes rows out of the queue.
     pub(crate) drop_queued: &'static str,
-    /// `[[id, due at]]`, token, attempts to add: puts claimed rows back whose lease still holds.
+    /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`: puts claimed rows back.
     pub(crate) requeue: &'static str,
+    /// `[[message, segment, segments, application, carrier's id, status]]`, then carrier, the moment: what was
+    /// handed over, for the first time or once more.
+    pub(crate) insert_segments: &'static str,
+    /// The same without the status: names that came when the claim was over.
+    pub(crate) name_segments: &'static str,
+    /// `[message]` → `[[message, segment, segments, status, error, submits, named 0|1]]`.
+    pub(crate) segments_of: &'static str,
+    /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments, application]]`,
+    /// the oldest message first.
+    pub(crate) segments_named: &'static str,
+    /// `[[message, segment, status, error]]` → those that weren't final.
+    pub(crate) finish_segments: &'static str,
+    /// `[[carrier's id, status, error]]`, then carrier, the moment.
+    pub(crate) park_receipts: &'static str,
+    /// `[carrier's id]`, then carrier → `[[id, carrier's id, status, error]]`.
+    pub(crate) parked_receipts: &'static str,
+    /// `[id]`
+    pub(crate) drop_parked: &'static str,
+    /// `[message]` → `[[message, number, kind, sender, reference, refused by]]`: what routes look at.
+    pub(crate) routed_messages: &'static str,
+    /// `[[message, carrier]]`: gives waiting rows to another carrier.
+    pub(crate) move_queued: &'static str,
+    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`, then the moment.
+    pub(crate) write_connections: &'static str,
     /// `[[message, application, status, detail]]`, then the moment.
     pub(crate) insert_events: &'static str,
     /// `[[application, balance before, balance, play money to give back]]`, then the most play money.
@@ -193,7 +225,7 @@ fn without_password(url: &str) -> String {
 #[cfg(test)]
 impl Batch {
     /// Every statement with its name.
-    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 25] {
+    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 37] {
         [
             ("applications_by_reference", self.applications_by_reference),
             ("charge_applications", self.charge_applications),
@@ -211,9 +243,21 @@ impl Batch {
             ("claimed_messages", self.claimed_messages),
             ("leased", self.leased),
             ("submit_messages", self.submit_messages),
+            ("begin_messages", self.begin_messages),
             ("start_messages", self.start_messages),
             ("drop_queued", self.drop_queued),
             ("requeue", self.requeue),
+            ("insert_segments", self.insert_segments),
+            ("name_segments", self.name_segments),
+            ("segments_of", self.segments_of),
+            ("segments_named", self.segments_named),
+            ("finish_segments", self.finish_segments),
+            ("park_receipts", self.park_receipts),
+            ("parked_receipts", self.parked_receipts),
+            ("drop_parked", self.drop_parked),
+            ("routed_messages", self.routed_messages),
+            ("move_queued", self.move_queued),
+            ("write_connections", self.write_connections),
             ("insert_events", self.insert_events),
             ("settle_applications", self.settle_applications),
             ("add_days", self.add_days),

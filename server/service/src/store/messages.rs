@@ -231,6 +231,8 @@ pub(crate) struct Ending {
     pub(crate) error: Option<String>,
     /// Give its price back: no carrier took it.
     pub(crate) release: bool,
+    /// This end shows that a carrier took it, even if its submit isn't recorded.
+    pub(crate) taken: bool,
 }
 
 /// A message that became final just now.
@@ -262,7 +264,14 @@ pub(crate) async fn finish(
         };
         tally.change(&message, ending.status);
         let release = i64::from(ending.release);
-        rows.push((message.id, ending.status.as_str(), &ending.error, release));
+        let status = ending.status.as_str();
+        rows.push((
+            message.id,
+            status,
+            &ending.error,
+            release,
+            i64::from(ending.taken),
+        ));
         ended.push(Ended {
             id: ending.id,
             application_id: message.application_id,

@@ -1,8 +1,9 @@
 //! The queue: messages that no carrier has taken yet.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Timestamp, Transid};
+use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Reference, Timestamp, Transid};
+use serde::Deserialize;
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
@@ -13,6 +14,7 @@ use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
 use crate::error::Result;
 use crate::expiry::first_unexpired;
+use crate::routing::Network;
 
 statements! {
     RESUME = "UPDATE queue SET held = 0 \
@@ -23,7 +25,15 @@ statements! {
     EXPAND = "INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
               SELECT id, application_id, $4, 0, 1, $5, 0, 0 FROM messages \
               WHERE id >= $1 AND id <= $2 AND batch_id = $3";
-    RECOVER = "UPDATE queue SET due_at = $1, lease_token = 0 WHERE lease_token <> 0";
+    CARRIERS = "SELECT DISTINCT carrier FROM queue";
+    // The plus sign keeps SQLite from sorting all that waits for the carrier, for each chunk.
+    UNCLAIMED = "SELECT message_id FROM queue WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 \
+                 AND begun = 0 ORDER BY message_id LIMIT $3";
+    ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 LIMIT 1";
+    LAPSED = "SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
+              FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
+              WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2";
+    OLDEST = "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1";
     STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
     NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM (\
                 SELECT MIN(due_at) AS due_at FROM queue \
@@ -33,32 +43,30 @@ statements! {
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
                    WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
-    OVERDUE = "SELECT id, status, \
+    OVERDUE = "SELECT id, status, submitted_at, \
                    (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0 AND due_at > $4) AS leased \
                FROM messages WHERE id >= $1 AND id < $2 \
                  AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id LIMIT $3";
 }
 
+/// Queues messages: id, application, carrier.
 pub(crate) async fn insert(
     conn: &mut AnyConnection,
     batch: &Batch,
-    messages: impl Iterator<Item = (Transid, i64)>,
-    carrier: &str,
+    rows: &[(i64, i64, String)],
+    of_batch: bool,
     now: Timestamp,
 ) -> Result<()> {
-    let rows: Vec<_> = messages
-        .map(|(id, application)| (id.0, application))
-        .collect();
     let done = sqlx::query(batch.insert_queue)
         .bind(json(&rows)?)
-        .bind(carrier)
+        .bind(i64::from(of_batch))
         .bind(now.unix_ms())
         .execute(conn)
         .await?;
     touched("queue", rows.len(), done.rows_affected())
 }
 
-/// Queues a batch's messages of a range of ids.
+/// Queues a batch's messages of a range of ids, all for one carrier.
 pub(crate) async fn expand(
     conn: &mut AnyConnection,
     batch_id: BatchId,
@@ -98,13 +106,117 @@ pub(crate) async fn resume(
         .rows_affected())
 }
 
-/// Ends every lease: for a start when nobody else can hold one.
-pub(crate) async fn recover(conn: &mut AnyConnection, now: Timestamp) -> Result<u64> {
-    Ok(sqlx::query(RECOVER)
-        .bind(now.unix_ms())
+/// A claimed row whose lease is over.
+#[derive(Clone)]
+pub(crate) struct Lapsed {
+    pub(crate) id: i64,
+    pub(crate) application_id: i64,
+    pub(crate) carrier: String,
+    pub(crate) begun: i64,
+    /// Of the message, as it was counted at its acceptance.
+    pub(crate) segments: u16,
+    pub(crate) resend: bool,
+}
+
+/// Some of the claimed rows whose lease ended before this moment.
+pub(crate) async fn lapsed(
+    conn: &mut AnyConnection,
+    ended_by: Timestamp,
+    limit: i64,
+) -> Result<Vec<Lapsed>> {
+    let rows = sqlx::query(LAPSED)
+        .bind(ended_by.unix_ms())
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Lapsed {
+                id: row::int(row, "message_id")?,
+                application_id: row::int(row, "application_id")?,
+                carrier: row::text(row, "carrier")?,
+                begun: row::int(row, "begun")?,
+                segments: row::int(row, "segments")?.try_into().unwrap_or(1),
+                resend: row::text(row, "lost_answer")? == "resend",
+            })
+        })
+        .collect()
+}
+
+/// The carriers that rows wait for.
+pub(crate) async fn carriers(conn: &mut AnyConnection) -> Result<Vec<String>> {
+    let rows = sqlx::query(CARRIERS).fetch_all(conn).await?;
+    rows.iter().map(|row| row::text(row, "carrier")).collect()
+}
+
+/// When the oldest message that waits for a carrier was accepted, and how many wait.
+pub(crate) async fn waiting(
+    conn: &mut AnyConnection,
+    carrier: &str,
+) -> Result<(Option<Timestamp>, i64)> {
+    let row = sqlx::query(OLDEST).bind(carrier).fetch_one(conn).await?;
+    let oldest = row::opt_int(&row, "id")?;
+    let oldest = oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)));
+    Ok((oldest, row::int(&row, "n")?))
+}
+
+/// Whether anything waits for a carrier.
+pub(crate) async fn anything(conn: &mut AnyConnection, carrier: &str) -> Result<bool> {
+    let row = sqlx::query(ANYTHING).bind(carrier);
+    Ok(row.fetch_optional(conn).await?.is_some())
+}
+
+/// Rows that wait for a carrier which has nothing of them, after this id.
+pub(crate) async fn unclaimed(
+    conn: &mut AnyConnection,
+    carrier: &str,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<i64>> {
+    let rows = sqlx::query(UNCLAIMED)
+        .bind(carrier)
+        .bind(after)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter().map(|row| row::int(row, "message_id")).collect()
+}
+
+/// What routes look at in a queued message. The fields are in the order of [`Batch::routed_messages`].
+#[derive(Deserialize)]
+pub(crate) struct Routed {
+    pub(crate) message_id: i64,
+    pub(crate) number: String,
+    pub(crate) kind: Kind,
+    pub(crate) sender: Option<String>,
+    pub(crate) reference: Reference,
+    /// Carriers, with spaces between them.
+    pub(crate) refused_by: String,
+}
+
+pub(crate) async fn routed(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    ids: &[i64],
+) -> Result<Vec<Routed>> {
+    let row = sqlx::query(batch.routed_messages)
+        .bind(json(&ids)?)
+        .fetch_one(conn)
+        .await?;
+    row::found(&row, "queue")
+}
+
+/// Gives rows that nobody claimed to other carriers.
+pub(crate) async fn move_to(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[(i64, String)],
+) -> Result<()> {
+    sqlx::query(batch.move_queued)
+        .bind(json(&rows)?)
         .execute(conn)
-        .await?
-        .rows_affected())
+        .await?;
+    Ok(())
 }
 
 pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
@@ -130,8 +242,8 @@ pub(crate) async fn next_due(
     Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
 }
 
-/// A row of the queue that may be claimed: message, how often it was tried, whether its application is
-/// suspended (1).
+/// A row of the queue that may be claimed: message, whether it is begun (0, 1, 2), whether its application
+/// is suspended (1).
 pub(crate) type DueRow = (i64, i64, i64);
 
 /// The rows that may be claimed: at most so many of single messages, and of all.
@@ -184,11 +296,12 @@ pub(crate) async fn claim(
 pub(crate) async fn start(
     conn: &mut AnyConnection,
     batch: &Batch,
-    claimed: &[DueRow],
+    ids: &[i64],
+    network: &Network,
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
     type Row = (Standing, String, Kind, Option<String>, String);
-    let ids = json(&claimed.iter().map(|(id, ..)| id).collect::<Vec<_>>())?;
+    let ids = json(&ids)?;
     let row = sqlx::query(batch.claimed_messages)
         .bind(&ids)
         .fetch_one(&mut *conn)
@@ -199,7 +312,6 @@ pub(crate) async fn start(
         .bind(now.unix_ms())
         .execute(&mut *conn)
         .await?;
-    let attempts: HashMap<i64, i64> = claimed.iter().map(|(id, tried, _)| (*id, *tried)).collect();
     let mut tally = Tally::default();
     let messages = found
         .into_iter()
@@ -208,13 +320,15 @@ pub(crate) async fn start(
                 tally.change(&message, MessageStatus::Sending);
             }
             let created_at = Timestamp::from_unix_ms(message.created_at);
+            let number = Number::from_stored(number, kind);
             Claimed {
                 id: Transid(message.id),
                 application_id: message.application_id,
-                number: Number::from_stored(number, kind),
-                sender,
+                address: number.for_carrier(&network.country_code),
+                number,
+                sender: sender.unwrap_or_else(|| network.default_sender.clone()),
                 message: MessageText::from_stored(body),
-                attempts: attempts.get(&message.id).copied().unwrap_or(0),
+                handed_over: Vec::new(),
                 expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
             }
         })
@@ -228,14 +342,17 @@ fn number(row: &sqlx::any::AnyRow) -> Result<Number> {
     Ok(Number::from_stored(row::text(row, "number")?, kind))
 }
 
-/// Records that a carrier took messages.
+/// Records that a carrier took messages whole: id, and the segments where they are known better now.
 pub(crate) async fn submitted(
     conn: &mut AnyConnection,
     batch: &Batch,
-    taken: &[(i64, String)],
+    taken: &[(i64, Option<u16>)],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
+    if taken.is_empty() {
+        return Ok(());
+    }
     let ids: Vec<i64> = taken.iter().map(|(id, _)| *id).collect();
     let mut tally = Tally::default();
     for message in standing(conn, batch, &ids).await? {
@@ -252,25 +369,81 @@ pub(crate) async fn submitted(
     tally.write(conn, batch, now).await
 }
 
-/// Takes rows out whose lease still holds; which ones they were.
-pub(crate) async fn dequeue(
+/// A message of which a carrier has a part, or may have.
+pub(crate) struct Begun {
+    pub(crate) id: Transid,
+    /// Of some segments it isn't known.
+    pub(crate) unknown: bool,
+    /// Of some segments it is known.
+    pub(crate) taken: bool,
+}
+
+/// Records which messages a carrier has parts of, or may have.
+pub(crate) async fn begin(
     conn: &mut AnyConnection,
     batch: &Batch,
-    ids: &[i64],
-    token: i64,
-) -> Result<HashSet<i64>> {
-    let row = sqlx::query(batch.leased)
-        .bind(json(&ids)?)
-        .bind(token)
-        .fetch_one(&mut *conn)
+    begun: &[Begun],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    if begun.is_empty() {
+        return Ok(());
+    }
+    let unknown: Vec<i64> = begun.iter().filter(|b| b.unknown).map(|b| b.id.0).collect();
+    let mut tally = Tally::default();
+    for message in standing(conn, batch, &unknown).await? {
+        if message.status.may_become(MessageStatus::Unknown) {
+            tally.change(&message, MessageStatus::Unknown);
+        }
+    }
+    let rows: Vec<_> = begun
+        .iter()
+        .map(|b| (b.id.0, i64::from(b.unknown), i64::from(b.taken)))
+        .collect();
+    sqlx::query(batch.begin_messages)
+        .bind(json(&rows)?)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .execute(&mut *conn)
         .await?;
-    let held: Vec<i64> = row::found(&row, "queue")?;
-    drop_all(conn, batch, &held).await?;
-    Ok(held.into_iter().collect())
+    tally.write(conn, batch, now).await
+}
+
+/// A row whose lease holds.
+#[derive(Deserialize)]
+pub(crate) struct Held {
+    pub(crate) id: i64,
+    /// 0, 1 or 2, as in the schema.
+    pub(crate) begun: i64,
+    /// Submits that the carrier put off.
+    pub(crate) attempts: i64,
+    #[serde(deserialize_with = "flag")]
+    pub(crate) resend: bool,
+}
+
+fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, D::Error> {
+    Ok(i64::deserialize(from)? == 1)
+}
+
+/// Those of the rows, given with their leases' tokens, whose lease still holds.
+pub(crate) async fn held(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    leases: &[(i64, i64)],
+) -> Result<HashMap<i64, Held>> {
+    let row = sqlx::query(batch.leased)
+        .bind(json(&leases)?)
+        .fetch_one(conn)
+        .await?;
+    let held: Vec<Held> = row::found(&row, "queue")?;
+    Ok(held.into_iter().map(|held| (held.id, held)).collect())
 }
 
 /// Takes rows out, whoever holds them.
 pub(crate) async fn drop_all(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
     sqlx::query(batch.drop_queued)
         .bind(json(&ids)?)
         .execute(conn)
@@ -278,22 +451,56 @@ pub(crate) async fn drop_all(conn: &mut AnyConnection, batch: &Batch, ids: &[i64
     Ok(())
 }
 
-/// Puts claimed rows back whose lease still holds, to be claimed again at the moment given for each;
-/// which ones they were.
+/// A claimed row that goes back.
+pub(crate) struct Requeued {
+    pub(crate) id: i64,
+    /// Unix milliseconds.
+    pub(crate) due_at: i64,
+    /// To be added.
+    pub(crate) attempts: i64,
+    /// 0, 1 or 2, as in the schema.
+    pub(crate) begun: i64,
+    /// Another one than before.
+    pub(crate) carrier: Option<String>,
+    /// To be added: a space and the carrier that refused it.
+    pub(crate) refused_by: String,
+}
+
+impl Requeued {
+    /// Whether its carrier has nothing of it and doesn't want it now. What didn't leave at all may be
+    /// claimed again at once.
+    pub(crate) const fn is_put_off(&self, now: Timestamp) -> bool {
+        self.begun == 0 && self.due_at > now.unix_ms()
+    }
+}
+
+/// Puts claimed rows back, to be claimed again at the moment given for each.
 pub(crate) async fn requeue(
     conn: &mut AnyConnection,
     batch: &Batch,
-    rows: &[(i64, i64)],
-    token: i64,
-    attempted: bool,
-) -> Result<Vec<i64>> {
-    let rows = sqlx::query(batch.requeue)
-        .bind(json(&rows)?)
-        .bind(token)
-        .bind(i64::from(attempted))
-        .fetch_all(conn)
+    rows: &[Requeued],
+) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let values: Vec<_> = rows
+        .iter()
+        .map(|r| {
+            (
+                r.id,
+                r.due_at,
+                r.attempts,
+                r.begun,
+                &r.carrier,
+                &r.refused_by,
+            )
+        })
+        .collect();
+    let done = sqlx::query(batch.requeue)
+        .bind(json(&values)?)
+        .execute(conn)
         .await?;
-    rows.iter().map(|row| row::int(row, "message_id")).collect()
+    touched("queue", rows.len(), done.rows_affected())
 }
 
 /// Something in a message's life that its row can't say.
@@ -356,6 +563,8 @@ pub(crate) async fn outstanding(
 pub(crate) struct Overdue {
     pub(crate) id: Transid,
     pub(crate) status: MessageStatus,
+    /// A carrier has it, or a part of it.
+    pub(crate) taken: bool,
     /// A dispatcher holds it now.
     pub(crate) leased: bool,
 }
@@ -380,6 +589,7 @@ pub(crate) async fn overdue(
             Ok(Overdue {
                 id: Transid(row::int(row, "id")?),
                 status: row::word(row, "messages", "status", MessageStatus::parse)?,
+                taken: row::opt_int(row, "submitted_at")?.is_some(),
                 leased: row::int(row, "leased")? > 0,
             })
         })

@@ -57,7 +57,7 @@ pub(super) const BATCH: Batch = Batch {
                value ->> 6, value ->> 7, $2 FROM json_each($1)",
     insert_queue: "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        SELECT value ->> 0, value ->> 1, $2, 0, 0, $3, 0, 0 FROM json_each($1)",
+        SELECT value ->> 0, value ->> 1, value ->> 2, 0, $2, $3, 0, 0 FROM json_each($1)",
     // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
     expand_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, \
@@ -90,13 +90,19 @@ pub(super) const BATCH: Batch = Batch {
           AND status IN ('queued', 'sending', 'unknown', 'submitted')",
     finish_messages: "\
         UPDATE messages SET status = r.value ->> 1, error = r.value ->> 2, final_at = $2, \
+               submitted_at = CASE WHEN r.value ->> 4 = 1 THEN COALESCE(submitted_at, $2) ELSE submitted_at END, \
                released = CASE WHEN r.value ->> 3 = 1 THEN cost ELSE 0 END \
         FROM json_each($1) AS r \
         WHERE messages.id = r.value ->> 0 \
           AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
     submit_messages: "\
-        UPDATE messages SET status = 'submitted', carrier = $2, carrier_message_id = r.value ->> 1, \
-               submitted_at = $3 \
+        UPDATE messages SET status = 'submitted', carrier = $2, segments = COALESCE(r.value ->> 1, segments), \
+               submitted_at = COALESCE(submitted_at, $3) \
+        FROM json_each($1) AS r \
+        WHERE messages.id = r.value ->> 0 AND messages.status IN ('queued', 'sending', 'unknown')",
+    begin_messages: "\
+        UPDATE messages SET carrier = $2, status = CASE r.value ->> 1 WHEN 1 THEN 'unknown' ELSE status END, \
+               submitted_at = CASE r.value ->> 2 WHEN 1 THEN COALESCE(submitted_at, $3) ELSE submitted_at END \
         FROM json_each($1) AS r \
         WHERE messages.id = r.value ->> 0 AND messages.status IN ('queued', 'sending', 'unknown')",
     start_messages: "\
@@ -105,14 +111,14 @@ pub(super) const BATCH: Batch = Batch {
     // No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
     due: "\
         WITH singles AS MATERIALIZED ( \
-            SELECT message_id, application_id, attempts FROM queue \
-            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at <= $2 AND message_id >= $3 \
+            SELECT message_id, application_id, begun FROM queue \
+            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at <= $2 AND message_id >= $3 AND lease_token = 0 \
             ORDER BY due_at, message_id LIMIT $4), \
         of_batches AS ( \
-            SELECT message_id, application_id, attempts FROM queue \
-            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at <= $2 AND message_id >= $3 \
+            SELECT message_id, application_id, begun FROM queue \
+            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at <= $2 AND message_id >= $3 AND lease_token = 0 \
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)) \
-        SELECT json_group_array(json_array(q.message_id, q.attempts, a.status = 'Suspended')) AS found \
+        SELECT json_group_array(json_array(q.message_id, q.begun, a.status = 'Suspended')) AS found \
         FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q \
         JOIN applications a ON a.id = q.application_id",
     claim: "\
@@ -123,15 +129,67 @@ pub(super) const BATCH: Batch = Batch {
                    json_array(id, application_id, test, batch_id, created_at, status, cost), \
                    number, kind, sender, body)) AS found \
         FROM (SELECT * FROM messages \
-              WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending') ORDER BY id)",
+              WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending', 'unknown') ORDER BY id)",
     leased: "\
-        SELECT json_group_array(message_id) AS found FROM queue \
-        WHERE lease_token = $2 AND message_id IN (SELECT value FROM json_each($1))",
+        SELECT json_group_array(json_array(q.message_id, q.begun, q.attempts, a.lost_answer = 'resend')) AS found \
+        FROM json_each($1) AS r JOIN queue q ON q.message_id = r.value ->> 0 AND q.lease_token = r.value ->> 1 \
+        JOIN applications a ON a.id = q.application_id",
     drop_queued: "DELETE FROM queue WHERE message_id IN (SELECT value FROM json_each($1))",
     requeue: "\
-        UPDATE queue SET due_at = r.value ->> 1, lease_token = 0, attempts = attempts + $3 \
-        FROM json_each($1) AS r WHERE queue.message_id = r.value ->> 0 AND lease_token = $2 \
-        RETURNING message_id",
+        UPDATE queue SET due_at = r.value ->> 1, attempts = attempts + (r.value ->> 2), begun = r.value ->> 3, \
+               carrier = COALESCE(r.value ->> 4, carrier), refused_by = refused_by || (r.value ->> 5), \
+               lease_token = 0 \
+        FROM json_each($1) AS r WHERE queue.message_id = r.value ->> 0",
+    insert_segments: "\
+        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
+                              submits, submitted_at) \
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2, value ->> 4, value ->> 5, 1, $3 \
+        FROM json_each($1) WHERE true \
+        ON CONFLICT (message_id, segment) DO UPDATE \
+        SET carrier_message_id = COALESCE(excluded.carrier_message_id, carrier_message_id), \
+            status = CASE status WHEN 'unknown' THEN excluded.status ELSE status END, submits = 2, \
+            submitted_at = excluded.submitted_at",
+    name_segments: "\
+        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
+                              submits, submitted_at) \
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2, value ->> 4, 'unknown', 1, $3 \
+        FROM json_each($1) WHERE true \
+        ON CONFLICT (message_id, segment) DO UPDATE \
+        SET carrier_message_id = COALESCE(carrier_message_id, excluded.carrier_message_id)",
+    segments_of: "\
+        SELECT json_group_array(json_array(message_id, segment, segments, status, error, submits, \
+                                           carrier_message_id IS NOT NULL)) AS found \
+        FROM segments WHERE message_id IN (SELECT value FROM json_each($1))",
+    segments_named: "\
+        SELECT json_group_array(json_array(r.key, s.message_id, s.segment, s.segments, s.application_id)) AS found \
+        FROM json_each($1) AS r JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value \
+        ORDER BY s.message_id",
+    finish_segments: "\
+        UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM json_each($1) AS r \
+        WHERE segments.message_id = r.value ->> 0 AND segments.segment = r.value ->> 1 \
+          AND status IN ('unknown', 'submitted') \
+        RETURNING message_id, segment",
+    park_receipts: "\
+        INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at) \
+        SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3 FROM json_each($1)",
+    parked_receipts: "\
+        SELECT json_group_array(json_array(p.id, p.carrier_message_id, p.status, p.error)) AS found \
+        FROM json_each($1) AS r JOIN parked_receipts p \
+          ON p.carrier = $2 AND p.carrier_message_id = r.value",
+    drop_parked: "DELETE FROM parked_receipts WHERE id IN (SELECT value FROM json_each($1))",
+    routed_messages: "\
+        SELECT json_group_array(json_array(q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by)) \
+               AS found \
+        FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
+        WHERE q.message_id IN (SELECT value FROM json_each($1))",
+    move_queued: "\
+        UPDATE queue SET carrier = r.value ->> 1 FROM json_each($1) AS r \
+        WHERE queue.message_id = r.value ->> 0 AND lease_token = 0 AND begun = 0",
+    write_connections: "\
+        INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate, throttled, \
+                                 last_error, updated_at) \
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
+               value ->> 7, value ->> 8, $2 FROM json_each($1)",
     insert_events: "\
         INSERT INTO message_events (message_id, application_id, status, detail, at) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2 FROM json_each($1)",

@@ -4,10 +4,10 @@ use domain::records::{BatchRecord, BatchStatus, TransferKind};
 use domain::{BatchId, MessageStatus, MessageText, Money, Reason};
 use service::{
     Actor, BatchFilter, BatchOrder, Config, Receipt, SANDBOX_CARRIER, SendError, Service,
-    SubmitOutcome, Submitted,
+    SubmitOutcome,
 };
 
-use crate::world::{Customer, HOUR_MS, World, money, plain, upload};
+use crate::world::{Customer, HOUR_MS, World, answered, money, plain, upload};
 
 const STAFF: Actor = Actor::CommandLine;
 
@@ -53,23 +53,15 @@ async fn dispatch(world: &World, outcome: &SubmitOutcome) -> Vec<Receipt> {
         }));
         let results = claimed
             .into_iter()
-            .map(|message| Submitted {
-                id: message.id,
-                application_id: message.application_id,
-                outcome: outcome.clone(),
-            })
+            .map(|message| answered(&message, outcome.clone()))
             .collect();
-        world
-            .service
-            .record_submitted(SANDBOX_CARRIER, &lease, results)
-            .await
-            .unwrap();
+        world.record(SANDBOX_CARRIER, &lease, results).await;
     }
 }
 
 fn taken() -> SubmitOutcome {
     SubmitOutcome::Accepted {
-        carrier_message_id: "c".to_owned(),
+        carrier_message_id: Some("c".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
 use domain::{MessageStatus, Money, Transid};
-use service::{Actor, Claimed, Lease, MessageFilter, Receipt, SubmitOutcome, Submitted};
+use service::{Actor, Claimed, Lease, Leases, MessageFilter, Receipt, SubmitOutcome, Submitted};
 
-use crate::world::{Customer, HOUR_MS, World, money};
+use crate::world::{self, Customer, HOUR_MS, World, answered, money, taken_as};
 
 const CARRIER: &str = service::SANDBOX_CARRIER;
 
@@ -9,30 +9,12 @@ async fn claim(world: &World) -> (Lease, Vec<Claimed>) {
     world.service.claim(CARRIER, 100).await.unwrap()
 }
 
-fn outcome(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
-    Submitted {
-        id: message.id,
-        application_id: message.application_id,
-        outcome,
-    }
-}
-
 fn accepted(message: &Claimed) -> Submitted {
-    outcome(
-        message,
-        SubmitOutcome::Accepted {
-            carrier_message_id: "c".to_owned(),
-        },
-    )
+    answered(message, taken_as("c"))
 }
 
 fn refused(message: &Claimed) -> Submitted {
-    outcome(
-        message,
-        SubmitOutcome::Refused {
-            error: "refused_by_carrier".to_owned(),
-        },
-    )
+    answered(message, world::refused())
 }
 
 fn receipt(message: &Claimed, status: MessageStatus) -> Receipt {
@@ -75,10 +57,8 @@ async fn a_message_goes_from_queued_to_delivered_and_never_back() {
         "a claimed message is nobody else's"
     );
     world
-        .service
-        .record_submitted(CARRIER, &lease, vec![accepted(&messages[0])])
-        .await
-        .unwrap();
+        .record(CARRIER, &lease, vec![accepted(&messages[0])])
+        .await;
     assert_eq!(
         status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Submitted
@@ -94,10 +74,8 @@ async fn a_message_goes_from_queued_to_delivered_and_never_back() {
     let late = receipt(&messages[0], MessageStatus::Failed);
     world.service.record_receipts(vec![late]).await.unwrap();
     world
-        .service
-        .record_submitted(CARRIER, &lease, vec![refused(&messages[0])])
-        .await
-        .unwrap();
+        .record(CARRIER, &lease, vec![refused(&messages[0])])
+        .await;
     assert_eq!(
         status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Delivered
@@ -134,11 +112,7 @@ async fn a_refused_message_is_rejected_and_its_price_given_back_once() {
     let (lease, messages) = claim(&world).await;
     let results: Vec<_> = messages.iter().map(refused).collect();
     for _ in 0..2 {
-        world
-            .service
-            .record_submitted(CARRIER, &lease, results.clone())
-            .await
-            .unwrap();
+        world.record(CARRIER, &lease, results.clone()).await;
     }
     assert_eq!(world.balance(&customer.live).await, money("1"));
     assert_eq!(world.balance(&customer.test).await, money("1000"));
@@ -166,11 +140,7 @@ async fn the_charge_stays_once_a_carrier_took_the_message() {
     }
     let (lease, messages) = claim(&world).await;
     let results = messages.iter().map(accepted).collect();
-    world
-        .service
-        .record_submitted(CARRIER, &lease, results)
-        .await
-        .unwrap();
+    world.record(CARRIER, &lease, results).await;
     let ends = [
         MessageStatus::Failed,
         MessageStatus::Expired,
@@ -193,23 +163,18 @@ async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again() {
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let (old, messages) = claim(&world).await;
     world.pass(60_000);
+    assert_eq!(world.service.end_leases(Leases::Over).await.unwrap(), 1);
     let (new, again) = claim(&world).await;
     assert_eq!(again[0].id, sent.transid.unwrap());
     world
-        .service
-        .record_submitted(CARRIER, &old, vec![refused(&messages[0])])
-        .await
-        .unwrap();
+        .record(CARRIER, &old, vec![refused(&messages[0])])
+        .await;
     assert_eq!(
         status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Sending
     );
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
-    world
-        .service
-        .record_submitted(CARRIER, &new, vec![accepted(&again[0])])
-        .await
-        .unwrap();
+    world.record(CARRIER, &new, vec![accepted(&again[0])]).await;
     assert_eq!(
         status(&world, &customer, sent.transid.unwrap()).await,
         MessageStatus::Submitted
@@ -223,15 +188,12 @@ async fn a_retry_waits_and_counts_and_stands_in_the_timeline() {
     let customer = world.active("one@example.org", "1").await;
     world.send(&customer.live, "12345678").await.unwrap();
     let (lease, messages) = claim(&world).await;
-    let retry = SubmitOutcome::Retry {
+    let retry = SubmitOutcome::Temporary {
         error: "busy".to_owned(),
-        after_ms: 5000,
     };
     world
-        .service
-        .record_submitted(CARRIER, &lease, vec![outcome(&messages[0], retry)])
-        .await
-        .unwrap();
+        .record(CARRIER, &lease, vec![answered(&messages[0], retry)])
+        .await;
     assert!(claim(&world).await.1.is_empty());
     assert_eq!(
         world.service.next_due(CARRIER).await.unwrap(),
@@ -239,7 +201,6 @@ async fn a_retry_waits_and_counts_and_stands_in_the_timeline() {
     );
     world.pass(5000);
     let (_, again) = claim(&world).await;
-    assert_eq!(again[0].attempts, 1);
     let access = world.access(&customer.live).await;
     let detail = world
         .service
@@ -264,14 +225,11 @@ async fn a_clean_stop_and_a_restart_give_claims_back() {
         world.send(&customer.live, "12345678").await.unwrap();
     }
     let (lease, messages) = claim(&world).await;
-    world
-        .service
-        .put_back(&lease, &[messages[0].id])
-        .await
-        .unwrap();
+    let back = answered(&messages[0], SubmitOutcome::NotSent);
+    world.record(CARRIER, &lease, vec![back]).await;
     assert_eq!(claim(&world).await.1.len(), 1);
     let world = world.reopen().await;
-    assert_eq!(world.service.recover_leases().await.unwrap(), 2);
+    assert_eq!(world.service.end_leases(Leases::All).await.unwrap(), 2);
     assert_eq!(claim(&world).await.1.len(), 2);
     world.assert_sound().await;
 }
@@ -316,11 +274,7 @@ async fn after_48_hours_everything_is_final_and_only_what_no_carrier_took_is_giv
     }
     let (lease, messages) = claim(&world).await;
     let results = messages.iter().take(10).map(accepted).collect();
-    world
-        .service
-        .record_submitted(CARRIER, &lease, results)
-        .await
-        .unwrap();
+    world.record(CARRIER, &lease, results).await;
     world.pass(48 * HOUR_MS - 1);
     assert_eq!(world.service.expire().await.unwrap(), 0);
     world.pass(2);
@@ -359,11 +313,7 @@ async fn a_restart_finds_what_awaits_a_receipt() {
     }
     let (lease, messages) = claim(&world).await;
     let results = messages.iter().map(accepted).collect();
-    world
-        .service
-        .record_submitted(CARRIER, &lease, results)
-        .await
-        .unwrap();
+    world.record(CARRIER, &lease, results).await;
     let done = receipt(&messages[2], MessageStatus::Delivered);
     world.service.record_receipts(vec![done]).await.unwrap();
     let world = world.reopen().await;
@@ -450,14 +400,7 @@ async fn a_claimed_message_does_not_stop_the_sweep_of_those_behind_it() {
     world.pass(20_000);
     assert_eq!(world.service.expire().await.unwrap(), 1099);
     let late = vec![accepted(&messages[0])];
-    assert_eq!(
-        world
-            .service
-            .record_submitted(CARRIER, &lease, late)
-            .await
-            .unwrap(),
-        [messages[0].id]
-    );
+    assert_eq!(world.record(CARRIER, &lease, late).await, [messages[0].id]);
     assert_eq!(world.service.expire().await.unwrap(), 1);
     assert_eq!(world.balance(&customer.live).await, money("99.95"));
     world.pass(11 * 60_000);
@@ -509,16 +452,12 @@ async fn play_money_given_back_the_next_day_is_not_more_than_a_days() {
     let sent = world.send(&customer.test, "0000").await.unwrap();
     assert_eq!(sent.balance, money("999.75"));
     world
-        .service
-        .record_submitted(CARRIER, &lease, vec![refused(&messages[0])])
-        .await
-        .unwrap();
+        .record(CARRIER, &lease, vec![refused(&messages[0])])
+        .await;
     assert_eq!(world.balance(&customer.test).await, money("999.8"));
     let (lease, messages) = claim(&world).await;
     world
-        .service
-        .record_submitted(CARRIER, &lease, vec![refused(&messages[0])])
-        .await
-        .unwrap();
+        .record(CARRIER, &lease, vec![refused(&messages[0])])
+        .await;
     assert_eq!(world.balance(&customer.test).await, money("1000"));
 }

@@ -6,11 +6,11 @@ use domain::{ApiKey, BatchId, KeyKind, MessageStatus, Money, Reason, Transid};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use service::{
-    Actor, Claimed, IdempotencyKey, Lease, MessageFilter, Receipt, SANDBOX_CARRIER, SendError,
-    SendRequest, SubmitOutcome, Submitted,
+    Actor, Claimed, IdempotencyKey, Lease, Leases, MessageFilter, Receipt, SANDBOX_CARRIER,
+    SendError, SendRequest, SubmitOutcome,
 };
 
-use crate::world::{Customer, HOUR_MS, PASSWORD, World, money, plain, request, upload};
+use crate::world::{Customer, HOUR_MS, PASSWORD, World, answered, money, plain, request, upload};
 
 const STAFF: Actor = Actor::CommandLine;
 /// Price of a page to a local number, in micro-units.
@@ -318,30 +318,21 @@ impl Model {
         for message in messages {
             let outcome = match kind {
                 0 => SubmitOutcome::Accepted {
-                    carrier_message_id: "c".to_owned(),
+                    carrier_message_id: Some("c".to_owned()),
                 },
                 1 => SubmitOutcome::Refused {
                     error: "refused".to_owned(),
                 },
-                _ => SubmitOutcome::Retry {
+                _ => SubmitOutcome::Throttled {
                     error: "busy".to_owned(),
-                    after_ms: 100,
                 },
             };
             if self.holders.get(&message.id) == Some(&lease.token) {
                 self.expect(message.id, kind);
             }
-            results.push(Submitted {
-                id: message.id,
-                application_id: message.application_id,
-                outcome,
-            });
+            results.push(answered(&message, outcome));
         }
-        self.world
-            .service
-            .record_submitted(SANDBOX_CARRIER, &lease, results)
-            .await
-            .unwrap();
+        self.world.record(SANDBOX_CARRIER, &lease, results).await;
     }
 
     fn expect(&mut self, id: Transid, kind: u8) {
@@ -387,6 +378,12 @@ impl Model {
 
     async fn pass(&mut self, ms: i64) {
         self.world.pass(ms);
+        let service = &self.world.service;
+        service.end_leases(Leases::Over).await.unwrap();
+        let now = self.world.now();
+        let over = self.claims.iter().filter(|(lease, _)| lease.until <= now);
+        let over: Vec<_> = over.map(|(lease, _)| lease.token).collect();
+        self.holders.retain(|_, token| !over.contains(token));
         self.world.service.expire().await.unwrap();
         if ms > 48 * HOUR_MS {
             for (id, (who, cost, taken)) in std::mem::take(&mut self.open) {

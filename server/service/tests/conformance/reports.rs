@@ -1,7 +1,7 @@
 use domain::{Category, RequestId, Timestamp};
 use service::{MessageFilter, Refusal};
 
-use crate::world::{World, request};
+use crate::world::{World, answered, refused, request};
 
 fn filter() -> MessageFilter {
     MessageFilter {
@@ -280,20 +280,11 @@ async fn a_rare_status_is_looked_for_in_bounded_steps_that_lose_nothing() {
         .claim(service::SANDBOX_CARRIER, 1)
         .await
         .unwrap();
-    let outcome = service::SubmitOutcome::Refused {
-        error: "x".to_owned(),
-    };
-    let application_id = claimed[0].application_id;
-    let result = service::Submitted {
-        id: first,
-        application_id,
-        outcome,
-    };
+    assert_eq!(claimed[0].id, first);
+    let result = answered(&claimed[0], refused());
     world
-        .service
-        .record_submitted(service::SANDBOX_CARRIER, &lease, vec![result])
-        .await
-        .unwrap();
+        .record(service::SANDBOX_CARRIER, &lease, vec![result])
+        .await;
     let request = request(&customer.live, "12345678", "x");
     // In groups that fit the writer's queue.
     for _ in 0..21 {

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use domain::records::AccountRecord;
 use domain::{
     ApiKey, BulkMode, BulkWriting, Category, Email, KeyKind, MessageText, Money, Number, Password,
-    Prices, Reference, SenderName, Timestamp,
+    Prices, Reference, SenderName, Timestamp, Transid,
 };
 use service::{
-    AcceptedBatch, Actor, BatchOrder, Clock, Config, DepositOrder, Entropy, IdempotencyKey,
-    KeyAccess, Limits, SendError, SendRequest, Sent, Service,
+    AcceptedBatch, Actor, BatchOrder, Claimed, Clock, Config, DepositOrder, Entropy,
+    IdempotencyKey, KeyAccess, Lease, Limits, Network, SendError, SendRequest, Sent, Service,
+    SubmitOutcome, Submitted,
 };
 use tempfile::TempDir;
 
@@ -26,6 +27,7 @@ pub struct World {
     folder: TempDir,
     /// How often it was opened: each process has randomness of its own.
     opened: u64,
+    network: Network,
 }
 
 /// An application with its keys and the account that owns it.
@@ -37,15 +39,23 @@ pub struct Customer {
 }
 
 impl World {
+    /// With the sandbox alone.
     pub async fn new() -> Self {
+        let network = Network::sandbox("266".to_owned(), "Heliograph".to_owned());
+        Self::with(network).await
+    }
+
+    pub async fn with(network: Network) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(START_MS));
-        let service = Service::open(config(&folder, &clock, 1)).await.unwrap();
+        let config = config(&folder, &clock, 1, network.clone());
+        let service = Service::open(config).await.unwrap();
         Self {
             service,
             clock,
             folder,
             opened: 1,
+            network,
         }
     }
 
@@ -53,9 +63,8 @@ impl World {
     pub async fn reopen(self) -> Self {
         self.service.close().await;
         let opened = self.opened + 1;
-        let service = Service::open(config(&self.folder, &self.clock, opened))
-            .await
-            .unwrap();
+        let config = config(&self.folder, &self.clock, opened, self.network.clone());
+        let service = Service::open(config).await.unwrap();
         Self {
             service,
             opened,
@@ -64,7 +73,8 @@ impl World {
     }
 
     pub fn config(&self) -> Config {
-        config(&self.folder, &self.clock, self.opened)
+        let network = self.network.clone();
+        config(&self.folder, &self.clock, self.opened, network)
     }
 
     pub fn folder(&self) -> &std::path::Path {
@@ -73,6 +83,22 @@ impl World {
 
     pub fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(self.clock.load(Ordering::Relaxed))
+    }
+
+    /// Records what became of submits under this claim.
+    pub async fn record(
+        &self,
+        carrier: &str,
+        lease: &Lease,
+        results: Vec<Submitted>,
+    ) -> Vec<Transid> {
+        let held = |result| Submitted {
+            lease: *lease,
+            ..result
+        };
+        let results = results.into_iter().map(held).collect();
+        let service = &self.service;
+        service.record_submitted(carrier, results).await.unwrap()
     }
 
     /// Turns every upload into messages.
@@ -158,13 +184,13 @@ impl World {
     }
 }
 
-fn config(folder: &TempDir, clock: &Arc<AtomicI64>, opened: u64) -> Config {
+fn config(folder: &TempDir, clock: &Arc<AtomicI64>, opened: u64, network: Network) -> Config {
     Config {
         database_url: format!("sqlite:{}/data/heliograph.db", folder.path().display()),
         prices: prices("0.05", "0.25"),
         currency: "USD".to_owned(),
         data_dir: folder.path().join("data"),
-        country_code: "266".to_owned(),
+        network,
         limits: Limits::default(),
         clock: Clock::fixed(Arc::clone(clock)),
         entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned() ^ opened),
@@ -243,4 +269,30 @@ pub fn plain() -> BatchOrder {
 /// A key that is well formed and belongs to nobody.
 pub fn stranger(reference: Reference) -> ApiKey {
     ApiKey::from_entropy(reference, KeyKind::Live, [7; 32])
+}
+
+/// What became of the submit of a message that is one segment; its claim is filled in by [`World::record`].
+pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
+    Submitted {
+        id: message.id,
+        application_id: message.application_id,
+        lease: Lease {
+            token: 0,
+            until: message.expires_at,
+        },
+        segments: 1,
+        outcomes: vec![(1, outcome)],
+    }
+}
+
+pub fn taken_as(name: &str) -> SubmitOutcome {
+    SubmitOutcome::Accepted {
+        carrier_message_id: Some(name.to_owned()),
+    }
+}
+
+pub fn refused() -> SubmitOutcome {
+    SubmitOutcome::Refused {
+        error: "refused_by_carrier".to_owned(),
+    }
 }

@@ -9,13 +9,11 @@ use std::num::NonZeroU32;
 
 use domain::{Route, Routes};
 
-pub use address::Address;
 use fields::{Fields, Findings};
-pub use smpp::{AddressType, BindMode, ClientTls, MessageIdForm, SmppSettings};
+pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
 
 use super::ConfigError;
 use super::layers::{Source, Tables};
-pub use super::secret::Secret;
 
 /// Longest name of a carrier.
 const NAME_CHARS_MAX: usize = 32;
@@ -37,6 +35,16 @@ pub struct CarrierSettings {
     /// Unique; as it stands in routes and on messages.
     pub name: String,
     pub kind: CarrierKind,
+}
+
+impl CarrierSettings {
+    /// Whether it is handed whole messages, and cuts them itself.
+    pub fn takes_whole(&self) -> bool {
+        match &self.kind {
+            CarrierKind::Smpp(smpp) => smpp.segmentation == domain::Segmentation::Payload,
+            CarrierKind::Sandbox => true,
+        }
+    }
 }
 
 /// What a carrier speaks.

@@ -4,7 +4,8 @@ use domain::routing::{Choice, Facts};
 use domain::{Kind, Reference, Segmentation};
 use tempfile::TempDir;
 
-use super::{AddressType, BindMode, CarrierKind, ClientTls, MessageIdForm, SmppSettings};
+use super::smpp::ClientTls;
+use super::{AddressType, BindMode, CarrierKind, MessageIdForm, SmppSettings};
 use crate::config::Settings;
 
 const SMPP: &str = "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:2775\"\n\

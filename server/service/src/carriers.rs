@@ -1,0 +1,120 @@
+//! Carriers as operators see them: state, drain, resume.
+
+use domain::Timestamp;
+use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
+
+use crate::audit::Actor;
+use crate::error::{Refusal, Result};
+use crate::store::gate::Priority;
+use crate::store::{audit, carriers, queue};
+use crate::{Service, whole};
+
+/// What is older than this nobody keeps up to date.
+const STATE_HOLDS_MS: i64 = 15_000;
+
+impl Service {
+    /// Every carrier that is set up, by name, with what waits for it and how its connections are.
+    pub async fn carriers(&self) -> Result<Vec<CarrierRecord>> {
+        let now = self.now();
+        let mut conn = self.store().read().await?;
+        let mut connections = carriers::connections(&mut conn).await?;
+        connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        let rows = carriers::all(&mut conn).await?;
+        let mut found = Vec::new();
+        for carrier in &self.inner.router.network.carriers {
+            let name = carrier.name.clone();
+            let row = rows.iter().find(|row| row.name == name);
+            let (oldest_waiting_at, waiting) = queue::waiting(&mut conn, &name).await?;
+            let drained_at = row.and_then(|row| row.drained_at);
+            let connections: Vec<_> = connections
+                .iter()
+                .filter(|connection| connection.carrier == name)
+                .cloned()
+                .collect();
+            found.push(CarrierRecord {
+                name,
+                state: state(drained_at, &connections),
+                drained_at,
+                waiting,
+                oldest_waiting_at,
+                receipts_parked: row.map_or(0, |row| row.receipts_parked),
+                receipts_matched: row.map_or(0, |row| row.receipts_matched),
+                connections,
+            });
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Hands a carrier nothing more until it is resumed. What it has goes on, and what waits for it goes
+    /// another way where there is one. False when it was drained before.
+    ///
+    /// # Errors
+    /// `NoSuchCarrier`.
+    pub async fn drain_carrier(&self, actor: &Actor, name: &str) -> Result<bool> {
+        self.change_carrier(*actor, name, true).await
+    }
+
+    /// Ends a drain. False when there was none.
+    ///
+    /// # Errors
+    /// `NoSuchCarrier`.
+    pub async fn resume_carrier(&self, actor: &Actor, name: &str) -> Result<bool> {
+        self.change_carrier(*actor, name, false).await
+    }
+
+    async fn change_carrier(&self, actor: Actor, name: &str, drain: bool) -> Result<bool> {
+        let known = &self.inner.router.network.carriers;
+        if !known.iter().any(|carrier| carrier.name == name) {
+            return Err(Refusal::NoSuchCarrier.into());
+        }
+        let (service, name) = (self.clone(), name.to_owned());
+        whole(async move {
+            let now = service.now();
+            let mut tx = service.store().begin().await?;
+            carriers::ensure(&mut tx, &name).await?;
+            let (changed, action) = if drain {
+                (carriers::drain(&mut tx, &name, now).await?, "carrier.drain")
+            } else {
+                (carriers::resume(&mut tx, &name).await?, "carrier.resume")
+            };
+            if changed {
+                audit::insert(&mut tx, now, &actor, action, &name, None).await?;
+                tx.commit().await?;
+                service.inner.drained.notify_waiters();
+            }
+            Ok(changed)
+        })
+        .await
+    }
+
+    /// Carriers that somebody drained.
+    pub async fn drained_carriers(&self) -> Result<Vec<String>> {
+        let mut conn = self.store().read().await?;
+        let rows = carriers::all(&mut conn).await?;
+        let drained = rows.into_iter().filter(|row| row.drained_at.is_some());
+        Ok(drained.map(|row| row.name).collect())
+    }
+
+    /// Writes how the connections are, for people who look.
+    pub async fn report_connections(&self, connections: Vec<ConnectionRecord>) -> Result<()> {
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let batch = service.store().dialect().batch();
+            let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            carriers::write_connections(&mut tx, batch, &connections, now).await?;
+            Ok(tx.commit().await?)
+        })
+        .await
+    }
+}
+
+fn state(drained_at: Option<Timestamp>, connections: &[ConnectionRecord]) -> CarrierState {
+    let bound = |c: &ConnectionRecord| c.state == ConnectionState::Bound;
+    match drained_at {
+        Some(_) => CarrierState::Drained,
+        None if connections.iter().any(bound) => CarrierState::Up,
+        None => CarrierState::Down,
+    }
+}

@@ -1,0 +1,158 @@
+//! Claims whose lease is over: whoever held them is gone, or was held up for too long.
+
+use domain::{MessageStatus, Timestamp, Transid};
+
+use crate::error::Result;
+use crate::outcomes::RESEND_AFTER_MS;
+use crate::store::WriteTx;
+use crate::store::gate::Priority;
+use crate::store::queue::{self, Begun, Event, Lapsed, Requeued};
+use crate::store::segments::{self, NewSegment};
+use crate::{Service, whole};
+
+/// Claims that one transaction ends.
+const CHUNK: i64 = 500;
+/// What the timeline says.
+const DETAIL: &str = "the process that handed it over ended before the carrier's answer";
+
+/// Which leases to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leases {
+    /// All of them: at a start when nobody else can dispatch.
+    All,
+    /// Those whose time is over.
+    Over,
+}
+
+impl Service {
+    /// Ends leases; how many. Whether a carrier has the messages can't be known: they wait for a receipt, and
+    /// are sent once more where their application wants it. The sandbox's go back into the queue.
+    pub async fn end_leases(&self, which: Leases) -> Result<u64> {
+        let mut ended = 0;
+        loop {
+            let service = self.clone();
+            let some = whole(async move { service.end_some(which).await }).await?;
+            ended += some.unsigned_abs();
+            if some < CHUNK {
+                return Ok(ended);
+            }
+        }
+    }
+
+    async fn end_some(&self, which: Leases) -> Result<i64> {
+        let now = self.now();
+        let ended_by = match which {
+            Leases::All => Timestamp::from_unix_ms(i64::MAX),
+            Leases::Over => now,
+        };
+        let mut tx = self.store().begin_as(Priority::Results).await?;
+        let lapsed = queue::lapsed(&mut tx, ended_by, CHUNK).await?;
+        let count = i64::try_from(lapsed.len()).unwrap_or(CHUNK);
+        if lapsed.is_empty() {
+            return Ok(0);
+        }
+        let network = &self.inner.router.network;
+        let (again, lost): (Vec<_>, Vec<_>) = lapsed
+            .into_iter()
+            .partition(|row| network.is_sandbox(&row.carrier));
+        let again: Vec<_> = again.iter().map(|row| requeued(row, 0, now)).collect();
+        queue::requeue(&mut tx, self.store().dialect().batch(), &again).await?;
+        self.lose(&mut tx, &lost, now).await?;
+        tx.commit().await?;
+        self.inner.queued.notify_waiters();
+        Ok(count)
+    }
+
+    /// These may have been handed over.
+    async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[Lapsed], now: Timestamp) -> Result<()> {
+        let batch = self.store().dialect().batch();
+        let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        for row in lost {
+            if row.resend && row.begun < 2 {
+                again.push(requeued(
+                    &Lapsed {
+                        begun: 2,
+                        ..row.clone()
+                    },
+                    RESEND_AFTER_MS,
+                    now,
+                ));
+            } else {
+                leaving.push(row.id);
+            }
+            events.push(Event {
+                id: Transid(row.id),
+                application_id: row.application_id,
+                status: MessageStatus::Unknown,
+                detail: Some(DETAIL.to_owned()),
+            });
+        }
+        queue::requeue(tx, batch, &again).await?;
+        queue::drop_all(tx, batch, &leaving).await?;
+        queue::insert_events(tx, batch, &events, now).await?;
+        let network = &self.inner.router.network;
+        // By carrier, since that stands with each.
+        for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {
+            let carrier = rows[0].carrier.as_str();
+            let begun: Vec<_> = rows
+                .iter()
+                .map(|row| Begun {
+                    id: Transid(row.id),
+                    unknown: true,
+                    taken: false,
+                })
+                .collect();
+            queue::begin(tx, batch, &begun, carrier, now).await?;
+            let parts = |row: &Lapsed| {
+                if network.takes_whole(carrier) {
+                    1
+                } else {
+                    row.segments
+                }
+            };
+            let handed_over = self.perhaps_handed_over(tx, rows, parts).await?;
+            segments::insert(tx, batch, &handed_over, carrier, now).await?;
+        }
+        Ok(())
+    }
+
+    /// The segments that a claim was to hand over: those that weren't before, and at a second time those
+    /// without an answer.
+    async fn perhaps_handed_over(
+        &self,
+        tx: &mut WriteTx<'_>,
+        rows: &[Lapsed],
+        parts: impl Fn(&Lapsed) -> u16,
+    ) -> Result<Vec<NewSegment>> {
+        let batch = self.store().dialect().batch();
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let stored = segments::of(tx, batch, &ids).await?;
+        let mut found = Vec::new();
+        for row in rows {
+            let of_this = || stored.iter().filter(|segment| segment.message_id == row.id);
+            let total = of_this()
+                .next()
+                .map_or_else(|| parts(row), |known| known.segments);
+            for number in 1..=total {
+                let known = of_this().find(|segment| segment.segment == number);
+                let sent = known.is_none_or(|segment| row.begun == 2 && !segment.is_taken());
+                if sent {
+                    let status = MessageStatus::Unknown;
+                    found.push((row.id, number, total, row.application_id, None, status));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn requeued(row: &Lapsed, after_ms: i64, now: Timestamp) -> Requeued {
+    Requeued {
+        id: row.id,
+        due_at: now.plus_ms(after_ms).unix_ms(),
+        attempts: 0,
+        begun: row.begun,
+        carrier: None,
+        refused_by: String::new(),
+    }
+}

@@ -1,0 +1,153 @@
+//! What a carrier's answers mean for a message: pure, so that money and duplicates are decided in one place.
+
+use crate::store::queue::Held;
+use crate::store::segments::Segment;
+
+/// How long a message whose answer was lost waits for a receipt before it is sent once more.
+pub(crate) const RESEND_AFTER_MS: i64 = 30_000;
+/// How long a message waits that a throttled carrier didn't take.
+const THROTTLED_MS: i64 = 1000;
+/// The first wait after a temporary refusal; it doubles with each.
+const RETRY_FIRST_MS: i64 = 5000;
+const RETRY_MAX_MS: i64 = 10 * 60 * 1000;
+
+/// What a carrier answered to the submit of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubmitOutcome {
+    /// Taken: the charge stays from now on.
+    Accepted {
+        /// As the carrier's receipts will name it; `None` when it didn't say.
+        carrier_message_id: Option<String>,
+    },
+    /// Refused for good.
+    Refused { error: String },
+    /// The carrier asks for a slower pace: tried again, and no attempt counted.
+    Throttled { error: String },
+    /// Not now: tried again, later each time.
+    Temporary { error: String },
+    /// It certainly didn't leave.
+    NotSent,
+    /// Handed over, and the answer is lost.
+    Unknown { error: String },
+}
+
+/// What becomes of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// All of it is taken.
+    Submitted,
+    /// Some of it was taken, and the rest is refused: it can't arrive whole, and the charge stays.
+    Failed { error: String },
+    /// Nothing was taken, and nothing will be, by this carrier.
+    Refused { error: String },
+    /// All of it was handed over, some of it without an answer: only a receipt can tell.
+    Unknown { error: String },
+    /// Back into the queue.
+    Again(Again),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Again {
+    pub(crate) after_ms: i64,
+    /// Whether it counts as an attempt.
+    pub(crate) attempted: bool,
+    /// As in the queue: 0, 1 or 2.
+    pub(crate) begun: i64,
+    /// For the timeline.
+    pub(crate) error: Option<String>,
+}
+
+/// A message's segments after its submit.
+#[derive(Default)]
+pub(crate) struct Count {
+    pub(crate) taken: usize,
+    pub(crate) unknown: usize,
+    lost: Option<String>,
+    refused: Option<String>,
+    again: Option<(i64, bool, Option<String>)>,
+}
+
+impl Count {
+    /// Counts the answers, and what earlier submits left.
+    pub(crate) fn new(
+        outcomes: &[(u16, SubmitOutcome)],
+        stored: &[Segment],
+        attempts: i64,
+    ) -> Self {
+        let mut count = Self::default();
+        for segment in stored {
+            // A segment that is taken stays so, whatever became of it now.
+            let told = outcomes.iter().any(|(number, outcome)| {
+                *number == segment.segment
+                    && matches!(
+                        outcome,
+                        SubmitOutcome::Accepted { .. } | SubmitOutcome::Unknown { .. }
+                    )
+            });
+            if segment.is_taken() {
+                count.taken += 1;
+            } else if !told {
+                count.unknown += 1;
+            }
+        }
+        let taken_before = |number: u16| stored.iter().any(|s| s.segment == number && s.is_taken());
+        for (number, outcome) in outcomes {
+            match outcome {
+                _ if taken_before(*number) => {}
+                SubmitOutcome::Accepted { .. } => count.taken += 1,
+                SubmitOutcome::Unknown { error } => {
+                    count.unknown += 1;
+                    count.lost.get_or_insert_with(|| error.clone());
+                }
+                SubmitOutcome::Refused { error } => {
+                    count.refused.get_or_insert_with(|| error.clone());
+                }
+                SubmitOutcome::Throttled { .. } => count.wait(THROTTLED_MS, false, None),
+                SubmitOutcome::Temporary { error } => {
+                    count.wait(retry_after(attempts), true, Some(error.clone()));
+                }
+                SubmitOutcome::NotSent => count.wait(0, false, None),
+            }
+        }
+        count
+    }
+
+    /// The longest wait counts.
+    fn wait(&mut self, ms: i64, attempted: bool, error: Option<String>) {
+        if self.again.as_ref().is_none_or(|(known, ..)| *known < ms) {
+            self.again = Some((ms, attempted, error));
+        }
+    }
+
+    pub(crate) fn verdict(self, held: &Held) -> Verdict {
+        let begun = self.taken + self.unknown > 0;
+        let resend = self.lost.is_some() && held.resend && held.begun < 2;
+        match (self.refused, self.again) {
+            (Some(error), _) if !begun => Verdict::Refused { error },
+            (Some(error), _) if self.taken > 0 => Verdict::Failed { error },
+            // Perhaps the other segments were taken: nothing is given back, and nothing is sent again.
+            (Some(error), _) => Verdict::Unknown { error },
+            (None, _) if resend => Verdict::Again(Again {
+                after_ms: RESEND_AFTER_MS,
+                attempted: false,
+                begun: 2,
+                error: self.lost,
+            }),
+            (None, Some((after_ms, attempted, error))) => Verdict::Again(Again {
+                after_ms,
+                attempted,
+                begun: held.begun.max(i64::from(begun)),
+                error,
+            }),
+            (None, None) if self.unknown > 0 => Verdict::Unknown {
+                error: self.lost.unwrap_or_default(),
+            },
+            (None, None) => Verdict::Submitted,
+        }
+    }
+}
+
+fn retry_after(attempts: i64) -> i64 {
+    let doubled = u32::try_from(attempts.clamp(0, 16)).unwrap_or(16);
+    (RETRY_FIRST_MS << doubled).min(RETRY_MAX_MS)
+}

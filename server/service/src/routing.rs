@@ -1,0 +1,253 @@
+//! Which carrier a message waits for: chosen when it is queued, and again when that carrier can't take it.
+
+use std::collections::HashSet;
+use std::sync::{PoisonError, RwLock};
+
+use domain::routing::{Choice, Facts, Route, Routes};
+use domain::{Kind, MessageStatus, Number, Reference, Transid};
+
+use crate::dispatch::NO_CARRIER;
+use crate::error::Result;
+use crate::settlement::settle;
+use crate::store::gate::Priority;
+use crate::store::messages::{self, Ending};
+use crate::store::queue::{self, Routed};
+use crate::{SANDBOX_CARRIER, Service, whole};
+
+/// Waiting rows that one transaction looks at.
+const CHUNK: i64 = 500;
+/// Why a message is rejected that no route is for.
+const NO_ROUTE: &str = "no_route";
+
+/// The carriers and the way to them.
+#[derive(Clone, Debug)]
+pub struct Network {
+    pub carriers: Vec<CarrierInfo>,
+    pub routes: Routes,
+    /// Put before a local number when it goes to a carrier.
+    pub country_code: String,
+    /// What carriers are given for applications without a sender name.
+    pub default_sender: String,
+}
+
+/// What must be known of a carrier to keep account of its messages.
+#[derive(Clone, Debug)]
+pub struct CarrierInfo {
+    pub name: String,
+    /// It keeps nothing and sends to nobody: a submit may be repeated, and nothing is noted of it.
+    pub sandbox: bool,
+    /// It is handed whole messages, and cuts them itself.
+    pub whole: bool,
+}
+
+impl Network {
+    /// The sandbox alone: nothing reaches anybody.
+    #[must_use]
+    pub fn sandbox(country_code: String, default_sender: String) -> Self {
+        Self {
+            carriers: vec![CarrierInfo {
+                name: SANDBOX_CARRIER.to_owned(),
+                sandbox: true,
+                whole: true,
+            }],
+            routes: Routes::new(vec![Route {
+                carrier: SANDBOX_CARRIER.to_owned(),
+                priority: 0,
+                weight: std::num::NonZeroU32::MIN,
+                kind: None,
+                prefix: None,
+                application: None,
+                sender: None,
+            }]),
+            country_code,
+            default_sender,
+        }
+    }
+
+    /// Whether nothing is noted of what this carrier is handed.
+    pub(crate) fn is_sandbox(&self, carrier: &str) -> bool {
+        carrier == SANDBOX_CARRIER || self.carriers.iter().any(|c| c.name == carrier && c.sandbox)
+    }
+
+    pub(crate) fn takes_whole(&self, carrier: &str) -> bool {
+        self.carriers.iter().any(|c| c.name == carrier && c.whole)
+    }
+
+    /// The carrier of every message, where there is but one way.
+    pub(crate) fn only(&self) -> Option<&str> {
+        match self.routes.as_slice() {
+            [route]
+                if route.kind.is_none()
+                    && route.prefix.is_none()
+                    && route.application.is_none()
+                    && route.sender.is_none() =>
+            {
+                Some(&route.carrier)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Chooses carriers, knowing which of them can take messages now.
+pub(crate) struct Router {
+    pub(crate) network: Network,
+    unusable: RwLock<HashSet<String>>,
+}
+
+/// What routes look at.
+pub(crate) struct Message<'a> {
+    pub(crate) number: &'a str,
+    pub(crate) kind: Kind,
+    pub(crate) sender: Option<&'a str>,
+    pub(crate) application: Reference,
+}
+
+impl Router {
+    pub(crate) fn new(network: Network) -> Self {
+        Self {
+            network,
+            unusable: RwLock::new(HashSet::new()),
+        }
+    }
+
+    /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for it. While none can take it,
+    /// it waits for the one that would come first.
+    pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
+        let number = Number::from_stored(message.number.to_owned(), message.kind);
+        let number = number.for_carrier(&self.network.country_code);
+        let facts = Facts {
+            kind: message.kind,
+            number: &number,
+            application: message.application,
+            sender: message.sender.unwrap_or(&self.network.default_sender),
+        };
+        let routes = &self.network.routes;
+        let choice = {
+            let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+            routes.choose(&facts, random, |name| !unusable.contains(name), excluded)
+        };
+        let choice = match choice {
+            Choice::Wait => routes.choose(&facts, random, |_| true, excluded),
+            other => other,
+        };
+        match choice {
+            Choice::Carrier(name) => name.to_owned(),
+            Choice::Wait | Choice::Exhausted | Choice::NoRoute => NO_CARRIER.to_owned(),
+        }
+    }
+
+    /// True when that is news.
+    fn set_usable(&self, carrier: &str, usable: bool) -> bool {
+        let mut unusable = self
+            .unusable
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if usable {
+            unusable.remove(carrier)
+        } else {
+            unusable.insert(carrier.to_owned())
+        }
+    }
+
+    pub(crate) fn unusable(&self) -> Vec<String> {
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        unusable.iter().cloned().collect()
+    }
+}
+
+impl Service {
+    /// Says whether a carrier can take messages now. While it can't, new messages go another way, and those
+    /// that wait for it too, as soon as [`Service::reroute`] has looked at them.
+    pub fn set_usable(&self, carrier: &str, usable: bool) {
+        if self.inner.router.set_usable(carrier, usable) {
+            self.inner.routes_changed.notify_one();
+        }
+    }
+
+    /// Carriers that can't take messages now.
+    pub fn unusable_carriers(&self) -> Vec<String> {
+        self.inner.router.unusable()
+    }
+
+    /// Carriers that messages wait for though they aren't set up any more, and no carrier at all.
+    pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
+        let mut conn = self.store().read().await?;
+        let mut waited_for = queue::carriers(&mut conn).await?;
+        let network = &self.inner.router.network;
+        waited_for.retain(|name| {
+            name != SANDBOX_CARRIER && !network.carriers.iter().any(|known| known.name == *name)
+        });
+        Ok(waited_for)
+    }
+
+    /// Looks for another way for what waits for a carrier. A message that no route is for is rejected and
+    /// given back; one of which the carrier has a part stays.
+    pub async fn reroute(&self, carrier: &str) -> Result<()> {
+        let waits = {
+            let mut conn = self.store().read().await?;
+            queue::anything(&mut conn, carrier).await?
+        };
+        let mut after = waits.then_some(0);
+        while let Some(last) = after {
+            let (service, carrier) = (self.clone(), carrier.to_owned());
+            after = whole(async move { service.reroute_some(&carrier, last).await }).await?;
+        }
+        Ok(())
+    }
+
+    /// The last id that was looked at; `None` at the end.
+    async fn reroute_some(&self, carrier: &str, after: i64) -> Result<Option<i64>> {
+        let now = self.now();
+        let batch = self.store().dialect().batch();
+        let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        let ids = queue::unclaimed(&mut tx, carrier, after, CHUNK).await?;
+        let Some(last) = ids.last().copied() else {
+            return Ok(None);
+        };
+        let (mut moved, mut rejected) = (Vec::new(), Vec::new());
+        for row in queue::routed(&mut tx, batch, &ids).await? {
+            let to = self.way_for(&row, None);
+            if to == NO_CARRIER {
+                rejected.push(unroutable(&row));
+            } else if to != carrier {
+                moved.push((row.message_id, to));
+            }
+        }
+        if moved.is_empty() && rejected.is_empty() {
+            return Ok(Some(last));
+        }
+        queue::move_to(&mut tx, batch, &moved).await?;
+        let gone: Vec<i64> = rejected.iter().map(|ending| ending.id.0).collect();
+        queue::drop_all(&mut tx, batch, &gone).await?;
+        let ended = messages::finish(&mut tx, batch, &rejected, now).await?;
+        settle(&mut tx, batch, &ended, now).await?;
+        tx.commit().await?;
+        self.inner.queued.notify_waiters();
+        Ok(Some(last))
+    }
+
+    /// The carrier for a waiting message, other than those that refused it, and than this one.
+    pub(crate) fn way_for(&self, row: &Routed, not: Option<&str>) -> String {
+        let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().chain(not).collect();
+        let message = Message {
+            number: &row.number,
+            kind: row.kind,
+            sender: row.sender.as_deref(),
+            application: row.reference,
+        };
+        let random = self.entropy().number();
+        self.inner.router.carrier(&message, random, &excluded)
+    }
+}
+
+fn unroutable(row: &Routed) -> Ending {
+    // What a carrier refused is told at the last refusal; here nobody was asked.
+    Ending {
+        id: Transid(row.message_id),
+        status: MessageStatus::Rejected,
+        error: Some(NO_ROUTE.to_owned()),
+        release: true,
+        taken: false,
+    }
+}

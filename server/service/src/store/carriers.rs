@@ -1,0 +1,131 @@
+//! What people decided about carriers, what was counted, and how their connections are.
+
+use domain::Timestamp;
+use domain::records::{ConnectionRecord, ConnectionState};
+use sqlx::AnyConnection;
+
+use super::dialect::Batch;
+use super::row::{self, json};
+use super::statements;
+use crate::error::Result;
+
+statements! {
+    ENSURE = "INSERT INTO carriers (name, receipts_parked, receipts_matched) VALUES ($1, 0, 0) \
+              ON CONFLICT (name) DO NOTHING";
+    DRAIN = "UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL";
+    RESUME = "UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL";
+    ADD_PARKED = "INSERT INTO carriers (name, receipts_parked, receipts_matched) VALUES ($1, $2, $3) \
+                  ON CONFLICT (name) DO UPDATE SET receipts_parked = receipts_parked + $2, \
+                  receipts_matched = receipts_matched + $3";
+    ALL = "SELECT name, drained_at, receipts_parked, receipts_matched FROM carriers ORDER BY name";
+    CONNECTIONS = "SELECT carrier, number, state, since, in_flight, window_size, rate, throttled, last_error, \
+                          updated_at FROM connections ORDER BY carrier, number";
+    FORGET_CONNECTIONS = "DELETE FROM connections";
+}
+
+/// A carrier's row.
+pub(crate) struct CarrierRow {
+    pub(crate) name: String,
+    pub(crate) drained_at: Option<Timestamp>,
+    pub(crate) receipts_parked: i64,
+    pub(crate) receipts_matched: i64,
+}
+
+pub(crate) async fn ensure(conn: &mut AnyConnection, name: &str) -> Result<()> {
+    sqlx::query(ENSURE).bind(name).execute(conn).await?;
+    Ok(())
+}
+
+/// False when it was drained before.
+pub(crate) async fn drain(conn: &mut AnyConnection, name: &str, now: Timestamp) -> Result<bool> {
+    let done = sqlx::query(DRAIN).bind(name).bind(now.unix_ms());
+    Ok(done.execute(conn).await?.rows_affected() > 0)
+}
+
+/// False when it wasn't drained.
+pub(crate) async fn resume(conn: &mut AnyConnection, name: &str) -> Result<bool> {
+    let done = sqlx::query(RESUME).bind(name);
+    Ok(done.execute(conn).await?.rows_affected() > 0)
+}
+
+/// Counts receipts that were parked, and those of them that were matched later.
+pub(crate) async fn add_parked(
+    conn: &mut AnyConnection,
+    name: &str,
+    parked: usize,
+    matched: usize,
+) -> Result<()> {
+    sqlx::query(ADD_PARKED)
+        .bind(name)
+        .bind(i64::try_from(parked).unwrap_or(0))
+        .bind(i64::try_from(matched).unwrap_or(0))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn all(conn: &mut AnyConnection) -> Result<Vec<CarrierRow>> {
+    let rows = sqlx::query(ALL).fetch_all(conn).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(CarrierRow {
+                name: row::text(row, "name")?,
+                drained_at: row::opt_int(row, "drained_at")?.map(Timestamp::from_unix_ms),
+                receipts_parked: row::int(row, "receipts_parked")?,
+                receipts_matched: row::int(row, "receipts_matched")?,
+            })
+        })
+        .collect()
+}
+
+/// Writes how connections are.
+pub(crate) async fn write_connections(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    connections: &[ConnectionRecord],
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(FORGET_CONNECTIONS).execute(&mut *conn).await?;
+    let rows: Vec<_> = connections
+        .iter()
+        .map(|c| {
+            (
+                &c.carrier,
+                c.number,
+                c.state.as_str(),
+                c.since.unix_ms(),
+                c.in_flight,
+                c.window,
+                c.rate,
+                c.throttled,
+                &c.last_error,
+            )
+        })
+        .collect();
+    sqlx::query(batch.write_connections)
+        .bind(json(&rows)?)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn connections(conn: &mut AnyConnection) -> Result<Vec<ConnectionRecord>> {
+    let rows = sqlx::query(CONNECTIONS).fetch_all(conn).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(ConnectionRecord {
+                carrier: row::text(row, "carrier")?,
+                number: row::int(row, "number")?,
+                state: row::word(row, "connections", "state", ConnectionState::parse)?,
+                since: Timestamp::from_unix_ms(row::int(row, "since")?),
+                in_flight: row::int(row, "in_flight")?,
+                window: row::int(row, "window_size")?,
+                rate: row::int(row, "rate")?,
+                throttled: row::int(row, "throttled")?,
+                last_error: row::opt_text(row, "last_error")?,
+                updated_at: Timestamp::from_unix_ms(row::int(row, "updated_at")?),
+            })
+        })
+        .collect()
+}

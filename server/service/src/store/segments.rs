@@ -1,0 +1,263 @@
+//! What carriers were handed, and their receipts for it.
+
+use domain::{MessageStatus, Timestamp};
+use serde::Deserialize;
+use sqlx::AnyConnection;
+
+use super::dialect::Batch;
+use super::row::{self, json};
+use super::statements;
+use crate::error::Result;
+
+statements! {
+    // Numbers as the carrier has them: local ones behind the country code.
+    UNANSWERED = "SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at, m.sender \
+                  FROM segments s JOIN messages m ON m.id = s.message_id \
+                  WHERE s.carrier = $1 AND s.status = 'unknown' AND s.carrier_message_id IS NULL \
+                    AND ((m.kind = 'international' AND m.number = $2) OR (m.kind = 'local' AND $3 || m.number = $2)) \
+                  ORDER BY s.message_id LIMIT 100";
+    FORGET_PARKED = "DELETE FROM parked_receipts WHERE received_at < $1";
+    FORGET = "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2";
+    OLDEST = "SELECT MIN(message_id) AS id FROM segments";
+}
+
+/// A segment that was handed over: message, segment, how many the message has, application, the carrier's
+/// name for it, and its status.
+pub(crate) type NewSegment = (i64, u16, u16, i64, Option<String>, MessageStatus);
+
+/// A segment as it is stored, in the order of [`Batch::segments_of`].
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Segment {
+    pub(crate) message_id: i64,
+    pub(crate) segment: u16,
+    pub(crate) segments: u16,
+    pub(crate) status: MessageStatus,
+    pub(crate) error: Option<String>,
+    pub(crate) submits: i64,
+    named: i64,
+}
+
+impl Segment {
+    /// Whether a carrier certainly took it.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.named == 1 || self.status != MessageStatus::Unknown
+    }
+}
+
+/// Which segment a receipt is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct SegmentId {
+    pub(crate) message_id: i64,
+    pub(crate) segment: u16,
+    /// How many the message has.
+    pub(crate) segments: u16,
+    pub(crate) application_id: i64,
+}
+
+/// A segment whose submit wasn't answered.
+pub(crate) struct Unanswered {
+    pub(crate) id: SegmentId,
+    pub(crate) submitted_at: Timestamp,
+    pub(crate) sender: Option<String>,
+}
+
+/// Stores what was handed over.
+pub(crate) async fn insert(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    write(conn, batch.insert_segments, rows, carrier, now).await
+}
+
+/// Stores the carrier's names that came when the claim was over; nothing else changes.
+pub(crate) async fn name(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    write(conn, batch.name_segments, rows, carrier, now).await
+}
+
+async fn write(
+    conn: &mut AnyConnection,
+    statement: &'static str,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    if !rows.is_empty() {
+        sqlx::query(statement)
+            .bind(json(&rows)?)
+            .bind(carrier)
+            .bind(now.unix_ms())
+            .execute(conn)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Everything that was handed over of these messages.
+pub(crate) async fn of(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    messages: &[i64],
+) -> Result<Vec<Segment>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let row = sqlx::query(batch.segments_of)
+        .bind(json(&messages)?)
+        .fetch_one(conn)
+        .await?;
+    row::found(&row, "segments")
+}
+
+/// The segments that a carrier has these names for, with the place of the name. Where it used a name again,
+/// the youngest is the last.
+pub(crate) async fn named(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    carrier: &str,
+    names: &[&str],
+) -> Result<Vec<(usize, SegmentId)>> {
+    type Row = (usize, i64, u16, u16, i64);
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let row = sqlx::query(batch.segments_named)
+        .bind(json(&names)?)
+        .bind(carrier)
+        .fetch_one(conn)
+        .await?;
+    let found: Vec<Row> = row::found(&row, "segments")?;
+    let id = |(place, message_id, segment, segments, application_id)| {
+        let id = SegmentId {
+            message_id,
+            segment,
+            segments,
+            application_id,
+        };
+        (place, id)
+    };
+    Ok(found.into_iter().map(id).collect())
+}
+
+/// The segments to a number whose submits a carrier didn't answer.
+pub(crate) async fn unanswered(
+    conn: &mut AnyConnection,
+    carrier: &str,
+    number: &str,
+    country_code: &str,
+) -> Result<Vec<Unanswered>> {
+    let rows = sqlx::query(UNANSWERED)
+        .bind(carrier)
+        .bind(number)
+        .bind(country_code)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let small =
+                |column| Ok::<_, crate::Error>(row::int(row, column)?.try_into().unwrap_or(0));
+            Ok(Unanswered {
+                id: SegmentId {
+                    message_id: row::int(row, "message_id")?,
+                    segment: small("segment")?,
+                    segments: small("segments")?,
+                    application_id: row::int(row, "application_id")?,
+                },
+                submitted_at: Timestamp::from_unix_ms(row::int(row, "submitted_at")?),
+                sender: row::opt_text(row, "sender")?,
+            })
+        })
+        .collect()
+}
+
+/// Makes segments final by their receipts; which ones weren't before.
+pub(crate) async fn finish(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[(i64, u16, MessageStatus, Option<&str>)],
+) -> Result<Vec<(i64, u16)>> {
+    let rows = sqlx::query(batch.finish_segments)
+        .bind(json(&rows)?)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let segment = row::int(row, "segment")?.try_into().unwrap_or(0);
+            Ok((row::int(row, "message_id")?, segment))
+        })
+        .collect()
+}
+
+/// A receipt that nothing was known for: id, the carrier's name, status, error.
+pub(crate) type Parked = (i64, String, MessageStatus, Option<String>);
+
+/// Keeps receipts for ids that may become known: the carrier's name, status, error.
+pub(crate) async fn park(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    rows: &[(&str, MessageStatus, Option<&str>)],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(batch.park_receipts)
+        .bind(json(&rows)?)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Takes out the receipts that were parked for these names.
+pub(crate) async fn unpark(
+    conn: &mut AnyConnection,
+    batch: &Batch,
+    carrier: &str,
+    names: &[&str],
+) -> Result<Vec<Parked>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let row = sqlx::query(batch.parked_receipts)
+        .bind(json(&names)?)
+        .bind(carrier)
+        .fetch_one(&mut *conn)
+        .await?;
+    let found: Vec<Parked> = row::found(&row, "parked_receipts")?;
+    if !found.is_empty() {
+        let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
+        sqlx::query(batch.drop_parked)
+            .bind(json(&ids)?)
+            .execute(conn)
+            .await?;
+    }
+    Ok(found)
+}
+
+/// Forgets receipts that were parked before this moment; how many.
+pub(crate) async fn forget_parked(conn: &mut AnyConnection, before: Timestamp) -> Result<u64> {
+    let done = sqlx::query(FORGET_PARKED).bind(before.unix_ms());
+    Ok(done.execute(conn).await?.rows_affected())
+}
+
+/// Forgets the segments of messages below this id, so many ids at a time; false when none is left.
+pub(crate) async fn forget(conn: &mut AnyConnection, below: i64, ids: i64) -> Result<bool> {
+    let oldest = row::opt_int(&sqlx::query(OLDEST).fetch_one(&mut *conn).await?, "id")?;
+    let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
+        return Ok(false);
+    };
+    sqlx::query(FORGET)
+        .bind(oldest)
+        .bind(below.min(oldest.saturating_add(ids)))
+        .execute(conn)
+        .await?;
+    Ok(true)
+}

@@ -1,0 +1,250 @@
+//! SMPP 3.4: messages become submits, answers and deliveries become news.
+
+mod ids;
+mod pending;
+mod receipts;
+mod refusals;
+mod submits;
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ::smpp::{Connection, Event, Events, Outcome, Submit};
+use domain::Transid;
+use domain::records::ConnectionState;
+use service::{Claimed, Clock, Lease, SubmitOutcome};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{Confirmation, Line, LineState, News};
+use crate::config::carriers::{BindMode, SmppSettings};
+use pending::Pending;
+
+/// How long a message may wait to be written. With the time for an answer, and for the answer to be stored,
+/// it is less than the claim holds.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A connection to an SMSC.
+pub struct SmppLine {
+    settings: SmppSettings,
+    clock: Clock,
+    connection: Connection,
+    /// Read by one task at a time.
+    events: tokio::sync::Mutex<Events>,
+    inner: Mutex<Inner>,
+    added: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    pending: Pending,
+    /// Segments of claimed messages that the window has no place for yet.
+    waiting: VecDeque<Submit>,
+}
+
+impl SmppLine {
+    /// Opens it; it binds by itself, again and again. `seed` is for the waits between.
+    pub fn open(settings: SmppSettings, clock: Clock, seed: u64) -> Self {
+        let (connection, events) = Connection::open(session_settings(&settings), seed);
+        Self {
+            settings,
+            clock,
+            connection,
+            events: tokio::sync::Mutex::new(events),
+            inner: Mutex::default(),
+            added: Notify::new(),
+        }
+    }
+
+    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over what the window has places for.
+    fn feed(&self, inner: &mut Inner) {
+        let places = self.connection.free().min(inner.waiting.len());
+        if places > 0 {
+            self.connection
+                .submit(inner.waiting.drain(..places).collect());
+        }
+    }
+
+    fn read(&self, events: Vec<Event>) -> News {
+        let mut news = News::default();
+        let mut inner = self.inner();
+        for event in events {
+            match event {
+                Event::Answer { tag, outcome } => {
+                    let outcome = self.outcome(outcome);
+                    news.submitted.extend(inner.pending.answer(tag, outcome));
+                }
+                Event::Deliver(delivery) => {
+                    news.confirmation.deliveries.push(delivery.handle);
+                    news.carrier_receipts
+                        .extend(receipts::read(&delivery, self.settings.message_id));
+                }
+            }
+        }
+        // What waits for a place longer than it may is given back, so that its claim doesn't end under it.
+        let now = Instant::now();
+        while inner
+            .waiting
+            .front()
+            .is_some_and(|submit| submit.not_after <= now)
+        {
+            if let Some(submit) = inner.waiting.pop_front() {
+                let told = inner.pending.answer(submit.tag, SubmitOutcome::NotSent);
+                news.submitted.extend(told);
+            }
+        }
+        self.feed(&mut inner);
+        news
+    }
+
+    /// What was never handed over, at the end.
+    fn give_back(&self) -> Option<News> {
+        let mut inner = self.inner();
+        let waiting = std::mem::take(&mut inner.waiting);
+        let submitted: Vec<_> = waiting
+            .into_iter()
+            .filter_map(|submit| inner.pending.answer(submit.tag, SubmitOutcome::NotSent))
+            .collect();
+        (!submitted.is_empty()).then(|| News {
+            submitted,
+            ..News::default()
+        })
+    }
+
+    fn outcome(&self, outcome: Outcome) -> SubmitOutcome {
+        match outcome {
+            Outcome::Accepted { message_id } => SubmitOutcome::Accepted {
+                carrier_message_id: message_id
+                    .filter(|id| !id.is_empty())
+                    .map(|id| ids::of_answer(&id, self.settings.message_id)),
+            },
+            Outcome::Refused { status } => refusals::outcome(status),
+            Outcome::NotSent => SubmitOutcome::NotSent,
+            Outcome::Unknown { cause } => SubmitOutcome::Unknown {
+                error: refusals::lost(cause).to_owned(),
+            },
+        }
+    }
+}
+
+impl Line for SmppLine {
+    fn free(&self) -> usize {
+        let waiting = self.inner().waiting.len();
+        self.connection.free().saturating_sub(waiting)
+    }
+
+    async fn until_free(&self) {
+        loop {
+            self.connection.until_free().await;
+            let mut inner = self.inner();
+            self.feed(&mut inner);
+            if inner.waiting.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn submit(&self, lease: Lease, messages: Vec<Claimed>) {
+        let not_after = Instant::now() + WRITE_TIMEOUT;
+        let now = self.clock.now();
+        let mut inner = self.inner();
+        for message in messages {
+            let parts = submits::parts(&message, &self.settings, now);
+            let tags = inner.pending.add(&message, lease, &parts);
+            for (part, tag) in parts.into_iter().zip(tags) {
+                if let Some(tag) = tag {
+                    inner.waiting.push_back(Submit {
+                        tag,
+                        not_after,
+                        ..part
+                    });
+                }
+            }
+        }
+        self.feed(&mut inner);
+        drop(inner);
+        self.added.notify_one();
+    }
+
+    async fn news(&self) -> Option<News> {
+        let mut events = self.events.lock().await;
+        loop {
+            let (done, waits) = {
+                let mut inner = self.inner();
+                (inner.pending.take_done(), !inner.waiting.is_empty())
+            };
+            if !done.is_empty() {
+                return Some(News {
+                    submitted: done,
+                    ..News::default()
+                });
+            }
+            tokio::select! {
+                events = events.next() => return match events {
+                    Some(events) => Some(self.read(events)),
+                    None => self.give_back(),
+                },
+                () = self.added.notified() => {}
+                () = self.connection.until_free(), if waits => {
+                    let mut inner = self.inner();
+                    self.feed(&mut inner);
+                }
+            }
+        }
+    }
+
+    fn stored(&self, _answered: &[Transid], _taken: &[Transid], confirmation: Confirmation) {
+        for delivery in confirmation.deliveries {
+            self.connection
+                .acknowledge(delivery, ::smpp::status_code::OK);
+        }
+    }
+
+    fn state(&self) -> LineState {
+        let status = self.connection.status();
+        LineState {
+            state: match status.state {
+                ::smpp::State::Connecting => ConnectionState::Connecting,
+                ::smpp::State::Bound => ConnectionState::Bound,
+                ::smpp::State::Waiting => ConnectionState::Waiting,
+                ::smpp::State::Closed => ConnectionState::Closed,
+            },
+            since: status.since,
+            in_flight: status.in_flight,
+            window: status.window,
+            answered: status.answered,
+            throttled: status.throttled,
+            throttled_until: status.throttled_until,
+            last_error: status.last_error,
+        }
+    }
+
+    async fn close(&self) {
+        self.connection.close().await;
+    }
+}
+
+fn session_settings(settings: &SmppSettings) -> ::smpp::Settings {
+    ::smpp::Settings {
+        address: settings.address.to_string(),
+        tls: settings.tls.as_ref().map(|tls| ::smpp::Tls {
+            ca_file: tls.ca_file.clone(),
+            server_name: settings.address.host().to_owned(),
+        }),
+        system_id: settings.system_id.clone(),
+        password: settings.password.expose().to_owned(),
+        system_type: settings.system_type.clone(),
+        bind: match settings.bind {
+            BindMode::Transceiver => ::smpp::BindMode::Transceiver,
+            BindMode::TransmitterAndReceiver => ::smpp::BindMode::TransmitterAndReceiver,
+        },
+        window: settings.window,
+        rate: settings.rate,
+        timers: ::smpp::Timers::default(),
+    }
+}

@@ -1,0 +1,45 @@
+//! What a delivery says about a message.
+
+use ::smpp::Delivery;
+use ::smpp::receipt::{self, Failure, State};
+use domain::{MessageStatus, Timestamp};
+use service::CarrierReceipt;
+
+use super::ids;
+use crate::config::carriers::MessageIdForm;
+
+/// The receipt in a delivery; `None` when it isn't one, or says that the message is on its way.
+pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierReceipt> {
+    let receipt = receipt::parse(delivery)?;
+    let (status, word) = match receipt.state {
+        State::Delivered => (MessageStatus::Delivered, None),
+        State::Failed(Failure::Undeliverable) => (MessageStatus::Failed, Some("undeliverable")),
+        State::Failed(Failure::Rejected) => (MessageStatus::Failed, Some("rejected_by_network")),
+        State::Failed(Failure::Deleted) => (MessageStatus::Failed, Some("deleted_by_carrier")),
+        State::Expired => (MessageStatus::Expired, Some("validity_expired")),
+        // The carrier knows no more than we do, and will not.
+        State::Unknown => (MessageStatus::Failed, Some("unknown_to_carrier")),
+        State::Accepted | State::Enroute => return None,
+    };
+    Some(CarrierReceipt {
+        carrier_message_id: receipt
+            .message_id
+            .filter(|id| !id.is_empty())
+            .map(|id| ids::of_receipt(&id, form)),
+        status,
+        error: word.map(|word| with_number(word, receipt.error.as_deref())),
+        user_reference: delivery.user_message_reference,
+        // It comes from whom the message went to.
+        number: delivery.source.trim_start_matches('+').to_owned(),
+        sender: delivery.destination.clone(),
+        submitted_at: receipt.submitted_at.map(Timestamp::from_unix_ms),
+    })
+}
+
+/// The network's own number says more to those who know it.
+fn with_number(word: &str, number: Option<&str>) -> String {
+    match number {
+        Some(number) if number.bytes().any(|b| b != b'0') => format!("{word}_{number}"),
+        _ => word.to_owned(),
+    }
+}

@@ -1,0 +1,42 @@
+//! What a `command_status` means for the message (SMPP 3.4, 5.1.3).
+
+use ::smpp::{UnknownCause, status_code};
+use service::SubmitOutcome;
+
+/// What becomes of a message that was refused.
+pub(super) fn outcome(status: u32) -> SubmitOutcome {
+    let error = error(status);
+    match status {
+        status_code::THROTTLED | status_code::QUEUE_FULL => SubmitOutcome::Throttled { error },
+        status_code::TEMPORARY_ERROR
+        | status_code::SYSTEM_ERROR
+        | status_code::INCORRECT_BIND_STATUS => SubmitOutcome::Temporary { error },
+        _ => SubmitOutcome::Refused { error },
+    }
+}
+
+/// A stable word; the number where there is none.
+fn error(status: u32) -> String {
+    let word = match status {
+        status_code::INVALID_MESSAGE_LENGTH => "invalid_length",
+        status_code::INCORRECT_BIND_STATUS => "not_bound",
+        status_code::SYSTEM_ERROR => "carrier_error",
+        status_code::INVALID_SOURCE => "invalid_sender",
+        status_code::INVALID_DESTINATION => "invalid_destination",
+        status_code::QUEUE_FULL => "carrier_queue_full",
+        status_code::THROTTLED => "throttled",
+        status_code::INVALID_VALIDITY => "invalid_validity",
+        status_code::TEMPORARY_ERROR => "carrier_busy",
+        _ => return format!("refused_0x{status:08x}"),
+    };
+    word.to_owned()
+}
+
+/// Why the answer to a submit is lost.
+pub(super) const fn lost(cause: UnknownCause) -> &'static str {
+    match cause {
+        UnknownCause::NoAnswer => "the carrier didn't answer in time",
+        UnknownCause::ConnectionLost => "the connection was lost before the carrier's answer",
+        UnknownCause::Closed => "the service stopped before the carrier's answer",
+    }
+}

@@ -1,0 +1,109 @@
+//! A message as SMPP submits (3.4, 4.4.1).
+
+use ::smpp::{Address, Submit};
+use domain::Timestamp;
+use domain::message::parts::{Part, Segmentation, Tie, parts as cut};
+use service::{Claimed, user_reference};
+use tokio::time::Instant;
+
+use crate::config::carriers::{AddressType, SmppSettings};
+
+/// `esm_class`: the text begins with a user data header (5.2.12).
+const UDH_INDICATOR: u8 = 0x40;
+/// `registered_delivery`: a receipt, however it ends (5.2.17).
+const RECEIPT: u8 = 1;
+
+/// A submit for each part, in order; tags and times are filled in by the caller.
+pub(super) fn parts(message: &Claimed, settings: &SmppSettings, now: Timestamp) -> Vec<Submit> {
+    let text = message.message.as_str();
+    // The same at every try, so that parts of two tries fit together.
+    let reference = user_reference(message.id, 0);
+    let parts = cut(text, settings.segmentation, reference)
+        // A text of so many parts that they can't be numbered goes whole.
+        .or_else(|_| cut(text, Segmentation::Payload, reference))
+        .unwrap_or_default();
+    let sender = &message.sender;
+    let template = Submit {
+        tag: 0,
+        not_after: Instant::now(),
+        service_type: String::new(),
+        source: address(settings.source(sender), sender.clone()),
+        destination: address(settings.destination, message.address.clone()),
+        esm_class: 0,
+        validity_period: Some(validity(message.expires_at, now)),
+        registered_delivery: RECEIPT,
+        data_coding: 0,
+        short_message: Vec::new(),
+        sar_msg_ref_num: None,
+        sar_total_segments: None,
+        sar_segment_seqnum: None,
+        message_payload: None,
+        user_message_reference: None,
+    };
+    (1..)
+        .zip(parts)
+        .map(|(segment, part)| submit(&template, part, user_reference(message.id, segment)))
+        .collect()
+}
+
+fn address(kind: AddressType, digits: String) -> Address {
+    Address {
+        ton: kind.ton,
+        npi: kind.npi,
+        digits,
+    }
+}
+
+fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
+    let mut submit = Submit {
+        data_coding: part.data_coding,
+        user_message_reference: Some(user_reference),
+        ..template.clone()
+    };
+    match part.tie {
+        Tie::Alone => submit.short_message = part.bytes,
+        Tie::Header => {
+            submit.esm_class = UDH_INDICATOR;
+            submit.short_message = part.bytes;
+        }
+        Tie::Sar {
+            reference,
+            total,
+            sequence,
+        } => {
+            submit.sar_msg_ref_num = Some(reference);
+            submit.sar_total_segments = Some(total);
+            submit.sar_segment_seqnum = Some(sequence);
+            submit.short_message = part.bytes;
+        }
+        Tie::Payload => submit.message_payload = Some(part.bytes),
+    }
+    submit
+}
+
+/// What is left of the message's time, in SMPP's relative form (7.1.1.2).
+fn validity(expires_at: Timestamp, now: Timestamp) -> String {
+    let seconds = (expires_at.ms_since(now) / 1000).max(1);
+    let (minutes, seconds) = (seconds / 60, seconds % 60);
+    let (hours, minutes) = (minutes / 60, minutes % 60);
+    let (days, hours) = (hours / 24, hours % 24);
+    format!("0000{days:02}{hours:02}{minutes:02}{seconds:02}000R")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_validity_is_what_is_left() {
+        let at = Timestamp::from_unix_ms;
+        for (left_ms, written) in [
+            (48 * 3_600_000, "000002000000000R"),
+            (48 * 3_600_000 - 1000, "000001235959000R"),
+            (61_999, "000000000101000R"),
+            (1, "000000000001000R"),
+        ] {
+            assert_eq!(validity(at(left_ms), at(0)), written);
+        }
+    }
+}
