@@ -208,30 +208,39 @@ impl Link {
         let Phase::Bound = self.phase else {
             return;
         };
-        let shared = Arc::clone(&self.shared);
-        let mut inner = shared.lock();
+        let mut inner = self.shared.lock();
         let acknowledgements = std::mem::take(&mut inner.links[self.index].acknowledgements);
-        let mut submits = Vec::new();
-        if self.index == 0 {
-            self.expire_queue(&mut inner, now);
-            // Roughly: a submit is mostly shorter than this, and one too many does no harm.
-            let room = OUTBOX_FULL.saturating_sub(self.outbox.len()) / 256;
-            while submits.len() < room
-                && !inner.queue.is_empty()
-                && self.throttle.until(now).is_none()
-                && self.pace.let_out(now)
-            {
-                submits.extend(inner.queue.pop_front());
-            }
-            inner.in_flight += submits.len();
-        }
         drop(inner);
         for (handle, status) in acknowledgements {
             self.acknowledge(handle, status);
         }
+        if self.index == 0 {
+            while self.take_submits(now) {}
+        }
+    }
+
+    /// Moves what may leave now; whether there may be more.
+    fn take_submits(&mut self, now: Instant) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let mut inner = shared.lock();
+        self.expire_queue(&mut inner, now);
+        let mut submits = Vec::new();
+        let mut waiting = self.outbox.len();
+        while waiting < OUTBOX_FULL
+            && let Some(next) = inner.queue.front()
+            && self.throttle.until(now).is_none()
+            && self.pace.let_out(now)
+        {
+            waiting += encode::size(next);
+            submits.extend(inner.queue.pop_front());
+        }
+        inner.in_flight += submits.len();
+        drop(inner);
+        let some = !submits.is_empty();
         for submit in submits {
             self.encode_submit(submit);
         }
+        some
     }
 
     fn expire_queue(&mut self, inner: &mut crate::shared::Inner, now: Instant) {
@@ -281,9 +290,11 @@ impl Link {
                 self.finish_submit(tag, Outcome::Unknown { cause });
             }
             self.check_silence(now);
-            if let Some(error) = self.write_error.take() {
-                self.end = Some(format!("write: {error}"));
-            }
+        }
+        if (self.caught_up || !self.may_read())
+            && let Some(error) = self.write_error.take()
+        {
+            self.end = Some(format!("write: {error}"));
         }
         if self.outbox.len() == 0 {
             self.stalled = None;
@@ -475,6 +486,7 @@ impl Link {
         }
         let error = error.unwrap_or_else(|| io::ErrorKind::WriteZero.into());
         self.write_error = Some(error);
+        self.outbox = Outbox::default();
         self.caught_up = false;
     }
 

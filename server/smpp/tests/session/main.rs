@@ -5,3 +5,11 @@ mod smsc;
 
 mod answers;
 mod client;
+mod closing;
+mod cuts;
+mod deliveries;
+mod links;
+mod malformed;
+mod pacing;
+mod reconnect;
+mod tls;

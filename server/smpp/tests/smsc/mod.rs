@@ -56,7 +56,12 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 impl Smsc {
     /// Listens on a free port of this machine.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    /// Listens there.
+    pub async fn start_at(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         Self {
             listener,
             tls: None,
