@@ -1,5 +1,10 @@
 //! The session against a scripted SMSC, over real sockets.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy.toml allows it in test functions, and helpers of tests fail no other way"
+)]
+
 #[path = "../smsc/mod.rs"]
 mod smsc;
 

@@ -73,8 +73,8 @@ async fn nobody_there_and_later_somebody() {
 async fn after_a_failure_it_waits() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.timers.backoff_min = Duration::from_secs(3600);
-    settings.timers.backoff_max = Duration::from_secs(3600);
+    settings.timers.backoff_min = Duration::from_hours(1);
+    settings.timers.backoff_max = Duration::from_hours(1);
     let client = Client::open(settings);
     drop(smsc.bound().await);
     client.until(|status| status.state == State::Waiting).await;
