@@ -106,10 +106,7 @@ impl Events {
     /// closed and all has been taken. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
-            let (events, closed) = {
-                let mut inner = self.shared.lock();
-                (inner.take_events(BATCH), inner.state() == State::Closed)
-            };
+            let (events, closed) = self.shared.take_events(BATCH);
             if !events.is_empty() {
                 return Some(events);
             }

@@ -49,6 +49,12 @@ pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str>
     })
 }
 
+/// About how many octets a submit_sm takes.
+pub(crate) fn size(submit: &Submit) -> usize {
+    let payload = submit.message_payload.as_ref().map_or(0, Vec::len);
+    128 + submit.short_message.len() + payload
+}
+
 /// A submit_sm; the error is the status that an SMSC would refuse it with.
 pub(crate) fn submit(submit: Submit) -> Result<Pdu, u32> {
     let payload = submit.message_payload.as_ref().map_or(0, Vec::len);

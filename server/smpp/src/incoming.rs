@@ -14,11 +14,11 @@ impl Link {
     /// Goes through the PDUs that are there.
     pub(crate) fn read_frames(&mut self) {
         while self.end.is_none() && self.may_read() {
-            if self.parting() {
-                self.incoming.clear();
+            if self.parting.is_some() {
+                self.socket.incoming.clear();
                 return;
             }
-            match frames::next(&mut self.incoming) {
+            match frames::next(&mut self.socket.incoming) {
                 Ok(Some(frame)) => self.read_frame(frame),
                 Ok(None) => return,
                 Err(frames::BadLength(length)) => {
@@ -33,7 +33,7 @@ impl Link {
         let sequence = frame.sequence;
         match frame.command {
             command::SUBMIT_SM_RESP => self.read_answer(&frame),
-            command::GENERIC_NACK => self.read_nack(frame),
+            command::GENERIC_NACK => self.read_nack(&frame),
             command::BIND_RECEIVER_RESP => self.read_bound(&frame, Role::Receiver),
             command::BIND_TRANSMITTER_RESP => self.read_bound(&frame, Role::Transmitter),
             command::BIND_TRANSCEIVER_RESP => self.read_bound(&frame, Role::Transceiver),
@@ -66,7 +66,7 @@ impl Link {
         self.answer(frame.sequence, outcome);
     }
 
-    fn read_nack(&mut self, frame: Frame) {
+    fn read_nack(&mut self, frame: &Frame) {
         if let Phase::Binding { sequence, .. } = self.phase
             && sequence == frame.sequence
         {

@@ -20,9 +20,11 @@ pub mod receipt;
 mod session;
 mod settings;
 mod shared;
+mod socket;
 mod status;
 mod stream;
 mod throttle;
+mod timing;
 mod window;
 
 pub use connection::{Connection, Events};

@@ -1,21 +1,16 @@
 //! One socket from its bind to its end.
 
 use std::collections::HashSet;
-use std::io;
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::BytesMut;
-use tokio::io::AsyncWrite;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::io::poll_read_buf;
 
 use crate::encode::{self, Role};
-use crate::outbox::Outbox;
 use crate::pace::Pace;
-use crate::shared::Shared;
+use crate::shared::{Inner, Shared};
+use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::throttle::Throttle;
 use crate::window::Window;
@@ -25,10 +20,8 @@ use crate::{DeliveryHandle, Event, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT,
 const OUTBOX_FULL: usize = 64 * 1024;
 /// Nothing is read while more than this waits to be written: a peer that asks and doesn't read.
 const OUTBOX_LIMIT: usize = 256 * 1024;
-/// What is read at once.
-const READ: usize = 64 * 1024;
 /// How long the last words of a link may take.
-const FAREWELL: Duration = Duration::from_secs(1);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How far the link has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,17 +41,15 @@ pub(crate) struct Link {
     pub(crate) role: Role,
     /// Counts the connection's binds; set once bound.
     pub(crate) bind: u64,
-    stream: Box<dyn Stream>,
+    pub(crate) socket: Socket,
     pub(crate) phase: Phase,
     bound_at: Option<Instant>,
     /// Why the link is given up: it ends once what is being written is.
-    parting: Option<String>,
+    pub(crate) parting: Option<String>,
     /// Why the link ended.
     pub(crate) end: Option<String>,
-    pub(crate) incoming: BytesMut,
-    pub(crate) outbox: Outbox,
     pub(crate) window: Window,
-    pace: Pace,
+    pub(crate) pace: Pace,
     pub(crate) throttle: Throttle,
     /// Deliveries not acknowledged, by serial number.
     pub(crate) unacknowledged: HashSet<u64>,
@@ -71,16 +62,8 @@ pub(crate) struct Link {
     pub(crate) throttled: u64,
     /// Submits that left the window since then.
     pub(crate) finished: usize,
-    /// When something was last read.
-    heard: Instant,
-    /// An enquire_link is unanswered since.
-    enquired: Option<Instant>,
-    /// Nothing was left to read at the last try: only then is silence the peer's.
-    caught_up: bool,
-    /// What waits to be written has waited since.
-    stalled: Option<Instant>,
-    unflushed: bool,
-    write_error: Option<io::Error>,
+    /// An enquire_link was sent then, and nothing heard since.
+    pub(crate) enquired: Option<Instant>,
 }
 
 impl Link {
@@ -100,13 +83,11 @@ impl Link {
             index,
             role,
             bind: 0,
-            stream,
+            socket: Socket::new(stream, shared.settings.tls.is_some()),
             phase,
             bound_at: None,
             parting: None,
             end: None,
-            incoming: BytesMut::new(),
-            outbox: Outbox::default(),
             window,
             pace: Pace::new(shared.settings.rate, now),
             throttle: Throttle::new(),
@@ -116,12 +97,7 @@ impl Link {
             answered: 0,
             throttled: 0,
             finished: 0,
-            heard: now,
             enquired: None,
-            caught_up: false,
-            stalled: None,
-            unflushed: false,
-            write_error: None,
             shared: Arc::clone(shared),
         }
     }
@@ -131,7 +107,9 @@ impl Link {
         match encode::bind(&self.shared.settings, self.role) {
             Ok(pdu) => {
                 if let Phase::Binding { sequence, .. } = self.phase {
-                    self.outbox.append(|out| encode::put(out, 0, sequence, pdu));
+                    self.socket
+                        .outbox
+                        .append(|out| encode::put(out, 0, sequence, pdu));
                 }
             }
             Err(error) => self.end = Some(error.to_owned()),
@@ -148,18 +126,30 @@ impl Link {
                 break;
             }
             let next = self.next_time(now);
+            let may_read = self.may_read();
             let progress = tokio::select! {
                 biased;
-                progress = std::future::poll_fn(|context| self.poll_socket(context)) => progress,
+                progress = poll_fn(|context| self.socket.poll(context, may_read)) => progress,
                 () = wake.notified() => Ok(()),
                 () = sleep_until(next) => Ok(()),
             };
+            self.note_written();
             if let Err(error) = progress {
                 self.read_frames();
-                self.end.get_or_insert_with(|| error.to_string());
+                let reason = self.parting.take();
+                self.end
+                    .get_or_insert_with(|| reason.unwrap_or_else(|| error.to_string()));
             }
         }
         self.finish()
+    }
+
+    /// The answers of submits of which the socket took the last byte are due from now on.
+    fn note_written(&mut self) {
+        let due = Instant::now() + self.shared.settings.timers.answer;
+        while let Some(sequence) = self.socket.outbox.next_written() {
+            self.window.written(sequence, due);
+        }
     }
 
     /// The peer accepted the bind.
@@ -183,12 +173,9 @@ impl Link {
         self.take_back(|_| true);
     }
 
-    pub(crate) fn parting(&self) -> bool {
-        self.parting.is_some()
-    }
-
     pub(crate) fn respond(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
-        self.outbox
+        self.socket
+            .outbox
             .append(|out| encode::put(out, status, sequence, pdu));
     }
 
@@ -200,7 +187,7 @@ impl Link {
 
     /// Whether PDUs may be taken in.
     pub(crate) fn may_read(&self) -> bool {
-        self.unacknowledged.len() < UNACKNOWLEDGED_LIMIT && self.outbox.len() < OUTBOX_LIMIT
+        self.unacknowledged.len() < UNACKNOWLEDGED_LIMIT && self.socket.outbox.len() < OUTBOX_LIMIT
     }
 
     /// Moves acknowledgements and submits into the outbox.
@@ -208,33 +195,42 @@ impl Link {
         let Phase::Bound = self.phase else {
             return;
         };
-        let shared = Arc::clone(&self.shared);
-        let mut inner = shared.lock();
+        let mut inner = self.shared.lock();
         let acknowledgements = std::mem::take(&mut inner.links[self.index].acknowledgements);
-        let mut submits = Vec::new();
-        if self.index == 0 {
-            self.expire_queue(&mut inner, now);
-            // Roughly: a submit is mostly shorter than this, and one too many does no harm.
-            let room = OUTBOX_FULL.saturating_sub(self.outbox.len()) / 256;
-            while submits.len() < room
-                && !inner.queue.is_empty()
-                && self.throttle.until(now).is_none()
-                && self.pace.let_out(now)
-            {
-                submits.extend(inner.queue.pop_front());
-            }
-            inner.in_flight += submits.len();
-        }
         drop(inner);
         for (handle, status) in acknowledgements {
             self.acknowledge(handle, status);
         }
-        for submit in submits {
-            self.encode_submit(submit);
+        if self.index == 0 {
+            while self.take_submits(now) {}
         }
     }
 
-    fn expire_queue(&mut self, inner: &mut crate::shared::Inner, now: Instant) {
+    /// Moves what may leave now; whether there may be more.
+    fn take_submits(&mut self, now: Instant) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let mut inner = shared.lock();
+        self.expire_queue(&mut inner, now);
+        let mut submits = Vec::new();
+        let mut waiting = self.socket.outbox.len();
+        while waiting < OUTBOX_FULL
+            && let Some(next) = inner.queue.front()
+            && self.throttle.until(now).is_none()
+            && self.pace.let_out(now)
+        {
+            waiting += encode::size(next);
+            submits.extend(inner.queue.pop_front());
+        }
+        inner.in_flight += submits.len();
+        drop(inner);
+        let some = !submits.is_empty();
+        for submit in submits {
+            self.encode_submit(submit);
+        }
+        some
+    }
+
+    fn expire_queue(&mut self, inner: &mut Inner, now: Instant) {
         if inner.queue.iter().all(|submit| submit.not_after >= now) {
             return;
         }
@@ -263,219 +259,14 @@ impl Link {
             Ok(pdu) => {
                 let sequence = self.window.next_sequence();
                 self.window.insert(sequence, tag);
-                self.outbox.append_submit(sequence, not_after, |out| {
-                    encode::put(out, 0, sequence, pdu)
-                });
+                self.socket
+                    .outbox
+                    .append_submit(sequence, not_after, |out| {
+                        encode::put(out, 0, sequence, pdu);
+                    });
             }
             Err(status) => self.finish_submit(tag, Outcome::Refused { status }),
         }
-    }
-
-    /// What is due by now.
-    fn check_time(&mut self, now: Instant) {
-        let timers = self.shared.settings.timers;
-        self.take_back(|not_after| not_after < now);
-        if self.caught_up && self.may_read() {
-            while let Some(tag) = self.window.overdue(now) {
-                let cause = UnknownCause::NoAnswer;
-                self.finish_submit(tag, Outcome::Unknown { cause });
-            }
-            self.check_silence(now);
-            if let Some(error) = self.write_error.take() {
-                self.end = Some(format!("write: {error}"));
-            }
-        }
-        if self.outbox.len() == 0 {
-            self.stalled = None;
-            if !self.unflushed && self.parting.is_some() {
-                self.end = self.parting.take();
-            }
-        }
-        if self
-            .stalled
-            .is_some_and(|since| since + timers.answer <= now)
-        {
-            self.end = Some("the peer takes no more bytes".to_owned());
-        }
-        match self.phase {
-            Phase::Binding { until, .. } if until <= now => {
-                self.end = Some("no answer to the bind in time".to_owned());
-            }
-            Phase::Leaving { until } if until <= now => {
-                let parting = self.parting.take();
-                self.end = Some(parting.unwrap_or_else(|| "unbound".to_owned()));
-            }
-            _ => {}
-        }
-        self.check_close(now);
-    }
-
-    /// Answers submits NotSent of which nothing was written and whose time `over` calls over.
-    fn take_back(&mut self, over: impl Fn(Instant) -> bool) {
-        for sequence in self.outbox.remove(over) {
-            if let Some(tag) = self.window.remove(sequence) {
-                self.finish_submit(tag, Outcome::NotSent);
-            }
-        }
-    }
-
-    fn check_silence(&mut self, now: Instant) {
-        let timers = self.shared.settings.timers;
-        let Phase::Bound = self.phase else {
-            return;
-        };
-        match self.enquired {
-            Some(since) if since + timers.answer <= now => {
-                self.end = Some("no answer to an enquire_link in time".to_owned());
-            }
-            None if self.heard + timers.enquire_link <= now => {
-                self.enquired = Some(now);
-                let sequence = self.window.next_sequence();
-                self.respond(0, sequence, rusmpp::Pdu::EnquireLink);
-            }
-            _ => {}
-        }
-    }
-
-    /// Once the connection closes: answers are waited for, then the link is unbound.
-    fn check_close(&mut self, now: Instant) {
-        let Some(until) = self.shared.lock().closing else {
-            return;
-        };
-        match self.phase {
-            Phase::Binding { .. } => self.end = Some("closed".to_owned()),
-            Phase::Bound => {
-                self.take_back(|_| true);
-                if self.window.is_empty() || until <= now {
-                    let sequence = self.window.next_sequence();
-                    self.respond(0, sequence, rusmpp::Pdu::Unbind);
-                    let until = now + FAREWELL;
-                    self.phase = Phase::Leaving { until };
-                }
-            }
-            Phase::Leaving { .. } => {}
-        }
-    }
-
-    /// When to look again though nothing happens.
-    fn next_time(&mut self, now: Instant) -> Instant {
-        let timers = self.shared.settings.timers;
-        let mut next = now + timers.enquire_link.max(Duration::from_secs(1));
-        let mut at = |time: Option<Instant>| next = next.min(time.unwrap_or(next));
-        if self.may_read() {
-            at(self.window.next_due());
-        }
-        match self.phase {
-            Phase::Binding { until, .. } | Phase::Leaving { until } => at(Some(until)),
-            Phase::Bound if self.may_read() => at(Some(match self.enquired {
-                Some(since) => since + timers.answer,
-                None => self.heard + timers.enquire_link,
-            })),
-            Phase::Bound => {}
-        }
-        at(self.stalled.map(|since| since + timers.answer));
-        at(self.outbox.not_after().map(just_after));
-        at(self.throttle.until(now));
-        let inner = self.shared.lock();
-        at(inner.closing.filter(|until| *until > now));
-        if self.index == 0 && !inner.queue.is_empty() {
-            at(inner
-                .queue
-                .iter()
-                .map(|submit| just_after(submit.not_after))
-                .min());
-            at(Some(self.pace.next()).filter(|next| *next > now));
-        }
-        next
-    }
-
-    /// Reads once and writes all that the socket takes; pending when neither went on.
-    fn poll_socket(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut progress = false;
-        if !self.may_read() {
-            self.caught_up = false;
-        } else {
-            self.incoming.reserve(READ);
-            match poll_read_buf(Pin::new(&mut self.stream), context, &mut self.incoming) {
-                Poll::Ready(Ok(0)) => {
-                    let error = self.write_error.take();
-                    let closed = || io::Error::other("the peer closed the connection");
-                    return Poll::Ready(Err(error.unwrap_or_else(closed)));
-                }
-                Poll::Ready(Ok(_)) => {
-                    self.heard = Instant::now();
-                    self.enquired = None;
-                    self.caught_up = false;
-                    progress = true;
-                }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {
-                    // The first time, so that what only waited for this is looked at.
-                    progress |= !self.caught_up;
-                    self.caught_up = true;
-                }
-            }
-        }
-        progress |= self.poll_write(context).is_ready();
-        if progress {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Pending
-        }
-    }
-
-    /// Writes until the socket takes no more; ready when it took something.
-    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut took = false;
-        while self.write_error.is_none() && self.outbox.len() > 0 {
-            let stream = Pin::new(&mut self.stream);
-            match stream.poll_write(context, self.outbox.offer()) {
-                Poll::Ready(Ok(count)) if count > 0 => {
-                    self.took(count);
-                    took = true;
-                }
-                Poll::Ready(result) => {
-                    self.write_failed(result.err());
-                    took = true;
-                }
-                Poll::Pending => {
-                    self.stalled.get_or_insert_with(Instant::now);
-                    break;
-                }
-            }
-        }
-        if self.unflushed && self.write_error.is_none() {
-            match Pin::new(&mut self.stream).poll_flush(context) {
-                Poll::Ready(Ok(())) => self.unflushed = false,
-                Poll::Ready(Err(error)) => {
-                    self.write_failed(Some(error));
-                    took = true;
-                }
-                Poll::Pending => {}
-            }
-        }
-        if took { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    fn took(&mut self, count: usize) {
-        self.unflushed = true;
-        self.stalled = None;
-        self.outbox.took(count);
-        let due = Instant::now() + self.shared.settings.timers.answer;
-        while let Some(sequence) = self.outbox.next_written() {
-            self.window.written(sequence, due);
-        }
-    }
-
-    /// What was written before may have been answered, so reading goes on until nothing is left.
-    fn write_failed(&mut self, error: Option<io::Error>) {
-        // TLS takes bytes in and may send a part of them before it fails: all of them may be gone.
-        if self.shared.settings.tls.is_some() {
-            self.took(self.outbox.len());
-        }
-        let error = error.unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-        self.write_error = Some(error);
-        self.caught_up = false;
     }
 
     /// Hands over what happened since the last time.
@@ -517,9 +308,4 @@ impl Link {
             .map_or(Duration::ZERO, |since| since.elapsed());
         (self.end.unwrap_or_default(), held)
     }
-}
-
-/// `not_after` itself is still in time.
-fn just_after(time: Instant) -> Instant {
-    time + Duration::from_millis(1)
 }

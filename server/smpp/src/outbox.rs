@@ -103,8 +103,18 @@ impl Outbox {
         removed
     }
 
-    /// When the first submit here runs out.
+    /// Throws away what isn't written: the submits wholly taken stay known.
+    pub(crate) fn abandon(&mut self) {
+        self.bytes.clear();
+        self.submits.retain(|submit| submit.end <= self.taken);
+    }
+
+    /// When the first submit that can still be taken out runs out of time.
     pub(crate) fn not_after(&self) -> Option<Instant> {
-        self.submits.iter().map(|submit| submit.not_after).min()
+        let whole = self
+            .submits
+            .iter()
+            .filter(|submit| submit.start >= self.taken);
+        whole.map(|submit| submit.not_after).min()
     }
 }

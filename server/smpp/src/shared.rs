@@ -87,6 +87,14 @@ impl Shared {
         }
     }
 
+    /// Takes up to `max` events; and whether no more will come than are left.
+    pub(crate) fn take_events(&self, max: usize) -> (Vec<Event>, bool) {
+        let mut inner = self.lock();
+        let count = inner.events.len().min(max);
+        let closed = inner.state == State::Closed;
+        (inner.events.drain(..count).collect(), closed)
+    }
+
     /// Begins to close; links see it at once.
     pub(crate) fn begin_close(&self, now: Instant) {
         let mut inner = self.lock();
@@ -207,12 +215,6 @@ impl Inner {
         for submit in std::mem::take(&mut self.queue) {
             self.answer(submit.tag, Outcome::NotSent);
         }
-    }
-
-    /// Takes up to `max` events.
-    pub(crate) fn take_events(&mut self, max: usize) -> Vec<Event> {
-        let count = self.events.len().min(max);
-        self.events.drain(..count).collect()
     }
 
     pub(crate) fn status(&self, now: Instant) -> Status {

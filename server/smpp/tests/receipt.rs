@@ -1,5 +1,10 @@
 //! Receipts as SMSCs really write them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy.toml allows it in test functions, and helpers of tests fail no other way"
+)]
+
 use proptest::prelude::*;
 use smpp::Delivery;
 use smpp::receipt::{Failure, Receipt, State, parse};
@@ -25,6 +30,7 @@ fn wide(text: &str) -> Vec<u8> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn texts_in_many_dialects() {
     let plain = "id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hello id:9 stat:EXPIRED";
     let (id, delivered) = (Some("0123456789"), State::Delivered);

@@ -1,7 +1,20 @@
 //! The session against a scripted SMSC, over real sockets.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy.toml allows it in test functions, and helpers of tests fail no other way"
+)]
+
 #[path = "../smsc/mod.rs"]
 mod smsc;
 
 mod answers;
 mod client;
+mod closing;
+mod cuts;
+mod deliveries;
+mod links;
+mod malformed;
+mod pacing;
+mod reconnect;
+mod tls;

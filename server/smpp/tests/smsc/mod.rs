@@ -1,6 +1,11 @@
 //! A scripted SMSC for tests: plain frames over real sockets, so that it can misbehave. For tests of
 //! other crates too, by `#[path]`; each uses a part of it.
-#![allow(dead_code)]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "each test crate uses a part of it, and helpers of tests fail no other way"
+)]
 
 use std::sync::Arc;
 
@@ -56,7 +61,12 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 impl Smsc {
     /// Listens on a free port of this machine.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    /// Listens there.
+    pub async fn start_at(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         Self {
             listener,
             tls: None,

@@ -1,0 +1,131 @@
+//! What a link does because time went by.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::link::{FAREWELL, Link, Phase};
+use crate::{Outcome, UnknownCause};
+
+impl Link {
+    /// What is due by now.
+    pub(crate) fn check_time(&mut self, now: Instant) {
+        let timers = self.shared.settings.timers;
+        self.take_back(|not_after| not_after < now);
+        if self.socket.caught_up && self.may_read() {
+            while let Some(tag) = self.window.overdue(now) {
+                let cause = UnknownCause::NoAnswer;
+                self.finish_submit(tag, Outcome::Unknown { cause });
+            }
+            self.check_silence(now);
+        }
+        if (self.socket.caught_up || !self.may_read())
+            && let Some(error) = &self.socket.write_error
+        {
+            self.end = Some(format!("write: {error}"));
+        }
+        if self.socket.all_written() && self.parting.is_some() {
+            self.end = self.parting.take();
+        }
+        let stalled = self.socket.stalled();
+        if stalled.is_some_and(|since| since + timers.answer <= now) {
+            self.end = Some("the peer takes no more bytes".to_owned());
+        }
+        match self.phase {
+            Phase::Binding { until, .. } if until <= now => {
+                self.end = Some("no answer to the bind in time".to_owned());
+            }
+            Phase::Leaving { until } if until <= now => {
+                let parting = self.parting.take();
+                self.end = Some(parting.unwrap_or_else(|| "unbound".to_owned()));
+            }
+            _ => {}
+        }
+        self.check_close(now);
+    }
+
+    /// Answers submits NotSent of which nothing was written and whose time `over` calls over.
+    pub(crate) fn take_back(&mut self, over: impl Fn(Instant) -> bool) {
+        for sequence in self.socket.outbox.remove(over) {
+            if let Some(tag) = self.window.remove(sequence) {
+                self.finish_submit(tag, Outcome::NotSent);
+            }
+        }
+    }
+
+    fn check_silence(&mut self, now: Instant) {
+        let timers = self.shared.settings.timers;
+        let Phase::Bound = self.phase else {
+            return;
+        };
+        self.enquired = self.enquired.filter(|since| *since > self.socket.heard);
+        match self.enquired {
+            Some(since) if since + timers.answer <= now => {
+                self.end = Some("no answer to an enquire_link in time".to_owned());
+            }
+            None if self.socket.heard + timers.enquire_link <= now => {
+                self.enquired = Some(now);
+                let sequence = self.window.next_sequence();
+                self.respond(0, sequence, rusmpp::Pdu::EnquireLink);
+            }
+            _ => {}
+        }
+    }
+
+    /// Once the connection closes: answers are waited for, then the link is unbound.
+    fn check_close(&mut self, now: Instant) {
+        let Some(until) = self.shared.lock().closing else {
+            return;
+        };
+        match self.phase {
+            Phase::Binding { .. } => self.end = Some("closed".to_owned()),
+            Phase::Bound => {
+                self.take_back(|_| true);
+                if self.window.is_empty() || until <= now {
+                    let sequence = self.window.next_sequence();
+                    self.respond(0, sequence, rusmpp::Pdu::Unbind);
+                    let until = now + FAREWELL;
+                    self.phase = Phase::Leaving { until };
+                }
+            }
+            Phase::Leaving { .. } => {}
+        }
+    }
+
+    /// When to look again though nothing happens.
+    pub(crate) fn next_time(&mut self, now: Instant) -> Instant {
+        let timers = self.shared.settings.timers;
+        let mut next = now + timers.enquire_link.max(Duration::from_secs(1));
+        let mut at = |time: Option<Instant>| next = next.min(time.unwrap_or(next));
+        if self.may_read() {
+            at(self.window.next_due());
+        }
+        match self.phase {
+            Phase::Binding { until, .. } | Phase::Leaving { until } => at(Some(until)),
+            Phase::Bound if self.may_read() => at(Some(match self.enquired {
+                Some(since) => since + timers.answer,
+                None => self.socket.heard + timers.enquire_link,
+            })),
+            Phase::Bound => {}
+        }
+        at(self.socket.stalled().map(|since| since + timers.answer));
+        at(self.socket.outbox.not_after().map(just_after));
+        at(self.throttle.until(now));
+        let inner = self.shared.lock();
+        at(inner.closing.filter(|until| *until > now));
+        if self.index == 0 && !inner.queue.is_empty() {
+            at(inner
+                .queue
+                .iter()
+                .map(|submit| just_after(submit.not_after))
+                .min());
+            at(Some(self.pace.next()).filter(|next| *next > now));
+        }
+        next
+    }
+}
+
+/// `not_after` itself is still in time.
+fn just_after(time: Instant) -> Instant {
+    time + Duration::from_millis(1)
+}

@@ -1,0 +1,99 @@
+//! The end of a connection.
+
+use std::time::Duration;
+
+use smpp::{Event, Outcome, State, UnknownCause};
+
+use crate::client::{Client, accepted, settings, submit};
+use crate::smsc::{SUBMIT_SM, Smsc, UNBIND};
+
+#[tokio::test]
+async fn answers_are_waited_for_and_the_link_unbound() {
+    let smsc = Smsc::start().await;
+    let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    client.connection.submit(vec![submit(1)]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    let connection = client.connection.clone();
+    let close = tokio::spawn(client.close());
+    while connection.free() > 0 {
+        tokio::task::yield_now().await;
+    }
+    peer.accept(&sent, "x").await;
+    let unbind = peer.expect(UNBIND).await;
+    peer.answer(&unbind, 0, b"").await;
+    peer.closed().await;
+    let outcome = accepted("x");
+    assert_eq!(close.await.unwrap(), [Event::Answer { tag: 1, outcome }]);
+    assert_eq!(connection.status().state, State::Closed);
+}
+
+#[tokio::test]
+async fn answers_are_not_waited_for_forever() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.close = Duration::from_millis(50);
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    peer.expect(SUBMIT_SM).await;
+    let close = tokio::spawn(client.close());
+    let unbind = peer.expect(UNBIND).await;
+    peer.answer(&unbind, 0, b"").await;
+    let outcome = Outcome::Unknown {
+        cause: UnknownCause::Closed,
+    };
+    assert_eq!(close.await.unwrap(), [Event::Answer { tag: 1, outcome }]);
+}
+
+#[tokio::test]
+async fn what_is_queued_is_not_sent_at_once() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.rate = 1;
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    let first = peer.expect(SUBMIT_SM).await;
+    client.connection.submit(vec![submit(2)]);
+    assert_eq!(client.connection.status().queued, 1);
+    let connection = client.connection.clone();
+    let close = tokio::spawn(async move { connection.close().await });
+    assert_eq!(client.answer().await, (2, Outcome::NotSent));
+    peer.accept(&first, "x").await;
+    assert_eq!(client.answer().await, (1, accepted("x")));
+    let unbind = peer.expect(UNBIND).await;
+    peer.answer(&unbind, 0, b"").await;
+    close.await.unwrap();
+}
+
+#[tokio::test]
+async fn closed_it_takes_nothing_more() {
+    let smsc = Smsc::start().await;
+    let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    let serving = tokio::spawn(async move { peer.serve().await });
+    client.connection.close().await;
+    assert_eq!(client.event().await, None);
+    client.connection.submit(vec![submit(1)]);
+    assert_eq!(client.answer().await, (1, Outcome::NotSent));
+    assert_eq!(client.event().await, None);
+    client.connection.close().await;
+    assert_eq!(serving.await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn to_close_before_it_is_bound_takes_no_time() {
+    let smsc = Smsc::start().await;
+    // Closed while nobody answers the bind, and before anything happened.
+    let client = Client::open(settings(&smsc));
+    let mut silent = smsc.accept().await;
+    silent.expect_bind().await;
+    assert!(client.close().await.is_empty());
+    let client = Client::open(settings(&smsc));
+    assert!(client.close().await.is_empty());
+}
+
+#[tokio::test]
+async fn to_drop_the_events_closes() {
+    let smsc = Smsc::start().await;
+    let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    drop(client);
+    peer.expect(UNBIND).await;
+}

@@ -1,0 +1,100 @@
+//! Rate and throttling. Bounds are one-sided: a busy machine may be slower, never faster.
+
+use std::time::Duration;
+
+use smpp::{Outcome, status_code};
+use tokio::time::Instant;
+
+use crate::client::{Client, accepted, settings, submit, submits};
+use crate::smsc::{Peer, SUBMIT_SM, Smsc};
+
+#[tokio::test]
+async fn the_rate_is_kept() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    (settings.window, settings.rate) = (1000, 200);
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    // What the rate lets out in 200 ms.
+    assert_eq!(client.connection.free(), 40);
+    let began = Instant::now();
+    let arrived = tokio::spawn(async move {
+        peer.submits(100).await;
+        began.elapsed()
+    });
+    let mut next = 0;
+    while next < 100 {
+        client.until_free().await;
+        let count = (client.connection.free() as u64).min(100 - next);
+        client.connection.submit(submits(next..next + count));
+        next += count;
+    }
+    // 99 intervals of 5 ms, less the 20 ms that it may catch up.
+    let elapsed = arrived.await.unwrap();
+    assert!(elapsed >= Duration::from_millis(475), "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn a_low_rate_still_lets_one_out() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.rate = 1;
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    assert_eq!(client.connection.free(), 1);
+    client.connection.submit(vec![submit(1)]);
+    peer.expect(SUBMIT_SM).await;
+}
+
+/// Refuses a whole window with `status`; how long the session then takes nothing.
+async fn storm(client: &mut Client, peer: &mut Peer, status: u32) -> Duration {
+    client.connection.submit(submits(0..10));
+    let began = Instant::now();
+    for submit in peer.submits(10).await {
+        peer.answer(&submit, status, b"").await;
+    }
+    for (_, outcome) in client.answers(10).await {
+        assert_eq!(outcome, Outcome::Refused { status });
+    }
+    client.until_free().await;
+    began.elapsed()
+}
+
+#[tokio::test]
+async fn throttling_pauses_twice_as_long_each_time_until_one_is_accepted() {
+    let smsc = Smsc::start().await;
+    let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    for (status, at_least) in [
+        (status_code::THROTTLED, 100),
+        (status_code::QUEUE_FULL, 200),
+        (status_code::THROTTLED, 400),
+        (status_code::THROTTLED, 800),
+    ] {
+        let pause = storm(&mut client, &mut peer, status).await;
+        assert!(pause >= Duration::from_millis(at_least), "{pause:?}");
+    }
+    assert_eq!(client.connection.status().throttled, 40);
+    client.connection.submit(vec![submit(1)]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    peer.accept(&sent, "x").await;
+    assert_eq!(client.answer().await, (1, accepted("x")));
+    // It would be 1.6 s.
+    let pause = storm(&mut client, &mut peer, status_code::THROTTLED).await;
+    assert!(pause < Duration::from_millis(1600), "{pause:?}");
+}
+
+#[tokio::test]
+async fn what_runs_out_of_time_while_queued_is_not_sent() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.rate = 1;
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    let first = peer.expect(SUBMIT_SM).await;
+    // Its turn is in a second.
+    let mut second = submit(2);
+    second.not_after = Instant::now() + Duration::from_millis(50);
+    client.connection.submit(vec![second]);
+    assert_eq!(client.connection.free(), 0);
+    assert_eq!(client.answer().await, (2, Outcome::NotSent));
+    peer.accept(&first, "x").await;
+    assert_eq!(client.answer().await, (1, accepted("x")));
+}

@@ -1,0 +1,169 @@
+//! Binds that fail or end, and the next attempt.
+
+use std::time::Duration;
+
+use smpp::{Outcome, State, UnknownCause};
+
+use crate::client::{Client, accepted, settings, submit};
+use crate::smsc::{
+    ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
+};
+
+#[tokio::test]
+async fn the_bind_says_who_we_are_and_is_repeated_until_it_is_accepted() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.system_type = "VMS".to_owned();
+    let client = Client::open(settings);
+    for refusal in 0..3 {
+        let mut peer = smsc.accept().await;
+        let bind = peer.expect_bind().await;
+        assert_eq!(bind.body, b"heliograph\0secret\0VMS\0\x34\0\0\0");
+        if refusal == 0 {
+            peer.answer(&bind, 0x0E, b"").await;
+            let status = client.until(|status| status.last_error.is_some()).await;
+            assert!(status.last_error.unwrap().contains("0x0000000E"));
+            assert_ne!(status.state, State::Bound);
+        } else {
+            peer.write(&pdu(GENERIC_NACK, 3, bind.sequence, &[])).await;
+        }
+    }
+    let _peer = smsc.bound().await;
+    client.until_free().await;
+    let status = client.connection.status();
+    assert_eq!((status.state, status.binds), (State::Bound, 1));
+}
+
+#[tokio::test]
+async fn what_a_bind_cannot_carry_is_told_to_the_operator() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.password = "longer than eight".to_owned();
+    let client = Client::open(settings);
+    let status = client.until(|status| status.last_error.is_some()).await;
+    assert!(status.last_error.unwrap().contains("password"));
+}
+
+#[tokio::test]
+async fn a_bind_that_is_never_answered_is_given_up() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.answer = Duration::from_millis(30);
+    let _client = Client::open(settings);
+    let mut silent = smsc.accept().await;
+    silent.expect_bind().await;
+    let _peer = smsc.bound().await;
+}
+
+#[tokio::test]
+async fn nobody_there_and_later_somebody() {
+    let smsc = Smsc::start().await;
+    let settings = settings(&smsc);
+    let address = settings.address.clone();
+    drop(smsc);
+    let client = Client::open(settings);
+    let status = client.until(|status| status.last_error.is_some()).await;
+    assert!(status.last_error.unwrap().starts_with("connect"));
+    let smsc = Smsc::start_at(&address).await;
+    let _peer = smsc.bound().await;
+    client.until_free().await;
+}
+
+#[tokio::test]
+async fn after_a_failure_it_waits() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.backoff_min = Duration::from_hours(1);
+    settings.timers.backoff_max = Duration::from_hours(1);
+    let client = Client::open(settings);
+    drop(smsc.bound().await);
+    client.until(|status| status.state == State::Waiting).await;
+    assert_eq!(client.connection.free(), 0);
+    // A close doesn't wait for it.
+    assert!(client.close().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_unbind_is_answered_and_bound_again() {
+    let smsc = Smsc::start().await;
+    let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    client.connection.submit(vec![submit(1)]);
+    peer.expect(SUBMIT_SM).await;
+    peer.write(&pdu(UNBIND, 0, 44, &[])).await;
+    assert_eq!(peer.expect(UNBIND_RESP).await.sequence, 44);
+    peer.closed().await;
+    let cause = UnknownCause::ConnectionLost;
+    assert_eq!(client.answer().await, (1, Outcome::Unknown { cause }));
+    let _peer = smsc.bound().await;
+    client.until_free().await;
+    assert_eq!(client.connection.status().binds, 2);
+}
+
+#[tokio::test]
+async fn an_idle_link_is_asked_and_kept_while_it_answers() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.enquire_link = Duration::from_millis(10);
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    let mut last = 0;
+    for _ in 0..5 {
+        let asked = peer.expect(ENQUIRE_LINK).await;
+        assert!(asked.sequence > last);
+        last = asked.sequence;
+        peer.answer(&asked, 0, b"").await;
+    }
+    peer.write(&pdu(ENQUIRE_LINK, 0, 1_000_000, &[])).await;
+    while peer.read().await.unwrap().command != ENQUIRE_LINK_RESP {}
+    assert_eq!(client.connection.status().binds, 1);
+}
+
+#[tokio::test]
+async fn a_link_that_is_silent_when_asked_is_dropped_and_bound_again() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.enquire_link = Duration::from_millis(20);
+    settings.timers.answer = Duration::from_millis(40);
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    peer.expect(ENQUIRE_LINK).await;
+    let _again = smsc.bound().await;
+    let status = client.connection.status();
+    assert!(status.last_error.unwrap().contains("enquire_link"));
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_no_more_bytes_is_dropped() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 400;
+    settings.timers.answer = Duration::from_millis(300);
+    let (mut client, mut stuck) = Client::bound(&smsc, settings).await;
+    let submits = (0..400).map(|tag| {
+        let mut submit = submit(tag);
+        submit.message_payload = Some(vec![b'x'; 60_000]);
+        submit
+    });
+    client.connection.submit(submits.collect());
+    // It talks, and doesn't read.
+    let talk = tokio::spawn(async move {
+        loop {
+            stuck.try_write(&pdu(0x8000_0099, 0, 1, &[])).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    let mut not_sent = 0;
+    for (tag, outcome) in client.answers(400).await {
+        match outcome {
+            Outcome::NotSent => not_sent += 1,
+            Outcome::Unknown { .. } => {}
+            other => panic!("{tag}: {other:?}"),
+        }
+    }
+    assert!(not_sent > 0, "the buffers took all of it");
+    talk.abort();
+    let mut peer = smsc.bound().await;
+    client.until_free().await;
+    client.connection.submit(vec![submit(1000)]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    peer.accept(&sent, "on").await;
+    assert_eq!(client.answer().await, (1000, accepted("on")));
+}
