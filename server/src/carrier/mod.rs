@@ -1,5 +1,10 @@
 //! Who takes messages from us.
 
+#[allow(
+    dead_code,
+    reason = "the dispatcher doesn't send to carriers of the settings yet"
+)]
+pub mod http;
 pub mod sandbox;
 
 use service::{Claimed, Outstanding, Receipt, Submitted};

@@ -2,8 +2,10 @@
 
 mod address;
 mod fields;
+mod http;
 mod route;
 mod smpp;
+mod template;
 
 use std::num::NonZeroU32;
 
@@ -11,11 +13,13 @@ use domain::{Route, Routes};
 
 pub use address::Address;
 use fields::{Fields, Findings};
+pub use http::{AnswerRule, Body, HttpSettings, Meaning, Pointer, ReceiptSettings};
 pub use smpp::{AddressType, BindMode, ClientTls, MessageIdForm, SmppSettings};
 
 use super::ConfigError;
 use super::layers::{Source, Tables};
 pub use super::secret::Secret;
+pub use template::{Escape, Placeholder, Template};
 
 /// Longest name of a carrier.
 const NAME_CHARS_MAX: usize = 32;
@@ -43,6 +47,7 @@ pub struct CarrierSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarrierKind {
     Smpp(SmppSettings),
+    Http(HttpSettings),
     /// Sends to nobody.
     Sandbox,
 }
@@ -100,14 +105,17 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
         }
         names.push(name.clone());
     }
-    let kind = fields.parsed("kind", None, "smpp or sandbox", |word| {
-        ["smpp", SANDBOX].into_iter().find(|kind| *kind == word)
+    let kind = fields.parsed("kind", None, "smpp, http or sandbox", |word| {
+        ["smpp", "http", SANDBOX]
+            .into_iter()
+            .find(|kind| *kind == word)
     });
     if kind.is_some_and(|kind| kind != SANDBOX) && name.as_deref() == Some(SANDBOX) {
         fields.problem("only a carrier of this kind may be called sandbox");
     }
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
+        Some("http") => HttpSettings::read(&mut fields).map(CarrierKind::Http),
         Some(_) => Some(CarrierKind::Sandbox),
         // Which of its other keys are right can't be said.
         None => return None,
