@@ -2,6 +2,7 @@
 
 use domain::{Money, Timestamp};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// An amount as a JSON number with the very digits of its plain decimal: through a float, 0.1 + 0.2
@@ -27,6 +28,17 @@ impl Serialize for Moment {
     }
 }
 
+/// A plain value as a text: what a string says, a whole number's digits, `true` or `false`. `None` for anything
+/// else, fractions among it: of a number that is too large for an integer only some digits are known.
+pub fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if !number.is_f64() => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +54,23 @@ mod tests {
             serde_json::to_string(&most).unwrap(),
             "9223372036854.775807"
         );
+    }
+
+    #[test]
+    fn plain_values_are_texts() {
+        for (json, text) in [
+            ("\"a\"", Some("a")),
+            ("18446744073709551615", Some("18446744073709551615")),
+            ("-1", Some("-1")),
+            ("true", Some("true")),
+            ("184467440737095516150", None),
+            ("0.5", None),
+            ("null", None),
+            ("[1]", None),
+            ("{}", None),
+        ] {
+            let value: Value = serde_json::from_str(json).unwrap();
+            assert_eq!(as_text(&value).as_deref(), text, "{json}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::config::{ConfigError, TlsFiles};
 
@@ -50,4 +50,18 @@ pub fn authorities(file: &Path) -> Result<RootCertStore, ConfigError> {
         return Err(failed(&"no certificate"));
     }
     Ok(roots)
+}
+
+/// For calling others over TLS 1.2 or 1.3: trusts the authorities of the file, or the public ones.
+pub fn client(authorities_file: Option<&Path>) -> Result<ClientConfig, ConfigError> {
+    let roots = match authorities_file {
+        Some(file) => authorities(file)?,
+        None => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
+    };
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ConfigError::new(format!("TLS can't be used: {error}")))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
 }

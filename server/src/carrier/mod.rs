@@ -1,5 +1,6 @@
 //! Who takes messages from us.
 
+pub mod http;
 pub mod sandbox;
 pub mod smpp;
 

@@ -24,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::carrier::Line;
+use crate::carrier::http::line::HttpLine;
 use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppLine;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
@@ -84,6 +85,17 @@ impl Parts {
         for carrier in carriers {
             match carrier.kind {
                 CarrierKind::Sandbox => self.sandbox(&carrier.name, delay_ms),
+                CarrierKind::Http(http) => {
+                    let clock = self.service.clock().clone();
+                    match HttpLine::new(http, clock) {
+                        Ok(line) => drop(self.carrier(&carrier.name, vec![line])),
+                        // The settings were checked at the start: its file went since.
+                        Err(error) => {
+                            let name = carrier.name;
+                            tracing::error!(name, %error, "a carrier can't be used");
+                        }
+                    }
+                }
                 CarrierKind::Smpp(smpp) => {
                     let open = |service: &Service| {
                         let seed = service.entropy().number();

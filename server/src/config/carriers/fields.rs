@@ -1,6 +1,7 @@
 //! Reads one table of the settings file, key by key, and remembers everything that is wrong with it.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::super::layers::{Source, read_secret, scalar};
@@ -87,12 +88,118 @@ impl<'a> Fields<'a> {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
         let text = self.text(name)?;
-        let value = parse(&text);
+        let value = self.read(name, &text, wanted, parse);
+        self.show(name, text, Source::File);
+        value
+    }
+
+    /// A value that may be absent, and in which somebody may have written a password.
+    pub fn hidden<T>(
+        &mut self,
+        name: &str,
+        wanted: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.text(name)?;
+        self.show(name, "***".to_owned(), Source::File);
+        self.read(name, &text, wanted, parse)
+    }
+
+    fn read<T>(
+        &mut self,
+        name: &str,
+        text: &str,
+        wanted: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let value = parse(text);
         if value.is_none() {
             self.problem(&format!("{name} must be {wanted}"));
         }
-        self.show(name, text, Source::File);
         value
+    }
+
+    /// A PEM file of certificates that can be read now.
+    pub fn authorities(&mut self, name: &str) -> Option<PathBuf> {
+        self.optional(name, "a PEM file with certificates", |path| {
+            crate::tls::authorities(path.as_ref()).ok()?;
+            Some(PathBuf::from(path))
+        })
+    }
+
+    /// A list of plain values, or one of them.
+    pub fn list(&mut self, name: &str) -> Vec<String> {
+        let items = match self.table.remove(name) {
+            None => return Vec::new(),
+            Some(toml::Value::Array(items)) => items,
+            Some(item) => vec![item],
+        };
+        let texts: Option<Vec<String>> = items.iter().map(scalar).collect();
+        let Some(texts) = texts else {
+            self.problem(&format!("{name} must be a list of plain values"));
+            return Vec::new();
+        };
+        self.show(name, texts.join(", "), Source::File);
+        texts
+    }
+
+    /// Names and plain values, none of which is shown.
+    pub fn map(&mut self, name: &str) -> Vec<(String, String)> {
+        let entries = match self.table.remove(name) {
+            None => return Vec::new(),
+            Some(toml::Value::Table(table)) => (table.into_iter())
+                .map(|(key, value)| Some((key, scalar(&value)?)))
+                .collect::<Option<Vec<_>>>(),
+            Some(_) => None,
+        };
+        let Some(entries) = entries else {
+            self.problem(&format!("{name} must be a table of plain values"));
+            return Vec::new();
+        };
+        for (key, _) in &entries {
+            self.show(&format!("{name}.{key}"), "***".to_owned(), Source::File);
+        }
+        entries
+    }
+
+    /// A table in this one.
+    pub fn table<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(Fields<'_>) -> Option<T>,
+    ) -> Option<T> {
+        if let toml::Value::Table(table) = self.table.remove(name)? {
+            return read(self.inner(name, table));
+        }
+        self.problem(&format!("{name} must be a table"));
+        None
+    }
+
+    /// The tables that stand under a name in this one, in order; one may stand there alone.
+    pub fn tables<T>(&mut self, name: &str, read: impl Fn(Fields<'_>) -> Option<T>) -> Vec<T> {
+        let items = match self.table.remove(name) {
+            None => return Vec::new(),
+            Some(toml::Value::Array(items)) => items,
+            Some(item) => vec![item],
+        };
+        let mut found = Vec::new();
+        for (place, item) in (1..).zip(items) {
+            if let toml::Value::Table(table) = item {
+                found.extend(read(self.inner(&format!("{name}.{place}"), table)));
+            } else {
+                self.problem(&format!("{name} must be [[carrier.{name}]] tables"));
+            }
+        }
+        found
+    }
+
+    fn inner(&mut self, name: &str, table: toml::Table) -> Fields<'_> {
+        Fields {
+            place: format!("{}, {name}", self.place),
+            path: format!("{}.{name}", self.path),
+            table,
+            findings: &mut *self.findings,
+        }
     }
 
     pub fn within<T>(&mut self, name: &str, default: &str, allowed: &RangeInclusive<T>) -> Option<T>

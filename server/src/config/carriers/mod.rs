@@ -2,18 +2,23 @@
 
 mod address;
 mod fields;
+mod http;
 mod route;
 mod smpp;
+mod template;
 
 use std::num::NonZeroU32;
 
 use domain::{Route, Routes};
 
+pub use super::secret::Secret;
 use fields::{Fields, Findings};
+pub use http::{AnswerRule, Body, HttpSettings, Meaning, Pointer, ReceiptSettings};
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
 
 use super::ConfigError;
 use super::layers::{Source, Tables};
+pub use template::{Escape, Placeholder};
 
 /// Longest name of a carrier.
 const NAME_CHARS_MAX: usize = 32;
@@ -42,7 +47,7 @@ impl CarrierSettings {
     pub fn takes_whole(&self) -> bool {
         match &self.kind {
             CarrierKind::Smpp(smpp) => smpp.segmentation == domain::Segmentation::Payload,
-            CarrierKind::Sandbox => true,
+            CarrierKind::Http(_) | CarrierKind::Sandbox => true,
         }
     }
 }
@@ -51,6 +56,7 @@ impl CarrierSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarrierKind {
     Smpp(SmppSettings),
+    Http(HttpSettings),
     /// Sends to nobody.
     Sandbox,
 }
@@ -108,14 +114,17 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
         }
         names.push(name.clone());
     }
-    let kind = fields.parsed("kind", None, "smpp or sandbox", |word| {
-        ["smpp", SANDBOX].into_iter().find(|kind| *kind == word)
+    let kind = fields.parsed("kind", None, "smpp, http or sandbox", |word| {
+        ["smpp", "http", SANDBOX]
+            .into_iter()
+            .find(|kind| *kind == word)
     });
     if kind.is_some_and(|kind| kind != SANDBOX) && name.as_deref() == Some(SANDBOX) {
         fields.problem("only a carrier of this kind may be called sandbox");
     }
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
+        Some("http") => HttpSettings::read(&mut fields).map(CarrierKind::Http),
         Some(_) => Some(CarrierKind::Sandbox),
         // Which of its other keys are right can't be said.
         None => return None,

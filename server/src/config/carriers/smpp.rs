@@ -151,10 +151,7 @@ impl SmppSettings {
 impl ClientTls {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let tls = fields.flag("tls", "false");
-        let ca_file = fields.optional("tls_ca", "a PEM file with certificates", |path| {
-            crate::tls::authorities(path.as_ref()).ok()?;
-            Some(PathBuf::from(path))
-        });
+        let ca_file = fields.authorities("tls_ca");
         if ca_file.is_some() && tls == Some(false) {
             fields.problem("tls_ca is set, so tls must be true");
         }

@@ -26,7 +26,7 @@ fn smpp(lines: &str) -> SmppSettings {
     let settings = load(&format!("{SMPP}{lines}")).unwrap();
     match settings.carriers.list.into_iter().next().unwrap().kind {
         CarrierKind::Smpp(smpp) => smpp,
-        CarrierKind::Sandbox => panic!("not SMPP"),
+        kind => panic!("not SMPP: {kind:?}"),
     }
 }
 
@@ -239,6 +239,40 @@ fn addresses_have_a_host_that_certificates_name() {
         assert_eq!(smpp.address.to_string(), address);
         assert_eq!(smpp.address.host(), host);
     }
+}
+
+#[test]
+fn the_examples_of_the_readme_can_be_used() {
+    let readme = include_str!("../../../../README.md");
+    let examples = readme.split("```toml\n").skip(1);
+    let examples: Vec<&str> = examples
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert_eq!(examples.len(), 2);
+    let text = (examples.concat())
+        .replace("upstream.key", "$FOLDER/password")
+        .replace(
+            "secret_file = \"upstream.secret\"",
+            "secret = \"0123456789abcdef\"",
+        );
+    let carriers = load(&text).unwrap().carriers;
+    let [acme, upstream] = &carriers.list[..] else {
+        panic!("{carriers:?}");
+    };
+    // What they say of defaults is so.
+    let plain = SMPP
+        .replace("127.0.0.1:2775", "smpp.example.org:2775")
+        .replace("hidden", "secret");
+    assert_eq!(acme.kind, load(&plain).unwrap().carriers.list[0].kind);
+    let lines = text.lines().filter(|line| {
+        let name = line.split(' ').next().unwrap_or_default();
+        !["method", "connections", "rate", "timeout"].contains(&name)
+    });
+    let bare: Vec<&str> = lines.collect();
+    assert_eq!(
+        upstream.kind,
+        load(&bare.join("\n")).unwrap().carriers.list[1].kind
+    );
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! What an upstream's answer means, by the carrier's rules.
+
+use serde_json::Value;
+
+use super::HttpOutcome;
+use crate::config::carriers::{AnswerRule, Meaning, Pointer};
+use crate::json::as_text;
+
+/// Most characters of what an error quotes.
+const QUOTED_CHARS_MAX: usize = 60;
+
+/// HTTP status and body.
+pub(super) struct Answer {
+    status: u16,
+    /// The JSON, or the text as a JSON string.
+    body: Value,
+}
+
+impl Answer {
+    pub(super) fn new(status: u16, body: &[u8]) -> Self {
+        let text = || Value::String(String::from_utf8_lossy(body).trim().to_owned());
+        let body = serde_json::from_slice(body).unwrap_or_else(|_| text());
+        Self { status, body }
+    }
+
+    /// By the first rule that fits. An answer that none fits is judged by what HTTP says of its status: 429 and
+    /// other 4xx say that nothing was done; everything else leaves it open.
+    pub(super) fn outcome(&self, rules: &[AnswerRule]) -> HttpOutcome {
+        let Some(rule) = rules.iter().find(|rule| self.fits(rule)) else {
+            let error = format!("HTTP status {}, for which there is no rule", self.status);
+            return match self.status {
+                429 => HttpOutcome::Throttled,
+                400..=499 => HttpOutcome::Retry { error },
+                _ => HttpOutcome::Unknown { error },
+            };
+        };
+        match rule.outcome {
+            Meaning::Accepted => HttpOutcome::Accepted {
+                message_id: (rule.message_id.as_ref()).and_then(|pointer| self.value(pointer)),
+            },
+            Meaning::Refused => HttpOutcome::Refused {
+                error: self.words(rule),
+            },
+            Meaning::Throttled => HttpOutcome::Throttled,
+            Meaning::Retry => HttpOutcome::Retry {
+                error: self.words(rule),
+            },
+        }
+    }
+
+    fn fits(&self, rule: &AnswerRule) -> bool {
+        let field_fits = |pointer: &Pointer| match (self.value(pointer), &rule.equals) {
+            (Some(value), Some(equals)) => value == *equals,
+            (found, None) => found.is_some(),
+            (None, Some(_)) => false,
+        };
+        rule.http.contains(&self.status) && rule.field.as_ref().is_none_or(field_fits)
+    }
+
+    /// A plain value that isn't empty, as a text.
+    fn value(&self, pointer: &Pointer) -> Option<String> {
+        let value = self.body.pointer(&pointer.0)?;
+        as_text(value).filter(|text| !text.is_empty())
+    }
+
+    /// The status, and the value that the rule looked at.
+    fn words(&self, rule: &AnswerRule) -> String {
+        let value = rule.field.as_ref().and_then(|pointer| self.value(pointer));
+        let quoted: String = (value.iter().flat_map(|text| text.chars()))
+            .filter(|c| !c.is_control())
+            .take(QUOTED_CHARS_MAX)
+            .collect();
+        format!("HTTP status {} {quoted}", self.status)
+            .trim_end()
+            .to_owned()
+    }
+}

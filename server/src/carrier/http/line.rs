@@ -1,0 +1,271 @@
+//! An upstream as a connection of the dispatcher: a request per message, so many at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::records::ConnectionState;
+use domain::{Timestamp, Transid};
+use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::super::{Confirmation, Line, LineState, News};
+use super::{HttpCarrier, HttpOutcome, HttpSubmit};
+use crate::config::ConfigError;
+use crate::config::carriers::HttpSettings;
+
+/// The first pause after an upstream couldn't be reached or asked for one; it doubles with each.
+const PAUSE_FIRST: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Seconds that messages may wait for their turn under a rate: their claim must outlast it.
+const TURN_S: usize = 10;
+
+/// A carrier behind an HTTP API.
+pub struct HttpLine {
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+struct Shared {
+    carrier: HttpCarrier,
+    window: usize,
+    inner: Mutex<Inner>,
+    told: Notify,
+    freed: Notify,
+}
+
+struct Inner {
+    in_flight: usize,
+    answered: Vec<Submitted>,
+    /// How long the next pause is; `None` while all goes well.
+    pause: Option<Duration>,
+    paused_until: Option<Instant>,
+    since: Instant,
+    closed: bool,
+    answers: u64,
+    throttled: u64,
+    last_error: Option<String>,
+}
+
+impl HttpLine {
+    /// Connects to nobody yet.
+    ///
+    /// # Errors
+    /// When the file of authorities can't be used.
+    pub fn new(settings: HttpSettings, clock: Clock) -> Result<Self, ConfigError> {
+        let rate = usize::try_from(settings.rate).unwrap_or(usize::MAX);
+        let window = if rate == 0 {
+            settings.connections
+        } else {
+            settings.connections.min(rate.saturating_mul(TURN_S))
+        };
+        let shared = Shared {
+            carrier: HttpCarrier::new(settings)?,
+            window,
+            inner: Mutex::new(Inner {
+                in_flight: 0,
+                answered: Vec::new(),
+                pause: None,
+                paused_until: None,
+                since: Instant::now(),
+                closed: false,
+                answers: 0,
+                throttled: 0,
+                last_error: None,
+            }),
+            told: Notify::new(),
+            freed: Notify::new(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            clock,
+        })
+    }
+}
+
+impl Shared {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, mut result: Submitted, outcome: HttpOutcome) {
+        let mut inner = self.inner();
+        inner.in_flight -= 1;
+        inner.answers += 1;
+        inner.note(&outcome);
+        result.outcomes.push((1, outcome_of(outcome)));
+        inner.answered.push(result);
+        drop(inner);
+        self.told.notify_one();
+        self.freed.notify_waiters();
+    }
+}
+
+impl Inner {
+    fn free(&self, window: usize) -> usize {
+        if self.closed || self.is_paused() {
+            return 0;
+        }
+        // After a failure one message finds out whether it is over.
+        let most = if self.pause.is_some() { 1 } else { window };
+        most.saturating_sub(self.in_flight)
+    }
+
+    fn is_paused(&self) -> bool {
+        self.paused_until
+            .is_some_and(|until| Instant::now() < until)
+    }
+
+    /// An upstream that can't be reached, or asks for it, is left alone for a while.
+    fn note(&mut self, outcome: &HttpOutcome) {
+        match outcome {
+            HttpOutcome::Throttled => self.throttled += 1,
+            HttpOutcome::NotSent { error } => self.last_error = Some(error.clone()),
+            HttpOutcome::Unknown { error } | HttpOutcome::Retry { error } => {
+                self.last_error = Some(error.clone());
+                return;
+            }
+            HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
+                if self.pause.take().is_some() {
+                    self.since = Instant::now();
+                }
+                return;
+            }
+        }
+        if self.is_paused() {
+            return;
+        }
+        if self.pause.is_none() {
+            self.since = Instant::now();
+        }
+        let pause = self
+            .pause
+            .map_or(PAUSE_FIRST, |pause| (pause * 2).min(PAUSE_MAX));
+        self.pause = Some(pause);
+        self.paused_until = Some(Instant::now() + pause);
+    }
+}
+
+fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
+    match outcome {
+        HttpOutcome::Accepted { message_id } => SubmitOutcome::Accepted {
+            carrier_message_id: message_id,
+        },
+        HttpOutcome::Refused { error } => SubmitOutcome::Refused { error },
+        HttpOutcome::Throttled => SubmitOutcome::Throttled {
+            error: "throttled".to_owned(),
+        },
+        HttpOutcome::Retry { error } => SubmitOutcome::Temporary { error },
+        HttpOutcome::NotSent { .. } => SubmitOutcome::NotSent,
+        HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error },
+    }
+}
+
+fn submit_of(message: &Claimed, now: Timestamp) -> HttpSubmit {
+    let left_s = message.expires_at.ms_since(now) / 1000;
+    HttpSubmit {
+        transid: message.id.to_string(),
+        number: message.address.clone(),
+        sender: message.sender.clone(),
+        message: message.message.as_str().to_owned(),
+        validity_s: left_s.max(1).unsigned_abs(),
+    }
+}
+
+impl Line for HttpLine {
+    fn free(&self) -> usize {
+        self.shared.inner().free(self.shared.window)
+    }
+
+    async fn until_free(&self) {
+        loop {
+            let freed = self.shared.freed.notified();
+            let paused_until = {
+                let inner = self.shared.inner();
+                if inner.free(self.shared.window) > 0 {
+                    return;
+                }
+                inner.paused_until.filter(|_| inner.is_paused())
+            };
+            match paused_until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => freed.await,
+            }
+        }
+    }
+
+    fn submit(&self, lease: Lease, messages: Vec<Claimed>) {
+        let now = self.clock.now();
+        for message in messages {
+            let result = Submitted {
+                id: message.id,
+                application_id: message.application_id,
+                lease,
+                segments: 1,
+                outcomes: Vec::new(),
+            };
+            let mut inner = self.shared.inner();
+            if !message.handed_over.is_empty() {
+                inner.answered.push(result);
+                drop(inner);
+                self.shared.told.notify_one();
+                continue;
+            }
+            inner.in_flight += 1;
+            drop(inner);
+            let shared = Arc::clone(&self.shared);
+            let submit = submit_of(&message, now);
+            // In a task of its own: what is begun must be told.
+            tokio::spawn(async move {
+                let outcome = shared.carrier.submit(&submit).await;
+                shared.answer(result, outcome);
+            });
+        }
+    }
+
+    async fn news(&self) -> Option<News> {
+        loop {
+            {
+                let mut inner = self.shared.inner();
+                if !inner.answered.is_empty() {
+                    return Some(News {
+                        submitted: std::mem::take(&mut inner.answered),
+                        ..News::default()
+                    });
+                }
+                if inner.closed && inner.in_flight == 0 {
+                    return None;
+                }
+            }
+            self.shared.told.notified().await;
+        }
+    }
+
+    fn stored(&self, _answered: &[Transid], _taken: &[Transid], _confirmation: Confirmation) {}
+
+    fn state(&self) -> LineState {
+        let inner = self.shared.inner();
+        LineState {
+            state: if inner.closed {
+                ConnectionState::Closed
+            } else if inner.is_paused() {
+                ConnectionState::Waiting
+            } else {
+                ConnectionState::Bound
+            },
+            since: inner.since,
+            in_flight: inner.in_flight,
+            window: self.shared.window,
+            answered: inner.answers,
+            throttled: inner.throttled,
+            throttled_until: None,
+            last_error: inner.last_error.clone(),
+        }
+    }
+
+    /// A request that is begun has its time; the settings bound it.
+    async fn close(&self) {
+        self.shared.inner().closed = true;
+        self.shared.told.notify_one();
+    }
+}

@@ -1,0 +1,209 @@
+//! A carrier behind an HTTP API, which its settings describe.
+//!
+//! A request is sent once. Redirects aren't followed, and the libraries' own repetitions are off or harmless:
+//! reqwest repeats nothing here, and hyper-util takes another connection only for a request that hyper gave
+//! back because it had not begun to write it, when a kept connection turned out to be closed.
+
+mod answer;
+pub mod line;
+mod pace;
+pub mod receipt;
+
+use std::borrow::Cow;
+use std::error::Error as _;
+use std::time::Duration;
+
+use axum::http::{HeaderValue, header};
+use reqwest::{Client, Request, Url, redirect, retry};
+use tokio::sync::Semaphore;
+
+use crate::config::ConfigError;
+use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
+use crate::tls;
+use answer::Answer;
+use pace::Pace;
+
+/// Longest that a connection may take, looking the host up and TLS among it; half of the time there is at most,
+/// so that whatever ran out of time had its connection.
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
+/// How long an idle connection is kept. Upstreams close theirs after 5 s and more, as a rule, and a request
+/// that crosses with the close is lost without anybody knowing whether it arrived.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+/// Most bytes of an answer; what is longer is no answer about one message.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// One message, as the upstream is given it.
+#[derive(Clone, Debug)]
+pub struct HttpSubmit {
+    pub transid: String,
+    /// With country code, without `+`.
+    pub number: String,
+    pub sender: String,
+    pub message: String,
+    /// Seconds that the message may still take.
+    pub validity_s: u64,
+}
+
+/// What became of a submit. Errors are for operators and for the message's timeline; they carry no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpOutcome {
+    /// Taken.
+    Accepted {
+        /// The upstream's id, when its answer has one.
+        message_id: Option<String>,
+    },
+    /// Refused for good.
+    Refused { error: String },
+    /// Too many at once: not taken, to be tried again more slowly.
+    Throttled,
+    /// Not taken, to be tried again.
+    Retry { error: String },
+    /// Certainly not begun to be sent: may be tried again.
+    NotSent { error: String },
+    /// Sent, at least in part, and what came back doesn't say whether the message was taken.
+    Unknown { error: String },
+}
+
+/// Sends messages to one upstream.
+pub struct HttpCarrier {
+    client: Client,
+    settings: HttpSettings,
+    places: Semaphore,
+    pace: Pace,
+}
+
+impl HttpCarrier {
+    /// Connects to nobody yet.
+    ///
+    /// # Errors
+    /// When the file of authorities can't be used.
+    pub fn new(settings: HttpSettings) -> Result<Self, ConfigError> {
+        let tls = tls::client(settings.ca_file.as_deref())?;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .http1_only()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .connect_timeout(CONNECT_TIMEOUT_MAX.min(settings.timeout / 2))
+            .timeout(settings.timeout)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(settings.connections)
+            .build()
+            .map_err(|error| ConfigError::new(format!("no HTTP can be spoken: {error}")))?;
+        Ok(Self {
+            client,
+            places: Semaphore::new(settings.connections),
+            pace: Pace::new(settings.rate),
+            settings,
+        })
+    }
+
+    /// Messages that it would begin to send at once.
+    pub fn free(&self) -> usize {
+        self.places.available_permits()
+    }
+
+    /// Sends one message, after those that were there before it, and tells what came of it. A caller that
+    /// doesn't wait for the end learns nothing: the message may have been sent.
+    pub async fn submit(&self, submit: &HttpSubmit) -> HttpOutcome {
+        let request = match self.request(submit) {
+            Ok(request) => request,
+            Err(error) => return HttpOutcome::NotSent { error },
+        };
+        // The semaphore is never closed.
+        let _place = self.places.acquire().await.ok();
+        self.pace.turn().await;
+        match self.exchange(request).await {
+            Ok(answer) => answer.outcome(&self.settings.answers),
+            Err(error) => failed(&error),
+        }
+    }
+
+    fn request(&self, submit: &HttpSubmit) -> Result<Request, String> {
+        let settings = &self.settings;
+        let value = |placeholder| self.value(submit, placeholder);
+        let invalid = |what: &str| format!("the settings make no valid {what} of this message");
+        let url = settings.url.fill(value, Escape::Percent);
+        let url = Url::parse(&url).map_err(|_| invalid("URL"))?;
+        let mut request = Request::new(settings.method.clone(), url);
+        let (body, content_type) = match &settings.body {
+            Body::None => (None, None),
+            Body::Json(json) => (
+                Some(json.fill(value, Escape::Json)),
+                Some("application/json"),
+            ),
+            Body::Form(form) => (
+                Some(form.fill(value, Escape::Percent)),
+                Some("application/x-www-form-urlencoded"),
+            ),
+        };
+        *request.body_mut() = body.map(reqwest::Body::from);
+        let headers = request.headers_mut();
+        if let Some(content_type) = content_type {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        for (name, template) in &settings.headers {
+            let text = template.fill(value, Escape::Plain);
+            let mut value = HeaderValue::from_str(&text).map_err(|_| invalid("header"))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(request)
+    }
+
+    fn value<'a>(&'a self, submit: &'a HttpSubmit, placeholder: Placeholder) -> Cow<'a, str> {
+        let password = self.settings.password.as_ref();
+        match placeholder {
+            Placeholder::Number => submit.number.as_str().into(),
+            Placeholder::Sender => submit.sender.as_str().into(),
+            Placeholder::Message => submit.message.as_str().into(),
+            Placeholder::Transid => submit.transid.as_str().into(),
+            Placeholder::Validity => submit.validity_s.to_string().into(),
+            Placeholder::Password => password.map_or("", Secret::expose).into(),
+        }
+    }
+
+    async fn exchange(&self, request: Request) -> reqwest::Result<Answer> {
+        let mut response = self.client.execute(request).await?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > ANSWER_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(Answer::new(status, &body))
+    }
+}
+
+/// Nothing of a request was sent when there was no connection, or when hyper gave it back ("canceled").
+fn failed(error: &reqwest::Error) -> HttpOutcome {
+    let mut canceled = false;
+    // The innermost error says it best, and never names the URL, in which a password may stand.
+    let mut words = String::new();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let hyper = inner.downcast_ref::<hyper::Error>();
+        canceled |= hyper.is_some_and(hyper::Error::is_canceled);
+        words = inner.to_string();
+        source = inner.source();
+    }
+    if error.is_connect() {
+        let error = format!("no connection: {words}");
+        HttpOutcome::NotSent { error }
+    } else if canceled || error.is_builder() {
+        let error = format!("not sent: {words}");
+        HttpOutcome::NotSent { error }
+    } else if error.is_timeout() {
+        let error = "no answer in time".to_owned();
+        HttpOutcome::Unknown { error }
+    } else {
+        let error = format!("the connection was lost: {words}");
+        HttpOutcome::Unknown { error }
+    }
+}
+
+#[cfg(test)]
+mod tests;

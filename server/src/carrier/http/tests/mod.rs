@@ -1,0 +1,437 @@
+//! Against a scripted upstream on a socket.
+
+mod receipts;
+mod upstream;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use super::{HttpCarrier, HttpOutcome, HttpSubmit};
+use crate::config::Settings;
+use crate::config::carriers::{CarrierKind, HttpSettings};
+use upstream::{Act, Log, Seen, Upstream};
+
+const QUERY: &str = "url = \"http://127.0.0.1:$PORT/send?to={number}&text={message}\"\n";
+const RULES: &str = "[[carrier.answer]]\nhttp = 200\nfield = \"/status\"\nequals = 0\noutcome = \"accepted\"\n\
+    message_id = \"/id\"\n[[carrier.answer]]\nhttp = \"2xx\"\nfield = \"/status\"\nequals = \"busy\"\n\
+    outcome = \"throttled\"\n[[carrier.answer]]\nhttp = 200\nfield = \"/status\"\noutcome = \"refused\"\n\
+    [[carrier.answer]]\nhttp = 503\noutcome = \"retry\"\n";
+
+/// The settings of a carrier with these lines.
+fn settings(lines: &str) -> Result<HttpSettings, String> {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("heliograph.toml");
+    fs::write(folder.path().join("password"), "from \"file\"\n").unwrap();
+    let lines = lines.replace("$FOLDER", folder.path().to_str().unwrap());
+    let text = format!("[[carrier]]\nname = \"up\"\nkind = \"http\"\n{lines}");
+    fs::write(&file, text).unwrap();
+    let settings =
+        Settings::load(Some(&file), std::iter::empty(), &[]).map_err(|error| error.to_string())?;
+    let shown = format!("{settings:?} {:?}", settings.shown());
+    for secret in ["from \\\"file", "hidden"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    match settings.carriers.list.into_iter().next().unwrap().kind {
+        CarrierKind::Http(http) => Ok(http),
+        kind => panic!("not HTTP: {kind:?}"),
+    }
+}
+
+fn carrier_at(port: u16, lines: &str) -> HttpCarrier {
+    let lines = format!("{lines}{RULES}").replace("$PORT", &port.to_string());
+    HttpCarrier::new(settings(&lines).unwrap()).unwrap()
+}
+
+fn submit(message: &str) -> HttpSubmit {
+    HttpSubmit {
+        transid: "m_1".to_owned(),
+        number: "26657000001".to_owned(),
+        sender: "Acme".to_owned(),
+        message: message.to_owned(),
+        validity_s: 3_600,
+    }
+}
+
+/// What becomes of one message, and how it was asked for.
+async fn one(lines: &str, message: &str) -> Seen {
+    let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}")]).await;
+    let outcome = carrier_at(upstream.port, lines)
+        .submit(&submit(message))
+        .await;
+    assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
+    upstream.seen().remove(0)
+}
+
+/// What becomes of a message whose upstream does this, and how many requests it got.
+async fn outcome_of(act: Act) -> (HttpOutcome, usize) {
+    let upstream = Upstream::start(&[act]).await;
+    let outcome = carrier_at(upstream.port, QUERY).submit(&submit("Hi")).await;
+    (outcome, upstream.seen().len())
+}
+
+#[tokio::test]
+async fn a_query_is_percent_encoded() {
+    let seen = one(QUERY, "a&b=c {number} ж+\n%").await;
+    assert_eq!(
+        seen.first_line(),
+        "GET /send?to=26657000001&text=a%26b%3Dc%20%7Bnumber%7D%20%D0%B6%2B%0A%25 HTTP/1.1"
+    );
+    assert_eq!(seen.body, "");
+}
+
+#[tokio::test]
+async fn json_is_json_whatever_the_message() {
+    let message = "say \"{sender}\" \\ \u{1} ж😀\n\"}";
+    let lines = "url = \"http://127.0.0.1:$PORT/v1/{transid}\"\npassword_file = \"$FOLDER/password\"\n\
+        json = '{\"to\": [\"{number}\"], \"from\": {\"name\":\"{sender}\"}, \"text\": \"{message}\", \
+        \"key\": \"{password}\", \"ttl\": {validity_s}}'\n\
+        headers = { Authorization = \"Bearer {password}\", X-Id = \"{transid}\" }\n";
+    let seen = one(lines, message).await;
+    assert_eq!(seen.first_line(), "POST /v1/m_1 HTTP/1.1");
+    assert_eq!(seen.header("content-type"), Some("application/json"));
+    assert_eq!(seen.header("authorization"), Some("Bearer from \"file\""));
+    assert_eq!(seen.header("x-id"), Some("m_1"));
+    let body: serde_json::Value = serde_json::from_str(&seen.body).unwrap();
+    let wanted = serde_json::json!({
+        "to": ["26657000001"], "from": {"name": "Acme"}, "text": message, "key": "from \"file\"", "ttl": 3600,
+    });
+    assert_eq!(body, wanted);
+}
+
+#[tokio::test]
+async fn a_form_is_percent_encoded() {
+    let lines = "url = \"http://127.0.0.1:$PORT/\"\nmethod = \"PUT\"\nform = \"to={number}&text={message}\"\n";
+    let seen = one(lines, "a&b é").await;
+    assert_eq!(seen.first_line(), "PUT / HTTP/1.1");
+    let content_type = seen.header("content-type");
+    assert_eq!(content_type, Some("application/x-www-form-urlencoded"));
+    assert_eq!(seen.body, "to=26657000001&text=a%26b%20%C3%A9");
+}
+
+#[tokio::test]
+async fn answers_mean_what_the_rules_say() {
+    let error = |text: &str| text.to_owned();
+    let accepted = |id: Option<&str>| HttpOutcome::Accepted {
+        message_id: id.map(str::to_owned),
+    };
+    let retry = |text| HttpOutcome::Retry { error: error(text) };
+    let refused = |text| HttpOutcome::Refused { error: error(text) };
+    let unknown = |status| HttpOutcome::Unknown {
+        error: format!("HTTP status {status}, for which there is no rule"),
+    };
+    for (status, body, wanted) in [
+        (
+            "200 OK",
+            "{\"status\":0,\"id\":\"a-1\"}",
+            accepted(Some("a-1")),
+        ),
+        (
+            "200 OK",
+            "{\"status\":\"0\",\"id\":77}",
+            accepted(Some("77")),
+        ),
+        ("200 OK", "{\"status\":0,\"id\":null}", accepted(None)),
+        ("200 OK", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
+        (
+            "202 Accepted",
+            "{\"status\":\"busy\"}",
+            HttpOutcome::Throttled,
+        ),
+        ("200 OK", "{\"status\":17}", refused("HTTP status 200 17")),
+        (
+            "200 OK",
+            "{\"status\":\"a\\u0000b\"}",
+            refused("HTTP status 200 ab"),
+        ),
+        ("503 Busy", "<html>", retry("HTTP status 503")),
+        // For these there is no rule.
+        ("200 OK", "", unknown(200)),
+        ("200 OK", "OK", unknown(200)),
+        ("200 OK", "{\"status\":null}", unknown(200)),
+        ("202 Accepted", "{\"status\":0}", unknown(202)),
+        ("303 See Other", "", unknown(303)),
+        ("307 Temporary Redirect", "", unknown(307)),
+        ("502 Bad Gateway", "{\"status\":0}", unknown(502)),
+        ("429 Too Many Requests", "", HttpOutcome::Throttled),
+        (
+            "401 Unauthorized",
+            "{\"status\":0}",
+            retry("HTTP status 401, for which there is no rule"),
+        ),
+    ] {
+        let (outcome, requests) = outcome_of(Act::Answer(status, body)).await;
+        assert_eq!((outcome, requests), (wanted, 1), "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_is_an_answer_too() {
+    let upstream = Upstream::start(&[Act::Answer("200 OK", "OK\r\n")]).await;
+    let lines = format!(
+        "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"\"\nequals = \"OK\"\noutcome = \"accepted\"\n"
+    );
+    let outcome = carrier_at(upstream.port, &lines)
+        .submit(&submit("Hi"))
+        .await;
+    assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
+}
+
+#[tokio::test]
+async fn what_was_begun_and_not_answered_is_unknown() {
+    for act in [
+        Act::Cut,
+        Act::CutAfter("HTTP/1.1 200 OK\r\nconte"),
+        Act::CutAfter("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"status\":0,"),
+        Act::CutAfter("220 mail.example.org ready\r\n"),
+    ] {
+        let (outcome, requests) = outcome_of(act.clone()).await;
+        assert!(
+            matches!(outcome, HttpOutcome::Unknown { .. }),
+            "{act:?}: {outcome:?}"
+        );
+        assert_eq!(requests, 1, "{act:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_read_to_its_end() {
+    let body: &'static str = Box::leak("x".repeat(1_000_000).into_boxed_str());
+    let (outcome, _) = outcome_of(Act::Answer("503 Busy", body)).await;
+    assert!(matches!(outcome, HttpOutcome::Retry { .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_is_unknown() {
+    let upstream = Upstream::start(&[Act::Stall]).await;
+    let lines = format!("{QUERY}{RULES}").replace("$PORT", &upstream.port.to_string());
+    let mut settings = settings(&lines).unwrap();
+    settings.timeout = Duration::from_millis(200);
+    let outcome = HttpCarrier::new(settings)
+        .unwrap()
+        .submit(&submit("Hi"))
+        .await;
+    let error = "no answer in time".to_owned();
+    assert_eq!(outcome, HttpOutcome::Unknown { error });
+    assert_eq!(upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn without_a_connection_nothing_was_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let lines = "password = \"hidden\"\n\
+        url = \"http://127.0.0.1:$PORT/?to={number}&text={message}&key={password}\"\n";
+    let outcome = carrier_at(port, lines).submit(&submit("Hi")).await;
+    let HttpOutcome::NotSent { error } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(error.contains("refused"), "{error}");
+    assert!(!error.contains("hidden"), "{error}");
+}
+
+#[tokio::test]
+async fn without_tls_nothing_was_sent() {
+    // The upstream speaks no TLS: what it reads is no request, and it leaves.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+    let lines = QUERY.replace("http:", "https:");
+    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await;
+    assert!(
+        matches!(outcome, HttpOutcome::NotSent { .. }),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_too_long_has_sent_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // Taken, and nobody answers to the first words of TLS.
+    let accepted = tokio::spawn(async move { listener.accept().await });
+    let lines = format!("{QUERY}{RULES}").replace("http:", "https:");
+    let mut settings = settings(&lines.replace("$PORT", &port.to_string())).unwrap();
+    settings.timeout = Duration::from_millis(400);
+    let carrier = HttpCarrier::new(settings).unwrap();
+    let outcome = carrier.submit(&submit("Hi")).await;
+    assert!(
+        matches!(outcome, HttpOutcome::NotSent { .. }),
+        "{outcome:?}"
+    );
+    accepted.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn only_the_named_authority_is_believed() {
+    let folder = TempDir::new().unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (cert, key) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    fs::write(&cert, made.cert.pem()).unwrap();
+    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let acceptor = crate::tls::acceptor(&crate::config::TlsFiles {
+        cert: cert.clone(),
+        key,
+    })
+    .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let log = Arc::new(Log::with([Act::Answer(
+        "200 OK",
+        "{\"status\":0,\"id\":\"t\"}",
+    )]));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(stream) = acceptor.accept(stream).await {
+                upstream::serve(stream, Arc::clone(&log)).await;
+            }
+        }
+    });
+    let url = QUERY.replace("http:", "https:");
+    let outcome = carrier_at(port, &url).submit(&submit("Hi")).await;
+    assert!(
+        matches!(outcome, HttpOutcome::NotSent { .. }),
+        "{outcome:?}"
+    );
+    let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
+    let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await;
+    let message_id = Some("t".to_owned());
+    assert_eq!(outcome, HttpOutcome::Accepted { message_id });
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_costs_no_message() {
+    const DONE: (&str, &str) = ("200 OK", "{\"status\":0}");
+    let upstream = Upstream::start(&[
+        Act::Answer(DONE.0, DONE.1),
+        Act::AnswerAndClose(DONE.0, DONE.1),
+        Act::Answer(DONE.0, DONE.1),
+    ])
+    .await;
+    let carrier = carrier_at(upstream.port, QUERY);
+    let accepted = HttpOutcome::Accepted { message_id: None };
+    assert_eq!(carrier.submit(&submit("1")).await, accepted);
+    assert_eq!(carrier.submit(&submit("2")).await, accepted);
+    assert_eq!(upstream.opened(), 1, "the connection was kept");
+    upstream.until_closed(1).await;
+    // The client hears of it, and lets the connection go, before it is asked for the third.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(carrier.submit(&submit("3")).await, accepted);
+    assert_eq!(upstream.seen().len(), 3, "each was sent once");
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_breaks_repeats_nothing() {
+    let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}"), Act::Cut]).await;
+    let carrier = carrier_at(upstream.port, QUERY);
+    let outcome = carrier.submit(&submit("1")).await;
+    assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
+    let outcome = carrier.submit(&submit("2")).await;
+    assert!(
+        matches!(outcome, HttpOutcome::Unknown { .. }),
+        "{outcome:?}"
+    );
+    assert_eq!((upstream.seen().len(), upstream.opened()), (2, 1));
+}
+
+#[tokio::test]
+async fn no_more_requests_at_a_time_than_connections() {
+    let acts = [
+        Act::Stall,
+        Act::Stall,
+        Act::Answer("200 OK", "{\"status\":0}"),
+    ];
+    let upstream = Upstream::start(&acts).await;
+    let carrier = carrier_at(upstream.port, &format!("{QUERY}connections = 2\n"));
+    let carrier = Arc::new(carrier);
+    assert_eq!(carrier.free(), 2);
+    let spawn = || {
+        let carrier = Arc::clone(&carrier);
+        tokio::spawn(async move { carrier.submit(&submit("Hi")).await })
+    };
+    let (first, second) = (spawn(), spawn());
+    upstream.until_requested(2).await;
+    assert_eq!(carrier.free(), 0);
+    let third = spawn();
+    // Given up by their caller: the place is free again.
+    first.abort();
+    let outcome = third.await.unwrap();
+    assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
+    second.abort();
+    assert_eq!(upstream.seen().len(), 3);
+}
+
+#[test]
+fn what_is_wrong_with_a_carrier_is_named() {
+    let fine = format!("{QUERY}{RULES}").replace("$PORT", "1");
+    assert!(settings(&fine).is_ok());
+    let refused = |text: &str, named: &str| {
+        let error = settings(text).unwrap_err();
+        assert!(error.contains(named), "{text}: {error}");
+        assert!(error.contains("[[carrier]] up"), "{error}");
+        assert!(!error.contains("hidden"), "{error}");
+    };
+    for (from, to, named) in [
+        ("{number}", "{nubmer}", "url must be"),
+        ("to={number}", "", "{number} stands neither"),
+        ("&text={message}", "", "{message} stands neither"),
+        ("http://127.0.0.1:1/", "127.0.0.1/", "url must be"),
+        ("http:", "ftp:", "url must be"),
+        ("127.0.0.1:1", "u:hidden@127.0.0.1", "url must be"),
+        ("127.0.0.1:1/", "{number}.example.org/", "url must be"),
+        ("127.0.0.1:1/", "a{number}.example.org/", "url must be"),
+        ("/send", "/{password}", "{password} stands for"),
+        ("\"accepted\"", "\"refused\"", "message_id is for"),
+        (
+            "\"accepted\"\nmessage_id = \"/id\"",
+            "\"retry\"",
+            "no answer has the outcome accepted",
+        ),
+        ("\"accepted\"", "\"taken\"", "answer.1: outcome"),
+        ("http = 503", "http = 5", "answer.4: http"),
+        ("http = 503", "http = \"5xy\"", "answer.4: http"),
+        ("http = 503\n", "", "answer.4: http is missing"),
+        ("/status", "status", "field must be a JSON pointer"),
+        (
+            "field = \"/status\"\nequals = 0",
+            "equals = 0",
+            "equals needs a field",
+        ),
+        (
+            "http = 503",
+            "http = 503\nstatus = 1",
+            "answer.4: unknown setting status",
+        ),
+    ] {
+        refused(&fine.replace(from, to), named);
+    }
+    for (line, named) in [
+        ("method = \"DELETE\"", "method"),
+        ("method = \"GET\"\nform = \"x\"", "GET has no body"),
+        ("json = \"{\"", "json must be JSON"),
+        ("json = '\"{message}'", "json must be JSON"),
+        ("json = '{message}'", "json must be JSON"),
+        ("json = '[{sender}]'", "json must be JSON"),
+        ("json = '1'\nform = ''", "can't both"),
+        ("timeout = 0", "timeout"),
+        ("connections = 0", "connections"),
+        ("headers = { X = '{message}' }", "headers.X"),
+        ("headers = { 'X Y' = '1' }", "headers.X Y"),
+        ("headers = { X = \"a\\nb\" }", "headers.X"),
+        ("headers = 1", "headers must be a table"),
+        ("tls_ca = '/nowhere.pem'", "tls_ca"),
+        ("window = 1", "unknown setting window"),
+        ("password_file = '/nowhere'", "/nowhere"),
+    ] {
+        refused(&format!("{line}\n{fine}"), named);
+    }
+}

@@ -1,0 +1,123 @@
+//! What an upstream posts about its messages.
+
+use serde_json::{Value, json};
+
+use super::super::receipt::{HttpReceipt, ReceiptState, fields, receipt};
+use super::{QUERY, RULES, settings};
+use crate::config::carriers::ReceiptSettings;
+
+const RECEIPT: &str = "[carrier.receipt]\nmessage_id = \"id\"\nstatus = \"status\"\nerror = \"err\"\n\
+    delivered = [\"DELIVRD\", 1]\nfailed = [\"UNDELIV\", \"REJECTD\"]\nexpired = \"EXPIRED\"\n\
+    secret = \"hidden-0123456789\"\n";
+
+fn of(lines: &str) -> Result<ReceiptSettings, String> {
+    let text = format!("{QUERY}{RULES}{lines}").replace("$PORT", "1");
+    settings(&text).map(|settings| settings.receipt.unwrap())
+}
+
+fn read(settings: &ReceiptSettings, pairs: &[(&str, &str)]) -> Option<HttpReceipt> {
+    let pairs = pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    receipt(settings, &fields(pairs))
+}
+
+#[test]
+fn statuses_are_read_from_parameters() {
+    let settings = of(RECEIPT).unwrap();
+    assert_eq!(settings.secret.expose(), "hidden-0123456789");
+    for (status, state, error) in [
+        ("DELIVRD", ReceiptState::Delivered, None),
+        ("1", ReceiptState::Delivered, None),
+        ("UNDELIV", ReceiptState::Failed, Some("27")),
+        ("REJECTD", ReceiptState::Failed, Some("27")),
+        ("EXPIRED", ReceiptState::Expired, Some("27")),
+        ("ENROUTE", ReceiptState::Intermediate, Some("27")),
+        ("delivrd", ReceiptState::Intermediate, Some("27")),
+    ] {
+        let pairs = [("id", "a-1"), ("status", status), ("err", "27"), ("x", "y")];
+        let wanted = HttpReceipt {
+            message_id: "a-1".to_owned(),
+            state,
+            error: error.map(str::to_owned),
+        };
+        assert_eq!(read(&settings, &pairs), Some(wanted), "{status}");
+    }
+}
+
+#[test]
+fn what_names_no_message_or_no_status_is_no_receipt() {
+    let settings = of(RECEIPT).unwrap();
+    for pairs in [
+        &[][..],
+        &[("id", "a-1")],
+        &[("status", "DELIVRD")],
+        &[("id", ""), ("status", "DELIVRD")],
+        &[("ID", "a-1"), ("status", "DELIVRD")],
+    ] {
+        assert_eq!(read(&settings, pairs), None, "{pairs:?}");
+    }
+    for body in [
+        Value::Null,
+        json!([1]),
+        json!({"id": {"id": 1}, "status": 1}),
+    ] {
+        assert_eq!(receipt(&settings, &body), None, "{body}");
+    }
+    // Of two, the first.
+    let pairs = [("id", "a"), ("id", "b"), ("status", "1")];
+    assert_eq!(read(&settings, &pairs).unwrap().message_id, "a");
+}
+
+#[test]
+fn json_is_read_by_name_or_pointer() {
+    let settings = of(&RECEIPT
+        .replace("\"id\"", "\"/results/0/id\"")
+        .replace("\"err\"", "\"/results/0/error/code\""))
+    .unwrap();
+    let body = json!({"results": [{"id": 77, "error": {"code": 5}}], "status": "UNDELIV"});
+    let wanted = HttpReceipt {
+        message_id: "77".to_owned(),
+        state: ReceiptState::Failed,
+        error: Some("5".to_owned()),
+    };
+    assert_eq!(receipt(&settings, &body), Some(wanted));
+}
+
+#[test]
+fn what_is_wrong_with_receipts_is_named() {
+    for (from, to, named) in [
+        ("\"hidden-0123456789\"", "\"hidden\"", "at least 16"),
+        (
+            "\"hidden-0123456789\"",
+            "\"hidden/0123456789\"",
+            "at least 16",
+        ),
+        (
+            "secret = \"hidden-0123456789\"\n",
+            "",
+            "secret (or secret_file) is missing",
+        ),
+        ("message_id = \"id\"\n", "", "message_id is missing"),
+        ("status = \"status\"\n", "", "status is missing"),
+        ("status = \"status\"", "status = \"\"", "status must be"),
+        ("delivered = [\"DELIVRD\", 1]\n", "", "delivered is missing"),
+        ("\"REJECTD\"", "\"DELIVRD\"", "stands twice"),
+        ("\"REJECTD\"", "[1, [{}]]", "failed must be a list"),
+        ("error =", "errors =", "unknown setting errors"),
+        (
+            "[carrier.receipt]",
+            "[[carrier.receipt]]",
+            "receipt must be a table",
+        ),
+    ] {
+        let error = of(&RECEIPT.replace(from, to)).unwrap_err();
+        assert!(error.contains(named), "{from} -> {to}: {error}");
+        assert!(!error.contains("hidden"), "{error}");
+    }
+    let without_ids = format!("{QUERY}{RULES}{RECEIPT}")
+        .replace("$PORT", "1")
+        .replace("message_id = \"/id\"\n", "");
+    let error = settings(&without_ids).unwrap_err();
+    assert!(error.contains("no answer has one"), "{error}");
+}

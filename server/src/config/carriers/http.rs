@@ -1,0 +1,333 @@
+//! `[[carrier]]` of the kind `http`: an upstream's API, described.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::http::{HeaderName, HeaderValue, Method};
+use reqwest::Url;
+
+use super::super::secret::Secret;
+use super::fields::Fields;
+use super::template::{Escape, Placeholder, Template};
+
+/// Most requests at a time.
+const CONNECTIONS_LIMIT: usize = 1_000;
+/// Most requests per second that a carrier may be limited to.
+const RATE_LIMIT: u32 = 1_000_000;
+/// Longest that an answer may be waited for, in seconds. With the time for a message's turn, and for the
+/// answer to be stored, it is less than a claim holds.
+const TIMEOUT_LIMIT_S: u64 = 40;
+/// Fewest characters of a secret in a public URL.
+const SECRET_CHARS_MIN: usize = 16;
+const TEMPLATE: &str =
+    "a text with {number}, {sender}, {message}, {transid}, {validity_s} or {password} in it";
+
+/// How to hand a message to an upstream, and what its answers mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Values are percent-encoded.
+    pub url: Template,
+    pub method: Method,
+    pub headers: Vec<(HeaderName, Template)>,
+    pub body: Body,
+    /// What `{password}` stands for.
+    pub password: Option<Secret>,
+    /// Requests at a time.
+    pub connections: usize,
+    /// Requests per second; 0 is no limit.
+    pub rate: u32,
+    /// From looking the host up to the answer's last byte; at most half of it for the connection.
+    pub timeout: Duration,
+    /// PEM file of authorities, instead of the public ones.
+    pub ca_file: Option<PathBuf>,
+    /// The first that fits says what an answer means.
+    pub answers: Vec<AnswerRule>,
+    pub receipt: Option<ReceiptSettings>,
+}
+
+/// What a request carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    None,
+    Json(Template),
+    /// Values are percent-encoded.
+    Form(Template),
+}
+
+/// Which answers have which meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerRule {
+    /// HTTP status.
+    pub http: RangeInclusive<u16>,
+    /// A value in the JSON body that must be there.
+    pub field: Option<Pointer>,
+    /// What that value must be, as a text.
+    pub equals: Option<String>,
+    pub outcome: Meaning,
+    /// Where the upstream's id for the message stands.
+    pub message_id: Option<Pointer>,
+}
+
+/// Where a value stands in JSON (RFC 6901); the empty one is the whole body, JSON or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pointer(pub String);
+
+/// What an answer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    Accepted,
+    /// For good.
+    Refused,
+    /// Too many at once.
+    Throttled,
+    /// Not now.
+    Retry,
+}
+
+/// How the receipts are written that an upstream posts to us. A field is a parameter's or a member's name,
+/// or a pointer into JSON when it begins with a slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiptSettings {
+    /// Stands in the URL that the upstream calls.
+    pub secret: Secret,
+    pub message_id: String,
+    pub status: String,
+    /// Where the reason of a failure stands.
+    pub error: Option<String>,
+    /// The statuses that mean it; every other one is on the way.
+    pub delivered: Vec<String>,
+    pub failed: Vec<String>,
+    pub expired: Vec<String>,
+}
+
+impl HttpSettings {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let password = fields.secret("password");
+        let url = url(fields);
+        let body = body(fields);
+        let default = if body == Body::None { "GET" } else { "POST" };
+        let method = fields.parsed("method", Some(default), "GET, POST or PUT", method);
+        let headers = headers(fields, password.as_ref());
+        let connections = fields.within("connections", "1", &(1..=CONNECTIONS_LIMIT));
+        let rate = fields.within("rate", "0", &(0..=RATE_LIMIT));
+        let timeout = fields.within("timeout", "30", &(1..=TIMEOUT_LIMIT_S));
+        let ca_file = fields.authorities("tls_ca");
+        let answers = fields.tables("answer", answer);
+        let receipt = fields.table("receipt", receipt);
+        let settings = Self {
+            url: url?,
+            method: method?,
+            headers,
+            body,
+            password,
+            connections: connections?,
+            rate: rate?,
+            timeout: Duration::from_secs(timeout?),
+            ca_file,
+            answers,
+            receipt,
+        };
+        settings.contradictions(fields);
+        Some(settings)
+    }
+
+    /// What is right by itself, but not together.
+    fn contradictions(&self, fields: &mut Fields<'_>) {
+        let accepts = |rule: &AnswerRule| rule.outcome == Meaning::Accepted;
+        if !self.answers.iter().any(accepts) {
+            fields.problem("no answer has the outcome accepted: add [[carrier.answer]]");
+        }
+        let named = |rule: &AnswerRule| rule.message_id.is_some();
+        if self.receipt.is_some() && !self.answers.iter().any(named) {
+            fields.problem("receipts need the message_id of an answer, and no answer has one");
+        }
+        if self.method == Method::GET && self.body != Body::None {
+            fields.problem("GET has no body: take the method POST, or url alone");
+        }
+        let body = match &self.body {
+            Body::None => None,
+            Body::Json(template) | Body::Form(template) => Some(template),
+        };
+        let templates: Vec<&Template> = (self.headers.iter().map(|(_, value)| value))
+            .chain([&self.url])
+            .chain(body)
+            .collect();
+        let has = |placeholder| templates.iter().any(|template| template.has(placeholder));
+        if has(Placeholder::Password) && self.password.is_none() {
+            fields.problem("{password} stands for password (or password_file), which is missing");
+        }
+        for (placeholder, name) in [
+            (Placeholder::Number, "{number}"),
+            (Placeholder::Message, "{message}"),
+        ] {
+            if !has(placeholder) {
+                fields.problem(&format!("{name} stands neither in url nor in the body"));
+            }
+        }
+    }
+}
+
+/// A value of each kind, to see what a template comes to.
+fn sample(placeholder: Placeholder) -> Cow<'static, str> {
+    Cow::Borrowed(match placeholder {
+        Placeholder::Number | Placeholder::Validity => "1",
+        Placeholder::Message => "a \"message\"\n",
+        Placeholder::Sender | Placeholder::Transid | Placeholder::Password => "a",
+    })
+}
+
+fn url(fields: &mut Fields<'_>) -> Option<Template> {
+    let wanted = "a URL like https://sms.example.org/send?to={number}, without user and password";
+    fields.hidden("url", wanted, |text| {
+        let template = Template::parse(text)?;
+        let url = Url::parse(&template.fill(sample, Escape::Percent)).ok()?;
+        // Where messages go is no message's to say.
+        let fixed = Url::parse(text.split('{').next()?).ok()?;
+        let plain = url.username().is_empty() && url.password().is_none();
+        let web = matches!(url.scheme(), "http" | "https");
+        (web && plain && url.has_host() && fixed.origin() == url.origin()).then_some(template)
+    })
+}
+
+fn body(fields: &mut Fields<'_>) -> Body {
+    let json = fields.hidden("json", "JSON with {number} and the like in it", |text| {
+        let template = Template::parse(text)?;
+        let filled = template.fill(sample, Escape::Json);
+        serde_json::from_str::<serde_json::Value>(&filled).ok()?;
+        Some(template)
+    });
+    let form = fields.hidden("form", TEMPLATE, Template::parse);
+    match (json, form) {
+        (None, None) => Body::None,
+        (Some(json), None) => Body::Json(json),
+        (None, Some(form)) => Body::Form(form),
+        (Some(_), Some(form)) => {
+            fields.problem("json and form can't both be the body");
+            Body::Form(form)
+        }
+    }
+}
+
+fn method(word: &str) -> Option<Method> {
+    [Method::GET, Method::POST, Method::PUT]
+        .into_iter()
+        .find(|method| method.as_str() == word)
+}
+
+fn headers(fields: &mut Fields<'_>, password: Option<&Secret>) -> Vec<(HeaderName, Template)> {
+    let password = password.map_or("", Secret::expose);
+    let value = |placeholder| match placeholder {
+        Placeholder::Password => Cow::Borrowed(password),
+        _ => sample(placeholder),
+    };
+    let mut headers = Vec::new();
+    for (name, text) in fields.map("headers") {
+        let header = HeaderName::from_bytes(name.as_bytes()).ok();
+        let template = Template::parse(&text).filter(|template| {
+            !template.has(Placeholder::Message)
+                && HeaderValue::from_str(&template.fill(value, Escape::Plain)).is_ok()
+        });
+        match header.zip(template) {
+            Some(header) => headers.push(header),
+            None => fields.problem(&format!(
+                "headers.{name} must be a header with a value of visible characters, not {{message}}"
+            )),
+        }
+    }
+    headers
+}
+
+fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
+    let http = fields.parsed("http", None, "a status like 200, or 2xx", statuses);
+    let field = fields.optional("field", "a JSON pointer like /status", pointer);
+    let equals = fields.optional("equals", "a plain value", |text| Some(text.to_owned()));
+    let wanted = "accepted, refused, throttled or retry";
+    let outcome = fields.parsed("outcome", None, wanted, meaning);
+    let message_id = fields.optional("message_id", "a JSON pointer like /id", pointer);
+    if equals.is_some() && field.is_none() {
+        fields.problem("equals needs a field");
+    }
+    if message_id.is_some() && outcome.is_some_and(|outcome| outcome != Meaning::Accepted) {
+        fields.problem("message_id is for the outcome accepted");
+    }
+    fields.finish();
+    Some(AnswerRule {
+        http: http?,
+        field,
+        equals,
+        outcome: outcome?,
+        message_id,
+    })
+}
+
+fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
+    if let Some(class) = text.strip_suffix("xx") {
+        let class: u16 = class.parse().ok().filter(|class| (2..=5).contains(class))?;
+        return Some(class * 100..=class * 100 + 99);
+    }
+    let status = text
+        .parse()
+        .ok()
+        .filter(|status| (200..=599).contains(status))?;
+    Some(status..=status)
+}
+
+fn pointer(text: &str) -> Option<Pointer> {
+    (text.is_empty() || text.starts_with('/')).then(|| Pointer(text.to_owned()))
+}
+
+fn meaning(word: &str) -> Option<Meaning> {
+    match word {
+        "accepted" => Some(Meaning::Accepted),
+        "refused" => Some(Meaning::Refused),
+        "throttled" => Some(Meaning::Throttled),
+        "retry" => Some(Meaning::Retry),
+        _ => None,
+    }
+}
+
+fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
+    let name = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let message_id = fields.parsed("message_id", None, "a field's name", name);
+    let status = fields.parsed("status", None, "a field's name", name);
+    let error = fields.optional("error", "a field's name", name);
+    let [delivered, failed, expired] =
+        ["delivered", "failed", "expired"].map(|name| fields.list(name));
+    let secret = fields.required_secret("secret");
+    if secret
+        .as_ref()
+        .is_some_and(|secret| !fits_url(secret.expose()))
+    {
+        fields.problem(&format!(
+            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it stands in a URL"
+        ));
+    }
+    if delivered.is_empty() {
+        fields.problem("delivered is missing; it must list the statuses that mean it");
+    }
+    let mut words: Vec<&String> = [&delivered, &failed, &expired]
+        .into_iter()
+        .flatten()
+        .collect();
+    words.sort_unstable();
+    if words.windows(2).any(|pair| pair[0] == pair[1]) {
+        fields.problem("a status stands twice in delivered, failed and expired");
+    }
+    fields.finish();
+    Some(ReceiptSettings {
+        secret: secret?,
+        message_id: message_id?,
+        status: status?,
+        error,
+        delivered,
+        failed,
+        expired,
+    })
+}
+
+fn fits_url(secret: &str) -> bool {
+    secret.len() >= SECRET_CHARS_MIN
+        && (secret.bytes()).all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}

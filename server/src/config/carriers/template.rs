@@ -1,0 +1,136 @@
+//! Texts with placeholders, like `to={number}`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What may stand unencoded in a path, a query and a form (RFC 3986 §2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// What a placeholder stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    Number,
+    Sender,
+    Message,
+    Transid,
+    /// Seconds that the message may still take.
+    Validity,
+    /// The carrier's password, so that it may come from a file.
+    Password,
+}
+
+impl Placeholder {
+    const ALL: [Self; 6] = [
+        Self::Number,
+        Self::Sender,
+        Self::Message,
+        Self::Transid,
+        Self::Validity,
+        Self::Password,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Sender => "sender",
+            Self::Message => "message",
+            Self::Transid => "transid",
+            Self::Validity => "validity_s",
+            Self::Password => "password",
+        }
+    }
+}
+
+/// How values are written between the template's own text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// As a part of a URL or of a form.
+    Percent,
+    /// As a part of a JSON string.
+    Json,
+    /// As they are.
+    Plain,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Value(Placeholder),
+}
+
+/// A text that was read once; a value is never read for placeholders.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+impl Template {
+    /// Reads a text. A word of small letters in braces is a placeholder, any other brace is a brace.
+    /// `None` when the word is unknown.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            plain.push_str(before);
+            let word = from[1..].split_once('}').map(|(word, _)| word);
+            let is_word = |word: &&str| {
+                !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+            };
+            if let Some(word) = word.filter(is_word) {
+                let known = (Placeholder::ALL.into_iter()).find(|known| known.name() == word)?;
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(Piece::Value(known));
+                rest = &from[word.len() + 2..];
+            } else {
+                plain.push('{');
+                rest = &from[1..];
+            }
+        }
+        plain.push_str(rest);
+        pieces.push(Piece::Text(plain));
+        Some(Self(pieces))
+    }
+
+    pub fn has(&self, placeholder: Placeholder) -> bool {
+        self.0.contains(&Piece::Value(placeholder))
+    }
+
+    /// The text with the values in their places.
+    pub fn fill<'a>(&self, value: impl Fn(Placeholder) -> Cow<'a, str>, escape: Escape) -> String {
+        let mut filled = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => filled.push_str(text),
+                Piece::Value(placeholder) => escape.write(&value(*placeholder), &mut filled),
+            }
+        }
+        filled
+    }
+}
+
+impl Escape {
+    fn write(self, value: &str, out: &mut String) {
+        match self {
+            Self::Percent => out.extend(utf8_percent_encode(value, ENCODED)),
+            Self::Json => {
+                let quoted = serde_json::Value::from(value).to_string();
+                // The quotes around it are the template's.
+                out.push_str(&quoted[1..quoted.len() - 1]);
+            }
+            Self::Plain => out.push_str(value),
+        }
+    }
+}
+
+impl fmt::Debug for Template {
+    /// Without its text, in which somebody may have written a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Template")
+    }
+}
