@@ -100,11 +100,11 @@ pub fn encoding(text: &str) -> Encoding {
 /// splitting an escape sequence or a surrogate pair.
 #[must_use]
 pub fn segments(text: &str) -> usize {
-    cuts(text, encoding(text)).count()
+    cuts(text, encoding(text), 0).count()
 }
 
-/// The text of each segment, in order; at least one.
-fn cuts(text: &str, encoding: Encoding) -> Cuts<'_> {
+/// The text of each segment, in order; at least one. Where there are several, each is shorter by so many units.
+fn cuts(text: &str, encoding: Encoding, shorter_by: usize) -> Cuts<'_> {
     let (alone, joined) = match encoding {
         Encoding::Gsm7 => (160, 153),
         Encoding::Ucs2 => (70, 67),
@@ -113,7 +113,11 @@ fn cuts(text: &str, encoding: Encoding) -> Cuts<'_> {
     Cuts {
         rest: Some(text),
         encoding,
-        units_max: if units <= alone { alone } else { joined },
+        units_max: if units <= alone {
+            alone
+        } else {
+            joined - shorter_by
+        },
     }
 }
 

@@ -2,12 +2,10 @@
 //!
 //! **Sizes.** A part fills at most the 140 octets of a short message on the radio side. The user data header
 //! that ties parts takes 6 of them with a reference of 8 bits (3GPP TS 23.040 §9.2.3.24.1): 7 septets, which
-//! leaves 153, or 67 UTF-16 units. With a reference of 16 bits (§9.2.3.24.8) it takes 7: 152 septets or 66
-//! units, so that some texts would need a part more than they are counted as, and carriers charge by the part.
-//! Therefore the header carries 8 bits, and parts are as many as [`segments`](super::segments) whichever way
-//! they are tied. What it costs: two long messages from one sender to one number whose references agree in
-//! their low octet, and whose parts come mixed, may be mistaken for each other, so references are best
-//! counted up.
+//! leaves 153, or 67 UTF-16 units. With a reference of 16 bits (§9.2.3.24.8), by which more messages to one
+//! number can be told apart, it takes 7: 152 septets or 66 units. A message counts as its
+//! [`segments`](super::segments), of 153 or 67, and carriers charge by the part: so the header carries 16 bits
+//! wherever that costs no part more, and 8 where it would (a text of 153 × 2 septets, for instance).
 
 use super::gsm7::{self, Septets};
 use super::{Encoding, cuts, encoding};
@@ -15,10 +13,8 @@ use super::{Encoding, cuts, encoding};
 /// Most parts of a message: their number is one octet, with a header and with `sar_total_segments` alike.
 pub const PARTS_MAX: usize = 255;
 
-/// Information element "concatenated short messages, 8-bit reference number", and how long it is.
-const CONCATENATED: [u8; 2] = [0x00, 0x03];
-/// Octets of the header behind the one that says so.
-const HEADER_REST: u8 = 5;
+/// Units by which a part is shorter whose header has a reference of 16 bits.
+const WIDE_UNITS: usize = 1;
 
 /// How the parts of a long message are tied together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,13 +84,13 @@ impl std::fmt::Debug for Part {
 }
 
 /// The parts of a text, in their order; one that stands alone when the text fits into it. `reference` is to
-/// be the same for no other message to that number at that time; a header carries its low octet.
+/// be the same for no other message to that number at that time; a narrow header carries its low octet.
 ///
 /// # Errors
 /// When there would be more than can be numbered. A payload isn't, so that it has no such limit.
 pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>, TooManyParts> {
     let encoding = encoding(text);
-    let cuts: Vec<&str> = cuts(text, encoding).collect();
+    let mut cuts: Vec<&str> = cuts(text, encoding, 0).collect();
     let part = |tie, mut bytes: Vec<u8>, text: &str| {
         write(text, encoding, &mut bytes);
         Part {
@@ -110,6 +106,11 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
         return Ok(vec![part(Tie::Payload, Vec::new(), text)]);
     }
     let total = u8::try_from(cuts.len()).map_err(|_| TooManyParts)?;
+    let shorter: Vec<&str> = super::cuts(text, encoding, WIDE_UNITS).collect();
+    let wide = way == Segmentation::Udh && shorter.len() == cuts.len();
+    if wide {
+        cuts = shorter;
+    }
     let numbered = (1..=total).zip(cuts);
     Ok(numbered
         .map(|(sequence, text)| {
@@ -121,7 +122,7 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
                 };
                 part(tie, Vec::new(), text)
             } else {
-                part(Tie::Header, header(reference, total, sequence), text)
+                part(Tie::Header, header(wide, reference, total, sequence), text)
             }
         })
         .collect())
@@ -134,10 +135,15 @@ const fn data_coding(encoding: Encoding) -> u8 {
     }
 }
 
-fn header(reference: u16, total: u8, sequence: u8) -> Vec<u8> {
-    let [_, low] = reference.to_be_bytes();
-    let [element, length] = CONCATENATED;
-    vec![HEADER_REST, element, length, low, total, sequence]
+/// How long what follows is, then the information element "concatenated short messages": with a reference of
+/// 16 bits, or of 8.
+fn header(wide: bool, reference: u16, total: u8, sequence: u8) -> Vec<u8> {
+    let [high, low] = reference.to_be_bytes();
+    if wide {
+        vec![6, 0x08, 4, high, low, total, sequence]
+    } else {
+        vec![5, 0x00, 3, low, total, sequence]
+    }
 }
 
 /// Writes a text that is all in the encoding.

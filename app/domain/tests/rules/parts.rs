@@ -32,7 +32,8 @@ fn read(data_coding: u8, bytes: &[u8]) -> Option<String> {
 
 /// The user data header's element about parts, and what comes behind the header.
 struct Unwrapped<'a> {
-    reference: u8,
+    /// With all of its 16 bits, or the low 8.
+    reference: (bool, u16),
     total: u8,
     sequence: u8,
     header_octets: usize,
@@ -42,12 +43,16 @@ struct Unwrapped<'a> {
 fn unwrap(bytes: &[u8]) -> Unwrapped<'_> {
     let header_octets = usize::from(bytes[0]) + 1;
     let (header, text) = bytes.split_at(header_octets);
-    // One element of three octets: concatenation by an 8-bit reference.
-    assert_eq!(header[..3], [5, 0, 3]);
+    // One element alone: concatenation by a reference of 8 or of 16 bits.
+    let (reference, rest) = match *header {
+        [5, 0, 3, low, ref rest @ ..] => ((false, u16::from(low)), rest),
+        [6, 8, 4, high, low, ref rest @ ..] => ((true, u16::from_be_bytes([high, low])), rest),
+        _ => panic!("no such header: {header:?}"),
+    };
     Unwrapped {
-        reference: header[3],
-        total: header[4],
-        sequence: header[5],
+        reference,
+        total: rest[0],
+        sequence: rest[1],
         header_octets,
         text,
     }
@@ -64,13 +69,15 @@ fn on_air(data_coding: u8, header_octets: usize, text: &[u8]) -> usize {
 }
 
 /// The texts of the model's parts, without header.
-fn model(text: &str) -> (u8, Vec<Vec<u8>>) {
+fn model(text: &str, shorter_by: usize) -> (u8, Vec<Vec<u8>>) {
     if let Some(septets) = to_septets(text) {
-        let cuts = cut(&septets, 160, 153, |septet| septet == 0x1b);
+        let cuts = cut(&septets, 160, 153 - shorter_by, |septet| septet == 0x1b);
         (0, cuts.into_iter().map(<[u8]>::to_vec).collect())
     } else {
         let units: Vec<u16> = text.encode_utf16().collect();
-        let cuts = cut(&units, 70, 67, |unit| (0xd800..0xdc00).contains(&unit));
+        let cuts = cut(&units, 70, 67 - shorter_by, |unit| {
+            (0xd800..0xdc00).contains(&unit)
+        });
         let octets = |cut: &[u16]| cut.iter().flat_map(|unit| unit.to_be_bytes()).collect();
         (8, cuts.into_iter().map(octets).collect())
     }
@@ -116,17 +123,26 @@ fn a_short_text_stands_alone_whichever_way() {
 #[test]
 fn a_long_text_is_tied_together() {
     let text = format!("{}{}", "a".repeat(153), "b".repeat(8));
-    let header = parts(&text, Segmentation::Udh, 0x1234).unwrap();
+    let wide = parts(&text, Segmentation::Udh, 0x1234).unwrap();
     let part = |head: &[u8], text: &str, tie| Part {
         data_coding: 0,
         bytes: [head, text.as_bytes()].concat(),
         tie,
     };
     assert_eq!(
-        header,
+        wide,
         [
-            part(&[5, 0, 3, 0x34, 2, 1], &text[..153], Tie::Header),
-            part(&[5, 0, 3, 0x34, 2, 2], &text[153..], Tie::Header),
+            part(&[6, 8, 4, 0x12, 0x34, 2, 1], &text[..152], Tie::Header),
+            part(&[6, 8, 4, 0x12, 0x34, 2, 2], &text[152..], Tie::Header),
+        ]
+    );
+    // Where the longer header would cost a part.
+    let full = "c".repeat(2 * 153);
+    assert_eq!(
+        parts(&full, Segmentation::Udh, 0x1234).unwrap(),
+        [
+            part(&[5, 0, 3, 0x34, 2, 1], &full[..153], Tie::Header),
+            part(&[5, 0, 3, 0x34, 2, 2], &full[153..], Tie::Header),
         ]
     );
     let sar = |sequence| Tie::Sar {
@@ -170,7 +186,10 @@ proptest! {
 
     #[test]
     fn parts_are_the_models_and_the_text(text in any_text(), reference in any::<u16>()) {
-        let (data_coding, texts) = model(&text);
+        let (data_coding, texts) = model(&text, 0);
+        let (_, shorter) = model(&text, 1);
+        let wide = shorter.len() == texts.len();
+        let texts_with_header = if wide { &shorter } else { &texts };
         let total = u8::try_from(texts.len()).unwrap();
         let headed = parts(&text, Segmentation::Udh, reference).unwrap();
         let sar = parts(&text, Segmentation::Sar, reference).unwrap();
@@ -178,9 +197,10 @@ proptest! {
         prop_assert_eq!(segments(&text), texts.len());
 
         let mut read_back = String::new();
-        for ((sequence, wanted), (headed, sar)) in (1..).zip(&texts).zip(headed.iter().zip(&sar)) {
+        let wanted = texts.iter().zip(texts_with_header);
+        for ((sequence, wanted), (headed, sar)) in (1..).zip(wanted).zip(headed.iter().zip(&sar)) {
             prop_assert_eq!((headed.data_coding, sar.data_coding), (data_coding, data_coding));
-            prop_assert_eq!(&sar.bytes, wanted);
+            prop_assert_eq!(&sar.bytes, wanted.0);
             let (header_octets, text) = if total == 1 {
                 prop_assert_eq!((headed.tie, sar.tie), (Tie::Alone, Tie::Alone));
                 (0, headed.bytes.as_slice())
@@ -189,10 +209,11 @@ proptest! {
                 prop_assert_eq!(sar.tie, Tie::Sar { reference, total, sequence });
                 let found = unwrap(&headed.bytes);
                 prop_assert_eq!((found.total, found.sequence), (total, sequence));
-                prop_assert_eq!(u16::from(found.reference), reference % 256);
+                let shown = if wide { reference } else { reference % 256 };
+                prop_assert_eq!(found.reference, (wide, shown));
                 (found.header_octets, found.text)
             };
-            prop_assert_eq!(text, wanted.as_slice());
+            prop_assert_eq!(text, wanted.1.as_slice());
             prop_assert!(on_air(data_coding, header_octets, text) <= RADIO_OCTETS);
             let part = read(data_coding, text);
             prop_assert!(part.is_some(), "part {} is torn", sequence);
@@ -203,7 +224,7 @@ proptest! {
 
     #[test]
     fn a_payload_is_the_whole_text(text in any_text(), reference in any::<u16>()) {
-        let (data_coding, texts) = model(&text);
+        let (data_coding, texts) = model(&text, 0);
         let tie = if texts.len() == 1 { Tie::Alone } else { Tie::Payload };
         let whole = parts(&text, Segmentation::Payload, reference).unwrap();
         prop_assert_eq!(whole.len(), 1);

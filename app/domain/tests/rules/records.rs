@@ -52,6 +52,7 @@ fn applications_arrive() {
         test_balance: Money::ZERO,
         created_at: at,
         activation_requested_at: Some(at),
+        lost_answer: domain::LostAnswer::Resend,
         suspend_reason: Some(String::new()),
         email: "name@example.org".to_owned(),
     };
