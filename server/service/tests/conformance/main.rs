@@ -8,6 +8,7 @@
 mod accounts;
 mod applications;
 mod batches;
+mod carriers;
 mod check;
 mod devices;
 mod dispatch;
