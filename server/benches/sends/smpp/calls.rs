@@ -30,7 +30,7 @@ impl Calls {
         let address = listener.local_addr().unwrap();
         let counts = Arc::new(Counts::default());
         let shared = Arc::clone(&counts);
-        std::thread::spawn(move || serve(listener, shared));
+        std::thread::spawn(move || serve(listener, &shared));
         Self { address, counts }
     }
 
@@ -46,7 +46,7 @@ impl Calls {
     }
 }
 
-fn serve(listener: std::net::TcpListener, counts: Arc<Counts>) {
+fn serve(listener: std::net::TcpListener, counts: &Arc<Counts>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -56,7 +56,7 @@ fn serve(listener: std::net::TcpListener, counts: Arc<Counts>) {
         let listener = TcpListener::from_std(listener).unwrap();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(answer(stream, Arc::clone(&counts)));
+            tokio::spawn(answer(stream, Arc::clone(counts)));
         }
     });
 }

@@ -29,11 +29,29 @@ const RUN: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_mins(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// What is done, how, and what the ratio to Kannel is to be.
-const WAYS: [(&str, fn(&mut Side) -> Run, &str); 3] = [
-    ("a backlog", backlog, "≥ 1"),
-    ("accepting and sending", together, "≥ 1"),
-    ("with receipts", receipted, "≥ 2"),
+struct Way {
+    what: &'static str,
+    run: fn(&mut Side) -> Run,
+    /// What the ratio to Kannel is to be.
+    target: &'static str,
+}
+
+const WAYS: [Way; 3] = [
+    Way {
+        what: "a backlog",
+        run: backlog,
+        target: "≥ 1",
+    },
+    Way {
+        what: "accepting and sending",
+        run: together,
+        target: "≥ 1",
+    },
+    Way {
+        what: "with receipts",
+        run: receipted,
+        target: "≥ 2",
+    },
 ];
 
 pub fn measure() {
@@ -54,8 +72,8 @@ pub fn measure() {
             println!("(Kannel isn't installed: `.make/setup kannel` unpacks Debian's package)");
         }
     }
-    for (what, way, target) in WAYS {
-        let runs = alternate(&mut sides, way);
+    for Way { what, run, target } in WAYS {
+        let runs = alternate(&mut sides, run);
         println!("{what:>22}  {}  {}", sides[0].name(), runs[0]);
         for (side, run) in sides.iter().zip(&runs).skip(1) {
             let ratio = runs[0].per_second / run.per_second;

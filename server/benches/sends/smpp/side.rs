@@ -104,7 +104,7 @@ impl Side {
         Run {
             per_second: f64::from(messages) / took.as_secs_f64(),
             p99,
-            cpu: (self.cpu() - cpu) / messages,
+            cpu: self.cpu().saturating_sub(cpu) / messages,
         }
     }
 
