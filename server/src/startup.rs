@@ -178,10 +178,10 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
             "--demo is refused on an address that can be reached from outside: its sign-ins are printed",
         ));
     }
-    if !serve.demo && !settings.allow_sandbox {
+    if settings.carriers.list.is_empty() && !serve.demo && !settings.allow_sandbox {
         return Err(ConfigError::new(
-            "there is no carrier, so messages would only go to the sandbox: set \
-             HELIOGRAPH_ALLOW_SANDBOX=true if that is meant, or start with --demo",
+            "there is no carrier, so messages would only go to the sandbox: add a [[carrier]] to \
+             heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if that is meant, or start with --demo",
         ));
     }
     Ok(())

@@ -1,12 +1,13 @@
-//! Certificate and key for serving HTTPS ourselves.
+//! Certificate and key for serving HTTPS ourselves, and authorities for calling others.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use crate::config::{ConfigError, TlsFiles};
 
@@ -34,4 +35,19 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
         .map_err(|error| failed(&error))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// The authorities of a PEM file; at least one.
+pub fn authorities(file: &Path) -> Result<RootCertStore, ConfigError> {
+    let failed =
+        |error: &dyn std::fmt::Display| ConfigError::new(format!("{}: {error}", file.display()));
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| failed(&error))? {
+        let certificate = certificate.map_err(|error| failed(&error))?;
+        roots.add(certificate).map_err(|error| failed(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(failed(&"no certificate"));
+    }
+    Ok(roots)
 }

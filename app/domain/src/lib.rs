@@ -14,6 +14,7 @@ pub mod number;
 pub mod pricing;
 pub mod reason;
 pub mod records;
+pub mod routing;
 pub mod sender_name;
 pub mod status;
 pub mod timestamp;
@@ -25,11 +26,13 @@ pub use bulk::{
     BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };
 pub use ids::{BatchId, Reference, RequestId, Transid};
+pub use message::parts::{Part, Segmentation, Tie};
 pub use message::{Encoding, MessageText};
 pub use money::Money;
 pub use number::{Kind, Number};
 pub use pricing::Prices;
 pub use reason::Reason;
+pub use routing::{Route, Routes};
 pub use sender_name::{SenderName, SenderStatus};
 pub use status::MessageStatus;
 pub use timestamp::Timestamp;

@@ -60,14 +60,14 @@ pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
     let shown = settings.shown();
     let values: BTreeMap<&str, &Option<String>> = shown
         .iter()
-        .map(|(name, value, _)| (*name, value))
+        .map(|(name, value, _)| (name.as_str(), value))
         .collect();
     output.print(&values, |_| {
         let rows: Vec<Vec<String>> = shown
             .iter()
             .map(|(name, value, source)| {
                 vec![
-                    (*name).to_owned(),
+                    name.clone(),
                     value.clone().unwrap_or_else(|| "(not set)".to_owned()),
                     source.as_str().to_owned(),
                 ]

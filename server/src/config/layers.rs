@@ -37,19 +37,29 @@ impl Source {
 /// Every setting's text, with the layer it came from. A setting that may be absent and is, is not in it.
 pub type Values = BTreeMap<&'static str, (String, Source)>;
 
+/// The tables of the settings file, which no other layer has.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// As errors name the file.
+    pub file: String,
+    pub carriers: Vec<toml::Table>,
+    pub routes: Vec<toml::Table>,
+}
+
 /// Reads all layers, the strongest last.
 pub fn read(
     config_flag: Option<&Path>,
     environment: impl Iterator<Item = (OsString, OsString)>,
     flags: &[(&'static str, String)],
-) -> Result<Values, ConfigError> {
+) -> Result<(Values, Tables), ConfigError> {
     let mut values: Values = KEYS
         .iter()
         .filter_map(|key| Some((key.name, (key.default?.to_owned(), Source::Default))))
         .collect();
     let (config_variable, from_environment) = read_environment(environment)?;
     let named = config_flag.map(Path::to_owned).or(config_variable);
-    for (key, text) in read_file(named)? {
+    let (from_file, tables) = read_file(named)?;
+    for (key, text) in from_file {
         values.insert(key, (text, Source::File));
     }
     for (key, text) in from_environment {
@@ -58,7 +68,7 @@ pub fn read(
     for (name, text) in flags {
         values.insert(name, (text.clone(), Source::Flag));
     }
-    Ok(values)
+    Ok((values, tables))
 }
 
 type Found = BTreeMap<&'static str, String>;
@@ -98,11 +108,11 @@ fn read_environment(
     Ok((config, found))
 }
 
-fn read_file(named: Option<PathBuf>) -> Result<Found, ConfigError> {
+fn read_file(named: Option<PathBuf>) -> Result<(Found, Tables), ConfigError> {
     let path = match named {
         Some(path) => path,
         None if Path::new(DEFAULT_FILE).exists() => PathBuf::from(DEFAULT_FILE),
-        None => return Ok(Found::new()),
+        None => return Ok((Found::new(), Tables::default())),
     };
     let shown = path.display();
     let text = std::fs::read_to_string(&path)
@@ -115,22 +125,43 @@ fn read_file(named: Option<PathBuf>) -> Result<Found, ConfigError> {
         ConfigError::new(format!("{shown}, line {line}: not valid TOML: {what}"))
     })?;
     let mut found = Found::new();
+    let mut tables = Tables {
+        file: shown.to_string(),
+        ..Tables::default()
+    };
     for (name, value) in table {
-        if name == "carrier" || name == "route" {
-            return Err(ConfigError::new(format!(
-                "{shown} has a [[{name}]] table, but this version has no carriers beside the sandbox; remove it"
-            )));
+        match name.as_str() {
+            "carrier" => tables.carriers = listed(&name, value, &tables.file)?,
+            "route" => tables.routes = listed(&name, value, &tables.file)?,
+            _ => {
+                let text = scalar(&value).ok_or_else(|| {
+                    ConfigError::new(format!("{name} in {shown} must be a plain value"))
+                })?;
+                insert(&mut found, &name, text, &name)?.ok_or_else(|| {
+                    ConfigError::new(format!("unknown setting {name} in {shown}"))
+                })?;
+            }
         }
-        let text = scalar(&value)
-            .ok_or_else(|| ConfigError::new(format!("{name} in {shown} must be a plain value")))?;
-        insert(&mut found, &name, text, &name)?
-            .ok_or_else(|| ConfigError::new(format!("unknown setting {name} in {shown}")))?;
     }
-    Ok(found)
+    Ok((found, tables))
+}
+
+/// The tables under a name that stands in double brackets.
+fn listed(name: &str, value: toml::Value, file: &str) -> Result<Vec<toml::Table>, ConfigError> {
+    let tables: Option<Vec<toml::Table>> = match value {
+        toml::Value::Array(items) => (items.into_iter())
+            .map(|item| match item {
+                toml::Value::Table(table) => Some(table),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    };
+    tables.ok_or_else(|| ConfigError::new(format!("{name} in {file} must be [[{name}]] tables")))
 }
 
 /// A TOML value as the text that the environment would carry; lists are joined by commas.
-fn scalar(value: &toml::Value) -> Option<String> {
+pub(super) fn scalar(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
@@ -170,7 +201,7 @@ fn secret_file(name: &str) -> Option<&'static Key> {
     find(name.strip_suffix("_file")?).filter(|key| key.secret)
 }
 
-fn read_secret(path: &str, shown: &str) -> Result<String, ConfigError> {
+pub(super) fn read_secret(path: &str, shown: &str) -> Result<String, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError::new(format!("{shown}: can't read {path}: {error}")))?;
     // Editors end a file with a line break that is no part of the secret.

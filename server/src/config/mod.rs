@@ -2,9 +2,16 @@
 //!
 //! Everything is checked before anything starts, and an error names the setting.
 
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the dispatcher doesn't send to carriers of the settings yet"
+)]
+pub mod carriers;
 mod keys;
 mod layers;
 mod network;
+mod secret;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -14,8 +21,9 @@ use std::str::FromStr;
 
 use domain::{Money, Prices, SenderName};
 
+use carriers::Carriers;
 pub use layers::Source;
-use layers::Values;
+use layers::{Tables, Values};
 pub use network::Network;
 
 /// Most pages a message may be allowed; a body may be as large as the longest message needs, and each
@@ -81,7 +89,9 @@ pub struct Settings {
     pub site_root: PathBuf,
     /// `error`, `warn`, `info` or `debug`.
     pub log: tracing::Level,
+    pub carriers: Carriers,
     values: Values,
+    tables_shown: carriers::Shown,
 }
 
 impl Settings {
@@ -91,12 +101,14 @@ impl Settings {
         environment: impl Iterator<Item = (OsString, OsString)>,
         flags: &[(&'static str, String)],
     ) -> Result<Self, ConfigError> {
-        Self::from_values(layers::read(config_flag, environment, flags)?)
+        let (values, tables) = layers::read(config_flag, environment, flags)?;
+        Self::from_values(values, tables)
     }
 
-    fn from_values(values: Values) -> Result<Self, ConfigError> {
+    fn from_values(values: Values, tables: Tables) -> Result<Self, ConfigError> {
         let read = Reader(&values);
         read.refuse_smtp()?;
+        let (carriers, tables_shown) = carriers::read(tables)?;
         let settings = Self {
             addr: read.parsed("addr", "an address like 127.0.0.1:3000")?,
             ops_addr: read.parsed("ops_addr", "an address like 127.0.0.1:3002")?,
@@ -123,7 +135,9 @@ impl Settings {
             limits: read.limits()?,
             site_root: PathBuf::from(read.text("site_root")),
             log: read.log()?,
+            carriers,
             values: Values::new(),
+            tables_shown,
         };
         settings.refuse_plain_http()?;
         Ok(Self { values, ..settings })
@@ -150,15 +164,18 @@ impl Settings {
     }
 
     /// Each setting with its value (secrets masked) and where it came from.
-    pub fn shown(&self) -> Vec<(&'static str, Option<String>, Source)> {
-        keys::KEYS
+    pub fn shown(&self) -> Vec<(String, Option<String>, Source)> {
+        let plain = keys::KEYS
             .iter()
             .map(|key| match self.values.get(key.name) {
                 Some((text, source)) if key.secret => (key.name, Some(masked(text)), *source),
                 Some((text, source)) => (key.name, Some(text.clone()), *source),
                 None => (key.name, None, Source::Default),
             })
-            .collect()
+            .map(|(name, text, source)| (name.to_owned(), text, source));
+        let tables = (self.tables_shown.iter())
+            .map(|(name, text, source)| (name.clone(), Some(text.clone()), *source));
+        plain.chain(tables).collect()
     }
 }
 

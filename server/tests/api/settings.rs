@@ -58,6 +58,16 @@ fn a_start_without_carrier_must_be_meant() {
 }
 
 #[test]
+fn a_carrier_in_the_file_is_enough_to_start() {
+    let place = Place::new();
+    let file = place.path().join("heliograph.toml");
+    fs::write(&file, "[[carrier]]\nname = \"play\"\nkind = \"sandbox\"\n").unwrap();
+    let server = TestServer::start(place, &[], &[]);
+    let shown = server.place.json(&["config"]);
+    assert_eq!(shown["carrier.play.kind"], "sandbox");
+}
+
+#[test]
 fn layers_win_in_their_order() {
     let place = Place::new();
     let write = |text: &str| fs::write(place.path().join("heliograph.toml"), text).unwrap();

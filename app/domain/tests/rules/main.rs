@@ -1,6 +1,11 @@
 //! What the domain promises, checked from outside: tables where the contract names the values,
 //! properties where it names a rule. Every run draws the same cases.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy.toml allows it in test functions, and helpers of tests fail no other way"
+)]
+
 mod accounts;
 mod applications;
 mod bulk_files;
@@ -10,8 +15,10 @@ mod messages;
 mod moments;
 mod money;
 mod numbers;
+mod parts;
 mod reasons;
 mod records;
+mod routes;
 mod statuses;
 
 use proptest::test_runner::{Config, RngSeed};

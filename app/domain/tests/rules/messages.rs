@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use crate::seeded;
 
 /// 3GPP TS 23.038 §6.2.1 by position, as code points; `ESC` marks the way to the extension.
-const ESC: u32 = 0x1b;
-const BASIC_TABLE: [u32; 128] = [
+pub const ESC: u32 = 0x1b;
+pub const BASIC_TABLE: [u32; 128] = [
     0x40, 0xa3, 0x24, 0xa5, 0xe8, 0xe9, 0xf9, 0xec, 0xf2, 0xc7, 0x0a, 0xd8, 0xf8, 0x0d, 0xc5, 0xe5,
     0x394, 0x5f, 0x3a6, 0x393, 0x39b, 0x3a9, 0x3a0, 0x3a8, 0x3a3, 0x398, 0x39e, ESC, 0xc6, 0xe6,
     0xdf, 0xc9, 0x20, 0x21, 0x22, 0x23, 0xa4, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d,
@@ -23,7 +23,7 @@ const BASIC_TABLE: [u32; 128] = [
     0xfc, 0xe0,
 ];
 /// §6.2.1.1: what follows an escape, and which character that is.
-const EXTENSION_TABLE: [(u8, u32); 10] = [
+pub const EXTENSION_TABLE: [(u8, u32); 10] = [
     (0x0a, 0x0c),
     (0x14, 0x5e),
     (0x28, 0x7b),
@@ -37,7 +37,7 @@ const EXTENSION_TABLE: [(u8, u32); 10] = [
 ];
 
 /// A text in the default alphabet, septet by septet; `None` when it isn't all in it.
-fn to_septets(text: &str) -> Option<Vec<u8>> {
+pub fn to_septets(text: &str) -> Option<Vec<u8>> {
     let mut septets = Vec::new();
     for c in text.chars() {
         let code = u32::from(c);
@@ -56,7 +56,12 @@ fn to_septets(text: &str) -> Option<Vec<u8>> {
 
 /// Cuts a stream of units as a carrier would: as many as fit, one less where the last of them opens a
 /// pair. Returns the segments.
-fn cut<T: Copy>(units: &[T], alone: usize, joined: usize, opens: impl Fn(T) -> bool) -> Vec<&[T]> {
+pub fn cut<T: Copy>(
+    units: &[T],
+    alone: usize,
+    joined: usize,
+    opens: impl Fn(T) -> bool,
+) -> Vec<&[T]> {
     if units.len() <= alone {
         return vec![units];
     }
@@ -226,7 +231,7 @@ fn texts_that_cannot_be_sent() {
 
 /// Texts that mix characters of one septet, of an escape, of one unit and of a surrogate pair, in lengths
 /// around the boundaries.
-fn any_text() -> impl Strategy<Value = String> {
+pub fn any_text() -> impl Strategy<Value = String> {
     let gsm = prop::sample::select("aZ0 @Δß\n€^{}\\[~]|\u{c}".chars().collect::<Vec<char>>());
     let wide = prop::sample::select("a€жçሴ\u{ffff}😀𝄞\u{10ffff}`".chars().collect::<Vec<char>>());
     let length = prop_oneof![

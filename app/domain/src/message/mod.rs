@@ -1,5 +1,8 @@
 //! A message's text: pages that are billed, segments that go on air.
 
+mod gsm7;
+pub mod parts;
+
 /// Characters (Unicode scalar values) of one page, the billing unit.
 pub const PAGE_CHARS: usize = 160;
 /// Pages of the longest message, unless the settings say otherwise.
@@ -97,45 +100,64 @@ pub fn encoding(text: &str) -> Encoding {
 /// splitting an escape sequence or a surrogate pair.
 #[must_use]
 pub fn segments(text: &str) -> usize {
-    match encoding(text) {
-        Encoding::Gsm7 => {
-            count_segments(text.chars().map(|c| gsm7_septets(c).unwrap_or(1)), 160, 153)
-        }
-        Encoding::Ucs2 => count_segments(text.chars().map(char::len_utf16), 70, 67),
+    cuts(text, encoding(text)).count()
+}
+
+/// The text of each segment, in order; at least one.
+fn cuts(text: &str, encoding: Encoding) -> Cuts<'_> {
+    let (alone, joined) = match encoding {
+        Encoding::Gsm7 => (160, 153),
+        Encoding::Ucs2 => (70, 67),
+    };
+    let units: usize = text.chars().map(|c| units(c, encoding)).sum();
+    Cuts {
+        rest: Some(text),
+        encoding,
+        units_max: if units <= alone { alone } else { joined },
     }
 }
 
-fn count_segments(
-    units: impl Iterator<Item = usize> + Clone,
-    alone: usize,
-    joined: usize,
-) -> usize {
-    if units.clone().sum::<usize>() <= alone {
-        return 1;
+struct Cuts<'a> {
+    /// `None` after the last one.
+    rest: Option<&'a str>,
+    encoding: Encoding,
+    units_max: usize,
+}
+
+impl<'a> Iterator for Cuts<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.rest?;
+        let mut used = 0;
+        let full = rest.char_indices().find(|(_, c)| {
+            used += units(*c, self.encoding);
+            used > self.units_max
+        });
+        let Some((at, _)) = full else {
+            self.rest = None;
+            return Some(rest);
+        };
+        let (cut, rest) = rest.split_at(at);
+        self.rest = Some(rest);
+        Some(cut)
     }
-    let mut segments = 1;
-    let mut used = 0;
-    for unit in units {
-        if used + unit > joined {
-            segments += 1;
-            used = 0;
-        }
-        used += unit;
+}
+
+/// Septets or UTF-16 units of a character that is in the encoding.
+fn units(c: char, encoding: Encoding) -> usize {
+    match encoding {
+        Encoding::Gsm7 => gsm7_septets(c).unwrap_or(1),
+        Encoding::Ucs2 => c.len_utf16(),
     }
-    segments
 }
 
 /// Septets of a character in GSM-7: 1 in the basic table, 2 in the extension, `None` in neither
 /// (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
 #[must_use]
 pub fn gsm7_septets(c: char) -> Option<usize> {
-    const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
-        ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
-    const EXTENSION: &str = "\u{c}^{}\\[~]|€";
-    match c {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | ' ' => Some(1),
-        _ if BASIC.contains(c) => Some(1),
-        _ if EXTENSION.contains(c) => Some(2),
-        _ => None,
-    }
+    gsm7::septets(c).map(|septets| match septets {
+        gsm7::Septets::Basic(_) => 1,
+        gsm7::Septets::Extension(_) => 2,
+    })
 }

@@ -1,0 +1,156 @@
+//! A text as a carrier is handed it: octets, and what ties several parts together.
+//!
+//! **Sizes.** A part fills at most the 140 octets of a short message on the radio side. The user data header
+//! that ties parts takes 6 of them with a reference of 8 bits (3GPP TS 23.040 §9.2.3.24.1): 7 septets, which
+//! leaves 153, or 67 UTF-16 units. With a reference of 16 bits (§9.2.3.24.8) it takes 7: 152 septets or 66
+//! units, so that some texts would need a part more than they are counted as, and carriers charge by the part.
+//! Therefore the header carries 8 bits, and parts are as many as [`segments`](super::segments) whichever way
+//! they are tied. What it costs: two long messages from one sender to one number whose references agree in
+//! their low octet, and whose parts come mixed, may be mistaken for each other, so references are best
+//! counted up.
+
+use super::gsm7::{self, Septets};
+use super::{Encoding, cuts, encoding};
+
+/// Most parts of a message: their number is one octet, with a header and with `sar_total_segments` alike.
+pub const PARTS_MAX: usize = 255;
+
+/// Information element "concatenated short messages, 8-bit reference number", and how long it is.
+const CONCATENATED: [u8; 2] = [0x00, 0x03];
+/// Octets of the header behind the one that says so.
+const HEADER_REST: u8 = 5;
+
+/// How the parts of a long message are tied together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Segmentation {
+    /// By a user data header before each part's text.
+    Udh,
+    /// By the optional parameters `sar_…` of SMPP.
+    Sar,
+    /// Not cut at all: the carrier is given the whole text in `message_payload` and cuts it itself.
+    Payload,
+}
+
+impl Segmentation {
+    pub const ALL: [Self; 3] = [Self::Udh, Self::Sar, Self::Payload];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Udh => "udh",
+            Self::Sar => "sar",
+            Self::Payload => "payload",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.as_str() == text)
+    }
+}
+
+/// What a carrier is handed at once.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Part {
+    /// SMPP's `data_coding`: 0 for the default alphabet, 8 for UCS-2.
+    pub data_coding: u8,
+    /// The header, if there is one, and the text: one septet per octet, not packed, or UTF-16 big-endian.
+    pub bytes: Vec<u8>,
+    pub tie: Tie,
+}
+
+/// What ties a part to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// There are no others.
+    Alone,
+    /// The bytes begin with a user data header, which `esm_class` must say (0x40).
+    Header,
+    /// What the parameters `sar_msg_ref_num`, `sar_total_segments` and `sar_segment_seqnum` must say.
+    Sar {
+        reference: u16,
+        total: u8,
+        sequence: u8,
+    },
+    /// The bytes are more than one part and belong into `message_payload`.
+    Payload,
+}
+
+/// The text needs more than [`PARTS_MAX`] parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the message needs more than {PARTS_MAX} parts")]
+pub struct TooManyParts;
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Part({:?}, {} bytes)", self.tie, self.bytes.len())
+    }
+}
+
+/// The parts of a text, in their order; one that stands alone when the text fits into it. `reference` is to
+/// be the same for no other message to that number at that time; a header carries its low octet.
+///
+/// # Errors
+/// When there would be more than can be numbered. A payload isn't, so that it has no such limit.
+pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>, TooManyParts> {
+    let encoding = encoding(text);
+    let cuts: Vec<&str> = cuts(text, encoding).collect();
+    let part = |tie, mut bytes: Vec<u8>, text: &str| {
+        write(text, encoding, &mut bytes);
+        Part {
+            data_coding: data_coding(encoding),
+            bytes,
+            tie,
+        }
+    };
+    if cuts.len() == 1 {
+        return Ok(vec![part(Tie::Alone, Vec::new(), text)]);
+    }
+    if way == Segmentation::Payload {
+        return Ok(vec![part(Tie::Payload, Vec::new(), text)]);
+    }
+    let total = u8::try_from(cuts.len()).map_err(|_| TooManyParts)?;
+    let numbered = (1..=total).zip(cuts);
+    Ok(numbered
+        .map(|(sequence, text)| {
+            if way == Segmentation::Sar {
+                let tie = Tie::Sar {
+                    reference,
+                    total,
+                    sequence,
+                };
+                part(tie, Vec::new(), text)
+            } else {
+                part(Tie::Header, header(reference, total, sequence), text)
+            }
+        })
+        .collect())
+}
+
+const fn data_coding(encoding: Encoding) -> u8 {
+    match encoding {
+        Encoding::Gsm7 => 0,
+        Encoding::Ucs2 => 8,
+    }
+}
+
+fn header(reference: u16, total: u8, sequence: u8) -> Vec<u8> {
+    let [_, low] = reference.to_be_bytes();
+    let [element, length] = CONCATENATED;
+    vec![HEADER_REST, element, length, low, total, sequence]
+}
+
+/// Writes a text that is all in the encoding.
+fn write(text: &str, encoding: Encoding, bytes: &mut Vec<u8>) {
+    match encoding {
+        Encoding::Gsm7 => {
+            for septets in text.chars().filter_map(gsm7::septets) {
+                match septets {
+                    Septets::Basic(code) => bytes.push(code),
+                    Septets::Extension(code) => bytes.extend([gsm7::ESCAPE, code]),
+                }
+            }
+        }
+        Encoding::Ucs2 => bytes.extend(text.encode_utf16().flat_map(u16::to_be_bytes)),
+    }
+}

@@ -1,0 +1,123 @@
+//! Routes: which carrier gets a message.
+
+use std::num::NonZeroU32;
+
+use crate::{Kind, Reference};
+
+/// A rule that picks a carrier. A condition that is absent holds for every message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The carrier's name.
+    pub carrier: String,
+    /// The smallest is tried first.
+    pub priority: u32,
+    /// The share among routes of one priority.
+    pub weight: NonZeroU32,
+    pub kind: Option<Kind>,
+    /// What the number begins with, as the carrier gets it: with country code, without `+`.
+    pub prefix: Option<String>,
+    pub application: Option<Reference>,
+    /// The sender as the carrier gets it, in any case of letters: two cases of a name are one name.
+    pub sender: Option<String>,
+}
+
+/// What routes look at in a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    pub kind: Kind,
+    /// As the carrier gets it (see [`Number::for_carrier`](crate::Number::for_carrier)).
+    pub number: &'a str,
+    pub application: Reference,
+    /// As the carrier gets it: the application's name, or the default when it has none.
+    pub sender: &'a str,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice<'a> {
+    /// To this carrier.
+    Carrier(&'a str),
+    /// Nowhere now: carriers that could take it are not usable at the moment. The message waits.
+    Wait,
+    /// Nowhere: every carrier that could take it is excluded. Waiting changes nothing.
+    Exhausted,
+    /// Nowhere: no route is for such a message. Waiting changes nothing.
+    NoRoute,
+}
+
+/// All routes, in the order in which they are tried.
+#[derive(Clone, Debug, Default)]
+pub struct Routes(Vec<Route>);
+
+impl Route {
+    /// Whether all conditions hold.
+    #[must_use]
+    pub fn matches(&self, facts: &Facts<'_>) -> bool {
+        self.kind.is_none_or(|kind| kind == facts.kind)
+            && (self.prefix.as_deref()).is_none_or(|prefix| facts.number.starts_with(prefix))
+            && (self.application).is_none_or(|reference| reference == facts.application)
+            && (self.sender.as_deref())
+                .is_none_or(|sender| sender.eq_ignore_ascii_case(facts.sender))
+    }
+}
+
+impl Routes {
+    #[must_use]
+    pub fn new(mut routes: Vec<Route>) -> Self {
+        routes.sort_by_key(|route| route.priority);
+        Self(routes)
+    }
+
+    #[must_use]
+    pub fn as_slice(&self) -> &[Route] {
+        &self.0
+    }
+
+    /// The carrier of the first route that matches, by weight among those of one priority; the next one where
+    /// a carrier isn't usable.
+    ///
+    /// `random` is any number, evenly spread over all of them. `usable` says whether a carrier can take a
+    /// message now. `excluded` are carriers that must not get this message, such as one that refused it.
+    #[must_use]
+    pub fn choose<'a>(
+        &'a self,
+        facts: &Facts<'_>,
+        random: u64,
+        usable: impl Fn(&str) -> bool,
+        excluded: &[&str],
+    ) -> Choice<'a> {
+        let mut none = Choice::NoRoute;
+        for equals in self.0.chunk_by(|a, b| a.priority == b.priority) {
+            let mut candidates = Vec::new();
+            for route in equals.iter().filter(|route| route.matches(facts)) {
+                if excluded.contains(&route.carrier.as_str()) {
+                    if none == Choice::NoRoute {
+                        none = Choice::Exhausted;
+                    }
+                } else if usable(&route.carrier) {
+                    candidates.push(route);
+                } else {
+                    none = Choice::Wait;
+                }
+            }
+            if let Some(route) = by_weight(&candidates, random) {
+                return Choice::Carrier(&route.carrier);
+            }
+        }
+        none
+    }
+}
+
+/// One of the routes, each as often as its weight says; `None` of none.
+fn by_weight<'a>(routes: &[&'a Route], random: u64) -> Option<&'a Route> {
+    let weight = |route: &Route| u64::from(route.weight.get());
+    let total: u64 = routes.iter().map(|route| weight(route)).sum();
+    // The number's share of all numbers is the place's share of all places.
+    let mut place = (u128::from(random) * u128::from(total)) >> u64::BITS;
+    routes.iter().copied().find(|route| {
+        let weight = u128::from(weight(route));
+        let found = place < weight;
+        place = place.saturating_sub(weight);
+        found
+    })
+}

@@ -1,0 +1,213 @@
+//! What a carrier is handed: parts that fit on air, are tied together, and are the text.
+
+use domain::message::parts::{Part, Segmentation, Tie, TooManyParts, parts};
+use domain::message::segments;
+use proptest::prelude::*;
+
+use crate::messages::{BASIC_TABLE, ESC, EXTENSION_TABLE, any_text, cut, to_septets};
+use crate::seeded;
+
+/// Octets of a short message on the radio side (3GPP TS 23.040 §9.2.3.24).
+const RADIO_OCTETS: usize = 140;
+
+/// Reads octets as a handset does that was told the coding; `None` when they end inside a character.
+fn read(data_coding: u8, bytes: &[u8]) -> Option<String> {
+    if data_coding == 8 {
+        let (units, rest) = bytes.as_chunks::<2>();
+        let units: Vec<u16> = units.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
+        return String::from_utf16(&units).ok().filter(|_| rest.is_empty());
+    }
+    let mut text = String::new();
+    let mut septets = bytes.iter();
+    while let Some(&septet) = septets.next() {
+        let mut code = BASIC_TABLE[usize::from(septet)];
+        if code == ESC {
+            let next = septets.next()?;
+            code = EXTENSION_TABLE.iter().find(|(place, _)| place == next)?.1;
+        }
+        text.push(char::from_u32(code)?);
+    }
+    Some(text)
+}
+
+/// The user data header's element about parts, and what comes behind the header.
+struct Unwrapped<'a> {
+    reference: u8,
+    total: u8,
+    sequence: u8,
+    header_octets: usize,
+    text: &'a [u8],
+}
+
+fn unwrap(bytes: &[u8]) -> Unwrapped<'_> {
+    let header_octets = usize::from(bytes[0]) + 1;
+    let (header, text) = bytes.split_at(header_octets);
+    // One element of three octets: concatenation by an 8-bit reference.
+    assert_eq!(header[..3], [5, 0, 3]);
+    Unwrapped {
+        reference: header[3],
+        total: header[4],
+        sequence: header[5],
+        header_octets,
+        text,
+    }
+}
+
+/// Octets on air: septets are packed, beginning at a septet's border behind the header.
+fn on_air(data_coding: u8, header_octets: usize, text: &[u8]) -> usize {
+    if data_coding == 8 {
+        header_octets + text.len()
+    } else {
+        let header_septets = (header_octets * 8).div_ceil(7);
+        ((header_septets + text.len()) * 7).div_ceil(8)
+    }
+}
+
+/// The texts of the model's parts, without header.
+fn model(text: &str) -> (u8, Vec<Vec<u8>>) {
+    if let Some(septets) = to_septets(text) {
+        let cuts = cut(&septets, 160, 153, |septet| septet == 0x1b);
+        (0, cuts.into_iter().map(<[u8]>::to_vec).collect())
+    } else {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let cuts = cut(&units, 70, 67, |unit| (0xd800..0xdc00).contains(&unit));
+        let octets = |cut: &[u16]| cut.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        (8, cuts.into_iter().map(octets).collect())
+    }
+}
+
+fn alone(data_coding: u8, bytes: &[u8]) -> Vec<Part> {
+    vec![Part {
+        data_coding,
+        bytes: bytes.to_vec(),
+        tie: Tie::Alone,
+    }]
+}
+
+#[test]
+fn the_ways_are_the_settings_words() {
+    for (word, way) in [
+        ("udh", Some(Segmentation::Udh)),
+        ("sar", Some(Segmentation::Sar)),
+        ("payload", Some(Segmentation::Payload)),
+        ("UDH", None),
+        ("", None),
+    ] {
+        assert_eq!(Segmentation::parse(word), way);
+        assert!(way.is_none_or(|way| way.as_str() == word));
+    }
+}
+
+#[test]
+fn a_short_text_stands_alone_whichever_way() {
+    for way in Segmentation::ALL {
+        assert_eq!(parts("Hi @{€", way, 7), {
+            Ok(alone(0, b"Hi \x00\x1b\x28\x1b\x65"))
+        });
+        assert_eq!(
+            parts("жa😀", way, 7),
+            Ok(alone(8, &[0x04, 0x36, 0, 0x61, 0xd8, 0x3d, 0xde, 0x00]))
+        );
+        let full = "a".repeat(160);
+        assert_eq!(parts(&full, way, 7), Ok(alone(0, full.as_bytes())));
+    }
+}
+
+#[test]
+fn a_long_text_is_tied_together() {
+    let text = format!("{}{}", "a".repeat(153), "b".repeat(8));
+    let header = parts(&text, Segmentation::Udh, 0x1234).unwrap();
+    let part = |head: &[u8], text: &str, tie| Part {
+        data_coding: 0,
+        bytes: [head, text.as_bytes()].concat(),
+        tie,
+    };
+    assert_eq!(
+        header,
+        [
+            part(&[5, 0, 3, 0x34, 2, 1], &text[..153], Tie::Header),
+            part(&[5, 0, 3, 0x34, 2, 2], &text[153..], Tie::Header),
+        ]
+    );
+    let sar = |sequence| Tie::Sar {
+        reference: 0x1234,
+        total: 2,
+        sequence,
+    };
+    assert_eq!(
+        parts(&text, Segmentation::Sar, 0x1234).unwrap(),
+        [
+            part(&[], &text[..153], sar(1)),
+            part(&[], &text[153..], sar(2))
+        ]
+    );
+    assert_eq!(
+        parts(&text, Segmentation::Payload, 0x1234).unwrap(),
+        [part(&[], &text, Tie::Payload)]
+    );
+}
+
+#[test]
+fn what_cannot_be_numbered_is_refused() {
+    let most = "ж".repeat(255 * 67);
+    let more = format!("{most}ж");
+    for way in [Segmentation::Udh, Segmentation::Sar] {
+        assert_eq!(parts(&most, way, 0).unwrap().len(), 255);
+        assert_eq!(parts(&more, way, 0), Err(TooManyParts));
+    }
+    let whole = parts(&more, Segmentation::Payload, 0).unwrap();
+    assert_eq!((whole.len(), whole[0].bytes.len()), (1, (255 * 67 + 1) * 2));
+}
+
+#[test]
+fn a_part_never_stands_in_debug_output() {
+    let shown = format!("{:?}", parts("QQQ", Segmentation::Udh, 0));
+    assert!(!shown.contains('Q') && !shown.contains("81"), "{shown}");
+}
+
+proptest! {
+    #![proptest_config(seeded(1_000))]
+
+    #[test]
+    fn parts_are_the_models_and_the_text(text in any_text(), reference in any::<u16>()) {
+        let (data_coding, texts) = model(&text);
+        let total = u8::try_from(texts.len()).unwrap();
+        let headed = parts(&text, Segmentation::Udh, reference).unwrap();
+        let sar = parts(&text, Segmentation::Sar, reference).unwrap();
+        prop_assert_eq!((headed.len(), sar.len()), (texts.len(), texts.len()));
+        prop_assert_eq!(segments(&text), texts.len());
+
+        let mut read_back = String::new();
+        for ((sequence, wanted), (headed, sar)) in (1..).zip(&texts).zip(headed.iter().zip(&sar)) {
+            prop_assert_eq!((headed.data_coding, sar.data_coding), (data_coding, data_coding));
+            prop_assert_eq!(&sar.bytes, wanted);
+            let (header_octets, text) = if total == 1 {
+                prop_assert_eq!((headed.tie, sar.tie), (Tie::Alone, Tie::Alone));
+                (0, headed.bytes.as_slice())
+            } else {
+                prop_assert_eq!(headed.tie, Tie::Header);
+                prop_assert_eq!(sar.tie, Tie::Sar { reference, total, sequence });
+                let found = unwrap(&headed.bytes);
+                prop_assert_eq!((found.total, found.sequence), (total, sequence));
+                prop_assert_eq!(u16::from(found.reference), reference % 256);
+                (found.header_octets, found.text)
+            };
+            prop_assert_eq!(text, wanted.as_slice());
+            prop_assert!(on_air(data_coding, header_octets, text) <= RADIO_OCTETS);
+            let part = read(data_coding, text);
+            prop_assert!(part.is_some(), "part {} is torn", sequence);
+            read_back.extend(part);
+        }
+        prop_assert_eq!(&read_back, &text);
+    }
+
+    #[test]
+    fn a_payload_is_the_whole_text(text in any_text(), reference in any::<u16>()) {
+        let (data_coding, texts) = model(&text);
+        let tie = if texts.len() == 1 { Tie::Alone } else { Tie::Payload };
+        let whole = parts(&text, Segmentation::Payload, reference).unwrap();
+        prop_assert_eq!(whole.len(), 1);
+        prop_assert_eq!((whole[0].data_coding, whole[0].tie), (data_coding, tie));
+        prop_assert_eq!(read(data_coding, &whole[0].bytes), Some(text));
+    }
+}

@@ -1,0 +1,128 @@
+//! The handle and the events.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::session;
+use crate::shared::Shared;
+use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
+
+/// The most events in one batch.
+const BATCH: usize = 512;
+
+/// A connection to an SMSC. Cheap to clone; all clones are the same connection.
+#[derive(Clone)]
+pub struct Connection {
+    shared: Arc<Shared>,
+}
+
+/// What happens on a connection, in order. To drop it closes the connection.
+pub struct Events {
+    shared: Arc<Shared>,
+}
+
+impl Connection {
+    /// Opens the connection and keeps it bound until it is closed. Must be called within a tokio
+    /// runtime. `seed` is what the waits before reconnects are drawn from.
+    pub fn open(settings: Settings, seed: u64) -> (Self, Events) {
+        let shared = Arc::new(Shared::new(settings));
+        session::start(&shared, seed);
+        let events = Events {
+            shared: Arc::clone(&shared),
+        };
+        (Self { shared }, events)
+    }
+
+    /// How many submits it would take now: 0 unless bound, while throttled and once closing;
+    /// otherwise what the window leaves, and no more than the rate lets out in about 200 ms.
+    pub fn free(&self) -> usize {
+        self.shared.lock().free(Instant::now())
+    }
+
+    /// Resolves when `free()` is more than 0; never once closing.
+    pub async fn until_free(&self) {
+        loop {
+            let mut freed = pin!(self.shared.freed.notified());
+            freed.as_mut().enable();
+            if self.free() > 0 {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    /// Hands submits over; never waits. What is more than `free()` is answered
+    /// [`Outcome::NotSent`].
+    pub fn submit(&self, submits: Vec<Submit>) {
+        let mut inner = self.shared.lock();
+        let mut free = inner.free(Instant::now());
+        for submit in submits {
+            if free == 0 {
+                inner.answer(submit.tag, Outcome::NotSent);
+            } else {
+                free -= 1;
+                inner.queue.push_back(submit);
+            }
+        }
+        self.shared.announce(inner);
+        self.shared.wake[0].notify_one();
+    }
+
+    /// Answers a delivery with a command_status, 0 for taken. A handle of an earlier bind, or one
+    /// that was answered already, is ignored.
+    pub fn acknowledge(&self, handle: DeliveryHandle, status: u32) {
+        let mut inner = self.shared.lock();
+        if let Some(link) = inner.links.get_mut(handle.link) {
+            link.acknowledgements.push((handle, status));
+            drop(inner);
+            self.shared.wake[handle.link].notify_one();
+        }
+    }
+
+    /// A snapshot for operators.
+    pub fn status(&self) -> Status {
+        self.shared.lock().status(Instant::now())
+    }
+
+    /// Takes nothing new, answers what isn't written NotSent, waits for answers up to
+    /// [`crate::Timers::close`], unbinds. The events end after it.
+    pub async fn close(&self) {
+        self.shared.begin_close(Instant::now());
+        loop {
+            let mut ended = pin!(self.shared.ended.notified());
+            ended.as_mut().enable();
+            if self.shared.lock().state() == State::Closed {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Events {
+    /// All that is ready, at most 512; waits while there is nothing. None once the connection is
+    /// closed and all has been taken. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<Vec<Event>> {
+        loop {
+            let mut inner = self.shared.lock();
+            let events = inner.take_events(BATCH);
+            let closed = inner.state() == State::Closed;
+            drop(inner);
+            if !events.is_empty() {
+                return Some(events);
+            }
+            if closed {
+                return None;
+            }
+            self.shared.ready.notified().await;
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.shared.begin_close(Instant::now());
+    }
+}

@@ -1,0 +1,159 @@
+//! What the peer writes: PDUs cut out of the stream, and the fields of those we read.
+//!
+//! Read by hand, unlike what we write: the library refuses a whole PDU for a TLV without its NUL or
+//! for an address one digit too long, and a receipt refused is a receipt lost.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::Delivery;
+
+/// The shortest PDU: a header.
+pub(crate) const MIN_LENGTH: usize = 16;
+/// The longest PDU that is read or written.
+pub(crate) const MAX_LENGTH: usize = 64 * 1024;
+
+/// Command ids (SMPP 3.4, 5.1.2.1).
+pub(crate) mod command {
+    pub(crate) const GENERIC_NACK: u32 = 0x8000_0000;
+    pub(crate) const BIND_RECEIVER_RESP: u32 = 0x8000_0001;
+    pub(crate) const BIND_TRANSMITTER_RESP: u32 = 0x8000_0002;
+    pub(crate) const SUBMIT_SM_RESP: u32 = 0x8000_0004;
+    pub(crate) const DELIVER_SM: u32 = 0x0000_0005;
+    pub(crate) const UNBIND: u32 = 0x0000_0006;
+    pub(crate) const UNBIND_RESP: u32 = 0x8000_0006;
+    pub(crate) const BIND_TRANSCEIVER_RESP: u32 = 0x8000_0009;
+    pub(crate) const OUTBIND: u32 = 0x0000_000B;
+    pub(crate) const ENQUIRE_LINK: u32 = 0x0000_0015;
+    pub(crate) const ALERT_NOTIFICATION: u32 = 0x0000_0102;
+    pub(crate) const DATA_SM: u32 = 0x0000_0103;
+    /// Set in every response.
+    pub(crate) const RESPONSE: u32 = 0x8000_0000;
+}
+
+/// One PDU.
+pub(crate) struct Frame {
+    pub(crate) command: u32,
+    pub(crate) status: u32,
+    pub(crate) sequence: u32,
+    pub(crate) body: Bytes,
+}
+
+/// A length out of bounds: where the next PDU begins can't be known.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadLength(pub(crate) u32);
+
+/// Cuts the next PDU off, if all of it is there. The length is checked as soon as it is.
+pub(crate) fn next(incoming: &mut BytesMut) -> Result<Option<Frame>, BadLength> {
+    let Some(length) = incoming.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let announced = u32::from_be_bytes(*length);
+    let length = usize::try_from(announced).map_err(|_| BadLength(announced))?;
+    if !(MIN_LENGTH..=MAX_LENGTH).contains(&length) {
+        return Err(BadLength(announced));
+    }
+    if incoming.len() < length {
+        return Ok(None);
+    }
+    let mut frame = incoming.split_to(length).freeze();
+    frame.advance(4);
+    Ok(Some(Frame {
+        command: frame.get_u32(),
+        status: frame.get_u32(),
+        sequence: frame.get_u32(),
+        body: frame,
+    }))
+}
+
+/// A response's message_id: what stands before the NUL, or all where a peer forgets it.
+pub(crate) fn message_id(body: &[u8]) -> Option<String> {
+    let id = body.split(|byte| *byte == 0).next()?;
+    let id = std::str::from_utf8(id).ok()?.trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// Reads a deliver_sm's body; None when it ends before its last mandatory field.
+pub(crate) fn deliver_sm(body: Bytes) -> Option<Delivery> {
+    let mut fields = Fields(body);
+    let mut delivery = addressed(&mut fields)?;
+    fields.skip(2)?; // protocol_id, priority_flag
+    fields.text()?; // schedule_delivery_time
+    fields.text()?; // validity_period
+    fields.skip(2)?; // registered_delivery, replace_if_present_flag
+    delivery.data_coding = fields.byte()?;
+    fields.skip(1)?; // sm_default_msg_id
+    let length = fields.byte()?;
+    delivery.text = fields.take(usize::from(length))?.to_vec();
+    fields.tlvs(&mut delivery);
+    Some(delivery)
+}
+
+/// Reads a data_sm's body; None when it ends before its last mandatory field.
+pub(crate) fn data_sm(body: Bytes) -> Option<Delivery> {
+    let mut fields = Fields(body);
+    let mut delivery = addressed(&mut fields)?;
+    fields.skip(1)?; // registered_delivery
+    delivery.data_coding = fields.byte()?;
+    fields.tlvs(&mut delivery);
+    Some(delivery)
+}
+
+/// The fields that both begin with.
+fn addressed(fields: &mut Fields) -> Option<Delivery> {
+    fields.text()?; // service_type
+    fields.skip(2)?; // source ton, npi
+    let source = fields.text()?;
+    fields.skip(2)?; // destination ton, npi
+    let destination = fields.text()?;
+    Some(Delivery {
+        source,
+        destination,
+        esm_class: fields.byte()?,
+        ..Delivery::default()
+    })
+}
+
+/// What is left of a body.
+struct Fields(Bytes);
+
+impl Fields {
+    fn take(&mut self, count: usize) -> Option<Bytes> {
+        (self.0.len() >= count).then(|| self.0.split_to(count))
+    }
+
+    fn skip(&mut self, count: usize) -> Option<()> {
+        self.take(count).map(drop)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.0.try_get_u8().ok()
+    }
+
+    /// A C-octet string, of any length.
+    fn text(&mut self) -> Option<String> {
+        let end = self.0.iter().position(|byte| *byte == 0)?;
+        let text = self.take(end)?;
+        self.skip(1)?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Reads what TLVs there are; one that is cut off ends them, one of a wrong size is passed over.
+    fn tlvs(&mut self, delivery: &mut Delivery) {
+        while let (Ok(tag), Ok(length)) = (self.0.try_get_u16(), self.0.try_get_u16()) {
+            let Some(value) = self.take(usize::from(length)) else {
+                return;
+            };
+            match tag {
+                0x001E => delivery.receipted_message_id = message_id(&value),
+                0x0204 => {
+                    delivery.user_message_reference =
+                        value.as_ref().try_into().ok().map(u16::from_be_bytes);
+                }
+                0x0423 => delivery.network_error_code = value.as_ref().try_into().ok(),
+                0x0424 if delivery.text.is_empty() => delivery.text = value.to_vec(),
+                0x0427 => delivery.message_state = value.first().copied(),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Delivery receipts, by TLV or by text (SMPP 3.4, Appendix B, and its many dialects).
+
+mod dates;
+mod fields;
+
+use std::borrow::Cow;
+
+use crate::Delivery;
+use fields::Fields;
+
+/// Message type bits of esm_class (SMPP 3.4, 5.2.12).
+const MESSAGE_TYPE: u8 = 0x3C;
+/// A delivery receipt, or an intermediate notification: the bit says that the text is a receipt's.
+const RECEIPT_BIT: u8 = 0x04;
+const INTERMEDIATE: u8 = 0x20;
+
+/// What a receipt says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// The message it is about, as the peer writes it: the TLV's, otherwise the text's.
+    pub message_id: Option<String>,
+    /// What became of it.
+    pub state: State,
+    /// The network's error code: the text's `err` as it stands there, otherwise the TLV's number in
+    /// decimal. None when neither is there; `000` is what most write for no error.
+    pub error: Option<String>,
+    /// When the message came to the SMSC, in ms since 1970 as if the peer's clock were UTC: receipts
+    /// carry no time zone.
+    pub submitted_at: Option<i64>,
+    /// When it came to its state, likewise.
+    pub done_at: Option<i64>,
+}
+
+/// Where a message stands (SMPP 3.4, 5.2.28).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Delivered to the handset.
+    Delivered,
+    /// It won't be.
+    Failed(Failure),
+    /// Its validity period ran out.
+    Expired,
+    /// Accepted on the recipient's behalf; most SMSCs mean by it that it is under way.
+    Accepted,
+    /// Under way.
+    Enroute,
+    /// The SMSC doesn't know, or used a word that we don't.
+    Unknown,
+}
+
+/// How a message failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// UNDELIV.
+    Undeliverable,
+    /// REJECTD.
+    Rejected,
+    /// DELETED.
+    Deleted,
+}
+
+/// Reads a receipt; None when the delivery is none but a mobile's message.
+///
+/// A receipt is what esm_class says is one, and what names a message by TLV; a mobile's message may
+/// begin with `id:` as well. The TLVs count more than the text, which some SMSCs cut off.
+pub fn parse(delivery: &Delivery) -> Option<Receipt> {
+    let marked = matches!(
+        delivery.esm_class & MESSAGE_TYPE,
+        RECEIPT_BIT | INTERMEDIATE
+    );
+    if !marked && delivery.receipted_message_id.is_none() {
+        return None;
+    }
+    let text = decode(delivery.data_coding, &delivery.text);
+    let fields = Fields::read(&text);
+    let by_tlv = delivery.message_state.and_then(by_number);
+    let by_text = fields.get("stat").map_or(State::Unknown, by_word);
+    Some(Receipt {
+        message_id: delivery
+            .receipted_message_id
+            .clone()
+            .or_else(|| fields.get("id").map(str::to_owned)),
+        state: by_tlv.unwrap_or(by_text),
+        error: fields
+            .get("err")
+            .map(str::to_owned)
+            .or_else(|| delivery.network_error_code.map(error_number)),
+        submitted_at: fields.get("submit date").and_then(dates::milliseconds),
+        done_at: fields.get("done date").and_then(dates::milliseconds),
+    })
+}
+
+/// The third octet is the low one of the error code; the first says which network's.
+fn error_number([_, high, low]: [u8; 3]) -> String {
+    u16::from_be_bytes([high, low]).to_string()
+}
+
+/// message_state; None for values that the specification doesn't know.
+fn by_number(state: u8) -> Option<State> {
+    Some(match state {
+        1 => State::Enroute,
+        2 => State::Delivered,
+        3 => State::Expired,
+        4 => State::Failed(Failure::Deleted),
+        5 => State::Failed(Failure::Undeliverable),
+        6 => State::Accepted,
+        7 => State::Unknown,
+        8 => State::Failed(Failure::Rejected),
+        _ => return None,
+    })
+}
+
+/// The word of `stat`, of which the first letters are enough: some cut it, some write it out.
+fn by_word(word: &str) -> State {
+    let word = word.to_ascii_uppercase();
+    let known = [
+        ("DELIV", State::Delivered),
+        ("DELET", State::Failed(Failure::Deleted)),
+        ("EXPIR", State::Expired),
+        ("UNDEL", State::Failed(Failure::Undeliverable)),
+        ("REJEC", State::Failed(Failure::Rejected)),
+        ("ACCEP", State::Accepted),
+        ("ENROU", State::Enroute),
+    ];
+    let matches = |stem: &str| {
+        let length = word.len().min(stem.len());
+        // Below four letters DEL is two words.
+        length >= 4 && word.as_bytes()[..length] == stem.as_bytes()[..length]
+    };
+    let found = known.into_iter().find(|(stem, _)| matches(stem));
+    found.map_or(State::Unknown, |(_, state)| state)
+}
+
+/// The text as characters. Receipts are ASCII in whatever coding they come; the rest doesn't matter.
+fn decode(data_coding: u8, text: &[u8]) -> Cow<'_, str> {
+    // UCS-2, also where the coding doesn't say so: no receipt begins with an octet 0.
+    let wide = data_coding == 8 || (text.len() >= 2 && text[0] == 0 && text[1] != 0);
+    if !wide {
+        return String::from_utf8_lossy(text);
+    }
+    let units = text
+        .chunks_exact(2)
+        .map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
+    let characters = char::decode_utf16(units);
+    Cow::Owned(
+        characters
+            .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect(),
+    )
+}

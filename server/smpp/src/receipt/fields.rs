@@ -1,0 +1,79 @@
+//! The `name:value` pairs of a receipt's text, in any case and order.
+
+/// The names, and what some write instead. Longer ones first: `submit date` isn't `date`.
+const NAMES: [(&str, &str); 12] = [
+    ("submit date", "submit date"),
+    ("submit_date", "submit date"),
+    ("submitdate", "submit date"),
+    ("done date", "done date"),
+    ("done_date", "done date"),
+    ("donedate", "done date"),
+    ("dlvrd", "dlvrd"),
+    ("stat", "stat"),
+    ("text", "text"),
+    ("err", "err"),
+    ("sub", "sub"),
+    ("id", "id"),
+];
+
+/// What may stand around a value.
+const BLANKS: [char; 8] = [' ', '\0', '\r', '\n', '\t', ',', ';', '|'];
+
+/// What was found; of a name that stands twice the first.
+pub(super) struct Fields<'a>(Vec<(&'static str, &'a str)>);
+
+impl<'a> Fields<'a> {
+    pub(super) fn read(text: &'a str) -> Self {
+        let mut found: Vec<(&'static str, &'a str)> = Vec::new();
+        let mut rest = text;
+        while let Some((name, value)) = next_name(rest) {
+            // What follows `text:` is the message's own beginning, whatever it looks like.
+            if name == "text" {
+                break;
+            }
+            let end = next_start(value).unwrap_or(value.len());
+            found.push((name, value[..end].trim_matches(BLANKS)));
+            rest = &value[end..];
+        }
+        Self(found)
+    }
+
+    /// The value of a field that is there and isn't empty.
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        let field = self.0.iter().find(|(other, _)| *other == name);
+        field
+            .map(|(_, value)| *value)
+            .filter(|value| !value.is_empty())
+    }
+}
+
+/// The first field of `text`: its name, and all that follows its colon.
+fn next_name(text: &str) -> Option<(&'static str, &str)> {
+    let start = if name_at(text).is_some() {
+        0
+    } else {
+        next_start(text)?
+    };
+    let (name, length) = name_at(&text[start..])?;
+    Some((name, &text[start + length..]))
+}
+
+/// Where the next field begins, which is after a character that no word goes on over.
+fn next_start(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (1..bytes.len()).find(|at| {
+        let begins = bytes[*at].is_ascii_alphabetic() && !bytes[*at - 1].is_ascii_alphanumeric();
+        begins && bytes[*at - 1].is_ascii() && name_at(&text[*at..]).is_some()
+    })
+}
+
+/// The field's name that `text` begins with, and the length up to and with its colon.
+fn name_at(text: &str) -> Option<(&'static str, usize)> {
+    NAMES.into_iter().find_map(|(written, name)| {
+        let begin = text.get(..written.len())?;
+        let rest = &text[written.len()..];
+        let spaces = rest.len() - rest.trim_start_matches(' ').len();
+        let colon = rest[spaces..].starts_with(':');
+        (begin.eq_ignore_ascii_case(written) && colon).then_some((name, written.len() + spaces + 1))
+    })
+}

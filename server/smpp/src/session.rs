@@ -1,0 +1,79 @@
+//! Keeps one link bound until the connection is closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use crate::backoff::Backoff;
+use crate::encode::Role;
+use crate::link::Link;
+use crate::shared::Shared;
+use crate::{BindMode, State, stream};
+
+/// Starts the connection's links. Link 0 is always the one that submits.
+pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
+    let roles: &[Role] = match shared.settings.bind {
+        BindMode::Transceiver => &[Role::Transceiver],
+        BindMode::TransmitterAndReceiver => &[Role::Transmitter, Role::Receiver],
+    };
+    for (index, role) in roles.iter().enumerate() {
+        let seed = seed.wrapping_add(index as u64);
+        tokio::spawn(keep(Arc::clone(shared), index, *role, seed));
+    }
+}
+
+/// Connects, binds and serves, over and over.
+async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
+    let timers = shared.settings.timers;
+    let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
+    while !closing(&shared) {
+        shared.enter(index, State::Connecting, None);
+        let (error, held) = attempt(&shared, index, role).await;
+        if closing(&shared) {
+            break;
+        }
+        tracing::warn!(address = %shared.settings.address, ?role, error, "SMPP link down");
+        // A peer that drops every bind after a while must not be flooded with binds.
+        if held >= timers.backoff_max {
+            backoff.reset();
+        }
+        shared.enter(index, State::Waiting, Some(error));
+        wait(&shared, index, backoff.next()).await;
+    }
+    shared.enter(index, State::Closed, None);
+}
+
+/// One connect and what comes of it: why it ended, and how long it was bound.
+async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> (String, Duration) {
+    let settings = &shared.settings;
+    let connect = timeout(settings.timers.connect, stream::connect(settings));
+    let connected = tokio::select! {
+        connected = connect => connected,
+        () = closed(shared, index) => return (String::new(), Duration::ZERO),
+    };
+    let error = match connected {
+        Ok(Ok(stream)) => return Link::new(shared, index, role, stream).run().await,
+        Ok(Err(error)) => format!("connect: {error}"),
+        Err(_) => "connect: no answer in time".to_owned(),
+    };
+    (error, Duration::ZERO)
+}
+
+async fn wait(shared: &Shared, index: usize, time: Duration) {
+    tokio::select! {
+        () = sleep(time) => {}
+        () = closed(shared, index) => {}
+    }
+}
+
+/// Resolves once the connection is closing.
+async fn closed(shared: &Shared, index: usize) {
+    while !closing(shared) {
+        shared.wake[index].notified().await;
+    }
+}
+
+fn closing(shared: &Shared) -> bool {
+    shared.lock().closing.is_some()
+}

@@ -1,0 +1,234 @@
+//! What handles, events and links share.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::{BindMode, DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
+
+/// How far ahead of the rate's permission submits are taken.
+const AHEAD: Duration = Duration::from_millis(200);
+
+/// One connection's shared part. Links work on their own state and meet this once or twice per wake.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    inner: Mutex<Inner>,
+    /// One per link: there is work for it.
+    pub(crate) wake: Vec<Notify>,
+    /// `free()` may have become more than 0.
+    pub(crate) freed: Notify,
+    /// There are events, or no more will come.
+    pub(crate) ready: Notify,
+    /// The last link ended.
+    pub(crate) ended: Notify,
+}
+
+/// What stands behind the lock.
+pub(crate) struct Inner {
+    pub(crate) window: usize,
+    rate: u32,
+    pub(crate) queue: VecDeque<Submit>,
+    pub(crate) in_flight: usize,
+    pub(crate) throttled_until: Option<Instant>,
+    pub(crate) throttled: u64,
+    pub(crate) answered: u64,
+    pub(crate) delivered: u64,
+    pub(crate) binds: u64,
+    pub(crate) last_error: Option<String>,
+    /// Until when answers are waited for; set once closing.
+    pub(crate) closing: Option<Instant>,
+    pub(crate) links: Vec<LinkFace>,
+    state: State,
+    since: Instant,
+    events: VecDeque<Event>,
+}
+
+/// A link as the handles see it.
+pub(crate) struct LinkFace {
+    pub(crate) state: State,
+    pub(crate) acknowledgements: Vec<(DeliveryHandle, u32)>,
+    pub(crate) unacknowledged: usize,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let links = match settings.bind {
+            BindMode::Transceiver => 1,
+            BindMode::TransmitterAndReceiver => 2,
+        };
+        Self {
+            inner: Mutex::new(Inner::new(&settings, links)),
+            wake: (0..links).map(|_| Notify::new()).collect(),
+            freed: Notify::new(),
+            ready: Notify::new(),
+            ended: Notify::new(),
+            settings,
+        }
+    }
+
+    /// A panic elsewhere leaves counters off by one at worst: no reason to stop as well.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells those who wait for room and for events, after a change.
+    pub(crate) fn announce(&self, inner: MutexGuard<'_, Inner>) {
+        let freed = inner.free(Instant::now()) > 0;
+        let ready = !inner.events.is_empty() || inner.state == State::Closed;
+        drop(inner);
+        if freed {
+            self.freed.notify_waiters();
+        }
+        if ready {
+            self.ready.notify_one();
+        }
+    }
+
+    /// Begins to close; links see it at once.
+    pub(crate) fn begin_close(&self, now: Instant) {
+        let mut inner = self.lock();
+        if inner.closing.is_none() {
+            inner.closing = Some(now + self.settings.timers.close);
+            inner.drain_queue();
+        }
+        self.announce(inner);
+        for wake in &self.wake {
+            wake.notify_one();
+        }
+    }
+
+    /// A link ended: from now on nothing is taken, and what it had to do is over.
+    pub(crate) fn link_down(&self, link: usize) {
+        let mut inner = self.lock();
+        inner.links[link].acknowledgements.clear();
+        inner.links[link].state = State::Connecting;
+        inner.settle(Instant::now());
+        if link == 0 {
+            inner.drain_queue();
+        }
+        self.announce(inner);
+    }
+
+    /// Moves a link to another state.
+    pub(crate) fn enter(&self, link: usize, state: State, error: Option<String>) {
+        let mut inner = self.lock();
+        if let Some(error) = error {
+            inner.last_error = Some(error);
+        }
+        inner.links[link].state = state;
+        inner.settle(Instant::now());
+        let closed = inner.state == State::Closed;
+        self.announce(inner);
+        if closed {
+            self.ended.notify_waiters();
+        }
+    }
+}
+
+impl Inner {
+    fn new(settings: &Settings, links: usize) -> Self {
+        Self {
+            window: settings.window.max(1),
+            rate: settings.rate,
+            queue: VecDeque::new(),
+            in_flight: 0,
+            throttled_until: None,
+            throttled: 0,
+            answered: 0,
+            delivered: 0,
+            binds: 0,
+            last_error: None,
+            closing: None,
+            links: (0..links)
+                .map(|_| LinkFace {
+                    state: State::Connecting,
+                    acknowledgements: Vec::new(),
+                    unacknowledged: 0,
+                })
+                .collect(),
+            state: State::Connecting,
+            since: Instant::now(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// How many submits would be taken now.
+    pub(crate) fn free(&self, now: Instant) -> usize {
+        let throttled = self.throttled_until.is_some_and(|until| until > now);
+        if self.closing.is_some() || self.state != State::Bound || throttled {
+            return 0;
+        }
+        let window = self
+            .window
+            .saturating_sub(self.in_flight + self.queue.len());
+        if self.rate == 0 {
+            return window;
+        }
+        let ahead = u128::from(self.rate) * AHEAD.as_millis() / 1000;
+        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).max(1);
+        window.min(ahead.saturating_sub(self.queue.len()))
+    }
+
+    /// The connection's state out of its links'.
+    fn settle(&mut self, now: Instant) {
+        let any = |state| self.links.iter().any(|link| link.state == state);
+        let state = if self.links.iter().all(|link| link.state == State::Closed) {
+            State::Closed
+        } else if self.links.iter().all(|link| link.state == State::Bound) {
+            State::Bound
+        } else if any(State::Waiting) {
+            State::Waiting
+        } else {
+            State::Connecting
+        };
+        if state != self.state {
+            self.state = state;
+            self.since = now;
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    pub(crate) fn push(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    pub(crate) fn answer(&mut self, tag: u64, outcome: Outcome) {
+        self.push(Event::Answer { tag, outcome });
+    }
+
+    /// Answers all that is queued NotSent.
+    pub(crate) fn drain_queue(&mut self) {
+        for submit in std::mem::take(&mut self.queue) {
+            self.answer(submit.tag, Outcome::NotSent);
+        }
+    }
+
+    /// Takes up to `max` events.
+    pub(crate) fn take_events(&mut self, max: usize) -> Vec<Event> {
+        let count = self.events.len().min(max);
+        self.events.drain(..count).collect()
+    }
+
+    pub(crate) fn status(&self, now: Instant) -> Status {
+        Status {
+            state: self.state,
+            since: self.since,
+            in_flight: self.in_flight,
+            window: self.window,
+            queued: self.queue.len(),
+            throttled: self.throttled,
+            throttled_until: self.throttled_until.filter(|until| *until > now),
+            answered: self.answered,
+            delivered: self.delivered,
+            binds: self.binds,
+            last_error: self.last_error.clone(),
+            unacknowledged: self.links.iter().map(|link| link.unacknowledged).sum(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The socket, plain or with TLS.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::{Settings, Tls};
+
+/// A connected socket.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Connects; without a limit of its own in time.
+pub(crate) async fn connect(settings: &Settings) -> io::Result<Box<dyn Stream>> {
+    let socket = TcpStream::connect(&settings.address).await?;
+    // Writes are coalesced here; to wait for more would only delay them.
+    socket.set_nodelay(true)?;
+    let Some(tls) = &settings.tls else {
+        return Ok(Box::new(socket));
+    };
+    let name = ServerName::try_from(tls.server_name.clone()).map_err(io::Error::other)?;
+    let connector = TlsConnector::from(Arc::new(client_config(tls).await?));
+    Ok(Box::new(connector.connect(name, socket).await?))
+}
+
+async fn client_config(tls: &Tls) -> io::Result<ClientConfig> {
+    let roots = match &tls.ca_file {
+        Some(file) => authorities(file).await?,
+        None => RootCertStore {
+            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+        },
+    };
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+async fn authorities(file: &Path) -> io::Result<RootCertStore> {
+    let failed = |error: &dyn std::fmt::Display| {
+        io::Error::other(format!("CA file {}: {error}", file.display()))
+    };
+    let pem = tokio::fs::read(file)
+        .await
+        .map_err(|error| failed(&error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| failed(&error))?;
+        roots.add(certificate).map_err(|error| failed(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(failed(&"no certificate in it"));
+    }
+    Ok(roots)
+}

@@ -1,0 +1,48 @@
+//! The pauses that a peer's "slow down" asks for.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::status_code;
+
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// How long writes pause.
+pub(crate) struct Throttle {
+    next: Duration,
+    until: Option<Instant>,
+}
+
+impl Throttle {
+    pub(crate) fn new() -> Self {
+        Self {
+            next: FIRST,
+            until: None,
+        }
+    }
+
+    /// Whether a status says to slow down.
+    pub(crate) fn is_throttling(status: u32) -> bool {
+        matches!(status, status_code::THROTTLED | status_code::QUEUE_FULL)
+    }
+
+    /// The peer said to slow down. A whole window may say so at once: that is one pause.
+    pub(crate) fn throttled(&mut self, now: Instant) {
+        if self.until(now).is_none() {
+            self.until = Some(now + self.next);
+            self.next = (self.next * 2).min(LONGEST);
+        }
+    }
+
+    /// The peer took one: the next pause is short again.
+    pub(crate) fn accepted(&mut self) {
+        self.next = FIRST;
+    }
+
+    /// When the pause ends, if there is one.
+    pub(crate) fn until(&self, now: Instant) -> Option<Instant> {
+        self.until.filter(|until| *until > now)
+    }
+}

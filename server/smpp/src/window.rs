@@ -1,0 +1,170 @@
+//! Submits that wait for an answer, by sequence number.
+
+use std::collections::{HashMap, VecDeque};
+
+use tokio::time::Instant;
+
+/// The highest sequence number (SMPP 3.4, 5.1.4).
+const MAX_SEQUENCE: u32 = 0x7FFF_FFFF;
+/// Submits remembered after their time, for an answer that comes late; the oldest go first.
+const LATE_LIMIT: usize = 100_000;
+
+/// The submits of one bind.
+pub(crate) struct Window {
+    last: u32,
+    waiting: HashMap<u32, Waiting>,
+    /// When the answers of written submits are due, in order; with entries answered since.
+    due: VecDeque<(Instant, u32)>,
+    /// Tags of those that got no answer in time.
+    late: HashMap<u32, u64>,
+    late_order: VecDeque<u32>,
+}
+
+struct Waiting {
+    tag: u64,
+    /// When the answer is due; None until the socket took the last byte.
+    due: Option<Instant>,
+}
+
+/// What a sequence number of the peer's answer stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// A submit that waits.
+    InTime(u64),
+    /// A submit already given up.
+    Late(u64),
+}
+
+impl Window {
+    /// `last` is the sequence number before the first.
+    pub(crate) fn new(last: u32) -> Self {
+        Self {
+            last,
+            waiting: HashMap::new(),
+            due: VecDeque::new(),
+            late: HashMap::new(),
+            late_order: VecDeque::new(),
+        }
+    }
+
+    /// The next sequence number that nothing waits under.
+    pub(crate) fn next_sequence(&mut self) -> u32 {
+        loop {
+            self.last = if self.last >= MAX_SEQUENCE {
+                1
+            } else {
+                self.last + 1
+            };
+            if !self.waiting.contains_key(&self.last) && !self.late.contains_key(&self.last) {
+                return self.last;
+            }
+        }
+    }
+
+    /// A submit goes into the outbox.
+    pub(crate) fn insert(&mut self, sequence: u32, tag: u64) {
+        self.waiting.insert(sequence, Waiting { tag, due: None });
+    }
+
+    /// The socket took the last byte of one; its answer is due then.
+    pub(crate) fn written(&mut self, sequence: u32, due: Instant) {
+        if let Some(waiting) = self.waiting.get_mut(&sequence) {
+            waiting.due = Some(due);
+            self.due.push_back((due, sequence));
+        }
+    }
+
+    /// Takes out one that won't be written.
+    pub(crate) fn remove(&mut self, sequence: u32) -> Option<u64> {
+        self.waiting.remove(&sequence).map(|waiting| waiting.tag)
+    }
+
+    /// The peer answered.
+    pub(crate) fn answered(&mut self, sequence: u32) -> Option<Answered> {
+        if let Some(tag) = self.remove(sequence) {
+            return Some(Answered::InTime(tag));
+        }
+        self.late.remove(&sequence).map(Answered::Late)
+    }
+
+    /// Gives up the next one whose answer is overdue; its tag.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Option<u64> {
+        while let Some((due, sequence)) = self.due.front().copied() {
+            if self.waits(due, sequence) {
+                if due > now {
+                    return None;
+                }
+                self.due.pop_front();
+                return self.give_up(sequence);
+            }
+            self.due.pop_front();
+        }
+        None
+    }
+
+    /// When the next answer is due.
+    pub(crate) fn next_due(&mut self) -> Option<Instant> {
+        while let Some((due, sequence)) = self.due.front().copied() {
+            if self.waits(due, sequence) {
+                return Some(due);
+            }
+            self.due.pop_front();
+        }
+        None
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// All that wait, and whether each was written.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (u64, bool)> {
+        let waiting = self.waiting.drain();
+        waiting.map(|(_, waiting)| (waiting.tag, waiting.due.is_some()))
+    }
+
+    fn waits(&self, due: Instant, sequence: u32) -> bool {
+        let waiting = self.waiting.get(&sequence);
+        waiting.is_some_and(|waiting| waiting.due == Some(due))
+    }
+
+    fn give_up(&mut self, sequence: u32) -> Option<u64> {
+        let tag = self.remove(sequence)?;
+        self.late.insert(sequence, tag);
+        self.late_order.push_back(sequence);
+        if self.late_order.len() > LATE_LIMIT
+            && let Some(oldest) = self.late_order.pop_front()
+        {
+            self.late.remove(&oldest);
+        }
+        Some(tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Through the public face it would take two thousand million submits.
+    #[tokio::test]
+    async fn sequence_numbers_wrap_and_skip_those_in_use() {
+        let mut window = Window::new(MAX_SEQUENCE - 2);
+        for tag in [10, 11] {
+            let sequence = window.next_sequence();
+            window.insert(sequence, tag);
+        }
+        assert_eq!(window.next_sequence(), 1);
+        window.insert(2, 12);
+        window.insert(3, 13);
+        let now = Instant::now();
+        window.written(3, now);
+        assert_eq!(window.overdue(now), Some(13));
+        assert_eq!(window.next_sequence(), 4);
+        window.last = MAX_SEQUENCE - 2;
+        assert_eq!(window.next_sequence(), 1);
+        assert_eq!(window.answered(MAX_SEQUENCE), Some(Answered::InTime(11)));
+        assert_eq!(window.answered(MAX_SEQUENCE), None);
+        assert_eq!(window.answered(3), Some(Answered::Late(13)));
+        assert_eq!(window.answered(3), None);
+    }
+}

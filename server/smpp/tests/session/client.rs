@@ -1,0 +1,162 @@
+//! Our side in the tests.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use smpp::{
+    Address, BindMode, Connection, Delivery, Event, Events, Outcome, Settings, Submit, Timers,
+};
+use tokio::time::{Instant, timeout};
+
+use crate::smsc::{Peer, Smsc};
+
+/// Long enough for anything that should happen at all.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// A connection with its events one by one.
+pub struct Client {
+    pub connection: Connection,
+    events: Events,
+    batch: VecDeque<Event>,
+}
+
+/// Settings with reconnects quick enough for a test, and all other limits out of its way.
+pub fn settings(smsc: &Smsc) -> Settings {
+    Settings {
+        address: smsc.address(),
+        tls: None,
+        system_id: "heliograph".to_owned(),
+        password: "secret".to_owned(),
+        system_type: String::new(),
+        bind: BindMode::Transceiver,
+        window: 10,
+        rate: 0,
+        timers: Timers {
+            connect: LONG,
+            answer: LONG,
+            enquire_link: LONG,
+            backoff_min: Duration::from_millis(1),
+            backoff_max: Duration::from_millis(5),
+            close: LONG,
+        },
+    }
+}
+
+pub fn submit(tag: u64) -> Submit {
+    Submit {
+        tag,
+        not_after: Instant::now() + LONG,
+        service_type: String::new(),
+        source: Address {
+            ton: 5,
+            npi: 0,
+            digits: "Heliograph".to_owned(),
+        },
+        destination: Address {
+            ton: 1,
+            npi: 1,
+            digits: "491701234567".to_owned(),
+        },
+        esm_class: 0,
+        validity_period: None,
+        registered_delivery: 1,
+        data_coding: 0,
+        short_message: tag.to_string().into_bytes(),
+        sar_msg_ref_num: None,
+        sar_total_segments: None,
+        sar_segment_seqnum: None,
+        message_payload: None,
+        user_message_reference: None,
+    }
+}
+
+pub fn submits(tags: std::ops::Range<u64>) -> Vec<Submit> {
+    tags.map(submit).collect()
+}
+
+pub fn accepted(id: &str) -> Outcome {
+    Outcome::Accepted {
+        message_id: Some(id.to_owned()),
+    }
+}
+
+impl Client {
+    pub fn open(settings: Settings) -> Self {
+        let (connection, events) = Connection::open(settings, 1);
+        Self {
+            connection,
+            events,
+            batch: VecDeque::new(),
+        }
+    }
+
+    /// Opened, and bound at `smsc`.
+    pub async fn bound(smsc: &Smsc, settings: Settings) -> (Self, Peer) {
+        let client = Self::open(settings);
+        let peer = smsc.bound().await;
+        client.until_free().await;
+        (client, peer)
+    }
+
+    pub async fn until_free(&self) {
+        let free = timeout(LONG, self.connection.until_free()).await;
+        free.unwrap_or_else(|_| panic!("not free: {:?}", self.connection.status()));
+    }
+
+    /// The next event; None once closed.
+    pub async fn event(&mut self) -> Option<Event> {
+        while self.batch.is_empty() {
+            let batch = timeout(LONG, self.events.next()).await;
+            let batch = batch.unwrap_or_else(|_| panic!("{:?}", self.connection.status()));
+            self.batch = batch?.into();
+        }
+        self.batch.pop_front()
+    }
+
+    pub async fn answer(&mut self) -> (u64, Outcome) {
+        match self.event().await {
+            Some(Event::Answer { tag, outcome }) => (tag, outcome),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// That many answers, by tag.
+    pub async fn answers(&mut self, count: usize) -> Vec<(u64, Outcome)> {
+        let mut answers = Vec::new();
+        while answers.len() < count {
+            answers.push(self.answer().await);
+        }
+        answers.sort_by_key(|(tag, _)| *tag);
+        answers
+    }
+
+    pub async fn delivery(&mut self) -> Delivery {
+        match self.event().await {
+            Some(Event::Deliver(delivery)) => delivery,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until the status is as wanted.
+    pub async fn until(&self, wanted: impl Fn(&smpp::Status) -> bool) -> smpp::Status {
+        let began = Instant::now();
+        loop {
+            let status = self.connection.status();
+            if wanted(&status) {
+                return status;
+            }
+            assert!(began.elapsed() < LONG, "{status:?}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Closes; every event that was still to come.
+    pub async fn close(mut self) -> Vec<Event> {
+        timeout(LONG, self.connection.close()).await.unwrap();
+        let mut rest = Vec::new();
+        while let Some(event) = self.event().await {
+            rest.push(event);
+        }
+        rest
+    }
+}

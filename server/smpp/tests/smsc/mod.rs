@@ -1,0 +1,306 @@
+//! A scripted SMSC for tests: plain frames over real sockets, so that it can misbehave. For tests of
+//! other crates too, by `#[path]`; each uses a part of it.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+pub const GENERIC_NACK: u32 = 0x8000_0000;
+pub const BIND_RECEIVER: u32 = 0x01;
+pub const BIND_TRANSMITTER: u32 = 0x02;
+pub const SUBMIT_SM: u32 = 0x04;
+pub const SUBMIT_SM_RESP: u32 = 0x8000_0004;
+pub const DELIVER_SM: u32 = 0x05;
+pub const DELIVER_SM_RESP: u32 = 0x8000_0005;
+pub const UNBIND: u32 = 0x06;
+pub const UNBIND_RESP: u32 = 0x8000_0006;
+pub const BIND_TRANSCEIVER: u32 = 0x09;
+pub const OUTBIND: u32 = 0x0B;
+pub const ENQUIRE_LINK: u32 = 0x15;
+pub const ENQUIRE_LINK_RESP: u32 = 0x8000_0015;
+pub const DATA_SM: u32 = 0x0103;
+pub const DATA_SM_RESP: u32 = 0x8000_0103;
+/// Set in every response's command id.
+pub const RESPONSE: u32 = 0x8000_0000;
+
+/// A listening SMSC.
+pub struct Smsc {
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+/// One PDU as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pdu {
+    pub command: u32,
+    pub status: u32,
+    pub sequence: u32,
+    pub body: Vec<u8>,
+}
+
+/// One connected ESME.
+pub struct Peer {
+    stream: Box<dyn Stream>,
+}
+
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+impl Smsc {
+    /// Listens on a free port of this machine.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self {
+            listener,
+            tls: None,
+        }
+    }
+
+    /// The same with TLS and a certificate for `localhost` of its own; with its PEM.
+    pub async fn start_tls() -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let mut smsc = Self::start().await;
+        smsc.tls = Some(TlsAcceptor::from(Arc::new(config)));
+        (smsc, made.cert.pem())
+    }
+
+    pub fn address(&self) -> String {
+        self.listener.local_addr().unwrap().to_string()
+    }
+
+    /// The next connection, nothing read of it. One that fails its TLS handshake is passed over.
+    pub async fn accept(&self) -> Peer {
+        loop {
+            let (socket, _) = self.listener.accept().await.unwrap();
+            socket.set_nodelay(true).unwrap();
+            if let Some(stream) = self.wrap(socket).await {
+                return Peer { stream };
+            }
+        }
+    }
+
+    async fn wrap(&self, socket: TcpStream) -> Option<Box<dyn Stream>> {
+        match &self.tls {
+            Some(tls) => match tls.accept(socket).await {
+                Ok(stream) => Some(Box::new(stream)),
+                Err(_) => None,
+            },
+            None => Some(Box::new(socket)),
+        }
+    }
+
+    /// The next connection, with its bind accepted.
+    pub async fn bound(&self) -> Peer {
+        let mut peer = self.accept().await;
+        let bind = peer.expect_bind().await;
+        peer.answer(&bind, 0, b"smsc\0").await;
+        peer
+    }
+}
+
+impl Peer {
+    /// The next PDU; None when the ESME closed.
+    pub async fn read(&mut self) -> Option<Pdu> {
+        let mut length = [0; 4];
+        self.stream.read_exact(&mut length).await.ok()?;
+        let length = usize::try_from(u32::from_be_bytes(length)).unwrap();
+        assert!((16..=65536).contains(&length), "length {length}");
+        let mut rest = vec![0; length - 4];
+        self.stream.read_exact(&mut rest).await.ok()?;
+        let word = |at: usize| u32::from_be_bytes(rest[at..at + 4].try_into().unwrap());
+        Some(Pdu {
+            command: word(0),
+            status: word(4),
+            sequence: word(8),
+            body: rest[12..].to_vec(),
+        })
+    }
+
+    /// The next PDU, which must be this command.
+    pub async fn expect(&mut self, command: u32) -> Pdu {
+        let pdu = self.read().await.expect("the ESME closed");
+        assert_eq!(pdu.command, command, "{pdu:X?}");
+        pdu
+    }
+
+    /// The next PDU, which must be some bind.
+    pub async fn expect_bind(&mut self) -> Pdu {
+        let pdu = self.read().await.expect("the ESME closed");
+        assert!(
+            matches!(
+                pdu.command,
+                BIND_RECEIVER | BIND_TRANSMITTER | BIND_TRANSCEIVER
+            ),
+            "{pdu:X?}"
+        );
+        pdu
+    }
+
+    /// The next `count` submits.
+    pub async fn submits(&mut self, count: usize) -> Vec<Pdu> {
+        let mut submits = Vec::new();
+        while submits.len() < count {
+            submits.push(self.expect(SUBMIT_SM).await);
+        }
+        submits
+    }
+
+    /// Some bytes; none when the ESME closed or cut.
+    pub async fn read_some(&mut self, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let count = self.stream.read(&mut bytes).await.unwrap_or(0);
+        bytes.truncate(count);
+        bytes
+    }
+
+    /// Exactly `count` bytes.
+    pub async fn read_exact(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).await.unwrap();
+        bytes
+    }
+
+    /// Whether the ESME has closed; what it still sends is read and thrown away.
+    pub async fn closed(&mut self) {
+        while !self.read_some(65536).await.is_empty() {}
+    }
+
+    pub async fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+        self.stream.flush().await.unwrap();
+    }
+
+    /// Writes though the ESME may be gone.
+    pub async fn try_write(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes).await;
+        let _ = self.stream.flush().await;
+    }
+
+    /// The response to `request`.
+    pub async fn answer(&mut self, request: &Pdu, status: u32, body: &[u8]) {
+        let answer = pdu(request.command | RESPONSE, status, request.sequence, body);
+        self.write(&answer).await;
+    }
+
+    /// Accepts a submit as the message `id`.
+    pub async fn accept(&mut self, submit: &Pdu, id: &str) {
+        self.answer(submit, 0, &c_string(id)).await;
+    }
+
+    /// Accepts all submits, as ids 1, 2, 3 ..., until the ESME unbinds or closes; how many. Answers of
+    /// all that has arrived leave together, as a fast SMSC's do.
+    pub async fn serve(&mut self) -> usize {
+        let (mut incoming, mut answers, mut count) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let bytes = self.read_some(256 * 1024).await;
+            if bytes.is_empty() {
+                return count;
+            }
+            incoming.extend_from_slice(&bytes);
+            let (mut at, mut leaves) = (0, false);
+            while let Some((request, length)) = split(&incoming[at..]) {
+                at += length;
+                let body = if request.command == SUBMIT_SM {
+                    count += 1;
+                    c_string(&count.to_string())
+                } else {
+                    Vec::new()
+                };
+                leaves |= request.command == UNBIND;
+                if request.command & RESPONSE == 0 {
+                    let command = request.command | RESPONSE;
+                    answers.extend(pdu(command, 0, request.sequence, &body));
+                }
+            }
+            incoming.drain(..at);
+            self.try_write(&answers).await;
+            answers.clear();
+            if leaves {
+                return count;
+            }
+        }
+    }
+}
+
+/// The first whole PDU of `bytes` and its length.
+pub fn split(bytes: &[u8]) -> Option<(Pdu, usize)> {
+    let word = |at: usize| {
+        let word = bytes.get(at..at + 4)?;
+        Some(u32::from_be_bytes(word.try_into().unwrap()))
+    };
+    let length = usize::try_from(word(0)?).unwrap();
+    let pdu = Pdu {
+        command: word(4)?,
+        status: word(8)?,
+        sequence: word(12)?,
+        body: bytes.get(16..length)?.to_vec(),
+    };
+    Some((pdu, length))
+}
+
+/// A PDU's bytes.
+pub fn pdu(command: u32, status: u32, sequence: u32, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(16 + body.len()).unwrap();
+    let header = [length, command, status, sequence];
+    let mut bytes: Vec<u8> = header.iter().flat_map(|word| word.to_be_bytes()).collect();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// A C-octet string's bytes.
+pub fn c_string(text: &str) -> Vec<u8> {
+    [text.as_bytes(), &[0]].concat()
+}
+
+/// A TLV's bytes.
+pub fn tlv(tag: u16, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(value.len()).unwrap();
+    [&tag.to_be_bytes()[..], &length.to_be_bytes(), value].concat()
+}
+
+/// A deliver_sm's body.
+pub fn deliver(esm_class: u8, data_coding: u8, text: &[u8], tlvs: &[u8]) -> Vec<u8> {
+    let mut body = vec![0, 1, 1];
+    body.extend(c_string("4912345"));
+    body.extend([0, 0]);
+    body.extend(c_string("6789"));
+    body.extend([esm_class, 0, 0, 0, 0, 0, 0, data_coding, 0]);
+    body.push(u8::try_from(text.len()).unwrap());
+    body.extend_from_slice(text);
+    body.extend_from_slice(tlvs);
+    body
+}
+
+/// The body of a deliver_sm with a receipt as in SMPP 3.4, Appendix B.
+pub fn receipt(id: &str, stat: &str) -> Vec<u8> {
+    let text = format!(
+        "id:{id} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{stat} err:000 text:"
+    );
+    deliver(4, 0, text.as_bytes(), &[])
+}
+
+/// The text of a submit_sm's short_message.
+pub fn short_message(body: &[u8]) -> Vec<u8> {
+    let mut at = 0;
+    let text = |at: usize| at + body[at..].iter().position(|byte| *byte == 0).unwrap() + 1;
+    at = text(at) + 2; // service_type, source ton, npi
+    at = text(at) + 2; // source, destination ton, npi
+    at = text(at) + 3; // destination, esm_class, protocol_id, priority_flag
+    at = text(text(at)) + 4; // times, registered_delivery .. sm_default_msg_id
+    let length = usize::from(body[at]);
+    body[at + 1..at + 1 + length].to_vec()
+}

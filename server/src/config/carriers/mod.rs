@@ -1,0 +1,148 @@
+//! `[[carrier]]` and `[[route]]` of the settings file.
+
+mod address;
+mod fields;
+mod route;
+mod smpp;
+
+use std::num::NonZeroU32;
+
+use domain::{Route, Routes};
+
+pub use address::Address;
+use fields::{Fields, Findings};
+pub use smpp::{AddressType, BindMode, ClientTls, MessageIdForm, SmppSettings};
+
+use super::ConfigError;
+use super::layers::{Source, Tables};
+pub use super::secret::Secret;
+
+/// Longest name of a carrier.
+const NAME_CHARS_MAX: usize = 32;
+/// The sandbox's name; another kind of carrier under it would be mistaken for it.
+const SANDBOX: &str = service::SANDBOX_CARRIER;
+
+/// Who takes messages, and which of them gets which.
+#[derive(Clone, Debug, Default)]
+pub struct Carriers {
+    /// In the order of the file; none means the sandbox.
+    pub list: Vec<CarrierSettings>,
+    /// Empty only where the list is.
+    pub routes: Routes,
+}
+
+/// A carrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarrierSettings {
+    /// Unique; as it stands in routes and on messages.
+    pub name: String,
+    pub kind: CarrierKind,
+}
+
+/// What a carrier speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CarrierKind {
+    Smpp(SmppSettings),
+    /// Sends to nobody.
+    Sandbox,
+}
+
+/// A setting in force, its value (secrets masked) and where it came from.
+pub type Shown = Vec<(String, String, Source)>;
+
+/// Reads all tables.
+///
+/// # Errors
+/// When anything is wrong with any of them; the error says all of it.
+pub fn read(tables: Tables) -> Result<(Carriers, Shown), ConfigError> {
+    let mut findings = Findings::default();
+    let mut names: Vec<String> = Vec::new();
+    let mut list = Vec::new();
+    for (place, table) in (1..).zip(tables.carriers) {
+        let name = table.get("name").and_then(toml::Value::as_str);
+        let shown = name.map_or_else(|| place.to_string(), str::to_owned);
+        let fields = Fields::new(
+            format!("[[carrier]] {shown}"),
+            format!("carrier.{shown}"),
+            table,
+            &mut findings,
+        );
+        list.extend(carrier(fields, &mut names));
+    }
+    let routes: Vec<Route> = (1..)
+        .zip(tables.routes)
+        .filter_map(|(place, table): (usize, _)| {
+            let fields = Fields::new(
+                format!("[[route]] {place}"),
+                format!("route.{place}"),
+                table,
+                &mut findings,
+            );
+            route::read(fields, &names)
+        })
+        .collect();
+    if findings.problems.is_empty() {
+        let routes = complete(&list, routes)?;
+        let routes = Routes::new(routes);
+        return Ok((Carriers { list, routes }, findings.shown));
+    }
+    let problems = findings.problems.join("\n  ");
+    Err(ConfigError::new(format!("{}:\n  {problems}", tables.file)))
+}
+
+/// Reads a carrier and adds its name to those that are known.
+fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSettings> {
+    let wanted = format!("1 to {NAME_CHARS_MAX} small letters, digits, - and _");
+    let name = fields.parsed("name", None, &wanted, name);
+    if let Some(name) = &name {
+        if names.contains(name) {
+            fields.problem("a carrier of this name stands above");
+        }
+        names.push(name.clone());
+    }
+    let kind = fields.parsed("kind", None, "smpp or sandbox", |word| {
+        ["smpp", SANDBOX].into_iter().find(|kind| *kind == word)
+    });
+    if kind.is_some_and(|kind| kind != SANDBOX) && name.as_deref() == Some(SANDBOX) {
+        fields.problem("only a carrier of this kind may be called sandbox");
+    }
+    let kind = match kind {
+        Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
+        Some(_) => Some(CarrierKind::Sandbox),
+        // Which of its other keys are right can't be said.
+        None => return None,
+    };
+    fields.finish();
+    Some(CarrierSettings {
+        name: name?,
+        kind: kind?,
+    })
+}
+
+fn name(text: &str) -> Option<String> {
+    let fits = (1..=NAME_CHARS_MAX).contains(&text.len())
+        && (text.bytes()).all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
+    fits.then(|| text.to_owned())
+}
+
+/// One carrier needs no route. Among several, which gets a message isn't for us to guess.
+fn complete(list: &[CarrierSettings], routes: Vec<Route>) -> Result<Vec<Route>, ConfigError> {
+    match list {
+        [only] if routes.is_empty() => Ok(vec![Route {
+            carrier: only.name.clone(),
+            priority: 0,
+            weight: NonZeroU32::MIN,
+            kind: None,
+            prefix: None,
+            application: None,
+            sender: None,
+        }]),
+        [_, _, ..] if routes.is_empty() => Err(ConfigError::new(
+            "there are several carriers and no route, so that no message would be sent: add a [[route]]",
+        )),
+        _ => Ok(routes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

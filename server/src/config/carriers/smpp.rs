@@ -1,0 +1,232 @@
+//! `[[carrier]]` of the kind `smpp`.
+
+use std::path::PathBuf;
+
+use domain::Segmentation;
+
+use super::super::secret::Secret;
+use super::address::Address;
+use super::fields::Fields;
+
+/// Most connections of one process to one carrier.
+const CONNECTIONS_LIMIT: usize = 64;
+/// Most submits that may wait for an answer on one connection.
+const WINDOW_LIMIT: usize = 10_000;
+/// Most submits per second that a connection may be limited to.
+const RATE_LIMIT: u32 = 1_000_000;
+/// What SMPP 3.4 has room for, in ASCII characters (5.2.1 to 5.2.3).
+const SYSTEM_ID_MAX: usize = 15;
+const PASSWORD_MAX: usize = 8;
+const SYSTEM_TYPE_MAX: usize = 12;
+/// Most digits of a sender that is taken for a short code.
+const SHORT_CODE_DIGITS_MAX: usize = 6;
+
+/// How to bind to a carrier, and how it wants its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmppSettings {
+    pub address: Address,
+    pub tls: Option<ClientTls>,
+    pub system_id: String,
+    pub password: Secret,
+    /// Mostly empty.
+    pub system_type: String,
+    pub bind: BindMode,
+    /// Binds per worker process.
+    pub connections: usize,
+    /// Submits waiting for an answer, per connection.
+    pub window: usize,
+    /// Submits per second and connection; 0 is no limit.
+    pub rate: u32,
+    pub message_id: MessageIdForm,
+    pub segmentation: Segmentation,
+    source: Option<AddressType>,
+    pub destination: AddressType,
+}
+
+/// Whom to trust at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTls {
+    /// PEM file of authorities, instead of the public ones.
+    pub ca_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindMode {
+    Transceiver,
+    TransmitterAndReceiver,
+}
+
+/// How a receipt writes the id that the submit's answer gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageIdForm {
+    /// As a text, the same in both.
+    Text,
+    /// As hexadecimal numbers: case and leading zeros don't matter.
+    Hex,
+    /// As decimal numbers: leading zeros don't matter.
+    Decimal,
+    /// Hexadecimal in the answer, decimal in the receipt.
+    HexToDecimal,
+    /// Decimal in the answer, hexadecimal in the receipt.
+    DecimalToHex,
+}
+
+/// Type of number and numbering plan (SMPP 3.4, 5.2.5 and 5.2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressType {
+    pub ton: u8,
+    pub npi: u8,
+}
+
+impl AddressType {
+    const INTERNATIONAL: Self = Self { ton: 1, npi: 1 };
+    const NETWORK_SPECIFIC: Self = Self { ton: 3, npi: 0 };
+    const ALPHANUMERIC: Self = Self { ton: 5, npi: 0 };
+}
+
+impl SmppSettings {
+    /// What a sender is: what the settings say, otherwise by its form. A few digits are a short code, more of
+    /// them an international number, and everything else is a name.
+    pub fn source(&self, sender: &str) -> AddressType {
+        let digits = sender.bytes().all(|b| b.is_ascii_digit());
+        self.source.unwrap_or(match (digits, sender.len()) {
+            (true, ..=SHORT_CODE_DIGITS_MAX) => AddressType::NETWORK_SPECIFIC,
+            (true, _) => AddressType::INTERNATIONAL,
+            (false, _) => AddressType::ALPHANUMERIC,
+        })
+    }
+
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let address = fields.parsed(
+            "address",
+            None,
+            "host and port like smpp.example.org:2775",
+            Address::parse,
+        );
+        let system_id = c_string(fields, "system_id", None, SYSTEM_ID_MAX);
+        let password = password(fields);
+        let system_type = c_string(fields, "system_type", Some(""), SYSTEM_TYPE_MAX);
+        let bind = fields.parsed(
+            "bind",
+            Some("transceiver"),
+            "transceiver or transmitter+receiver",
+            BindMode::parse,
+        );
+        let connections = fields.within("connections", "1", &(1..=CONNECTIONS_LIMIT));
+        let window = fields.within("window", "100", &(1..=WINDOW_LIMIT));
+        let rate = fields.within("rate", "0", &(0..=RATE_LIMIT));
+        let message_id = fields.parsed(
+            "message_id",
+            Some("text"),
+            "text, hex, decimal, hex-to-decimal or decimal-to-hex",
+            MessageIdForm::parse,
+        );
+        let segmentation = fields.parsed(
+            "segmentation",
+            Some("udh"),
+            "udh, sar or payload",
+            Segmentation::parse,
+        );
+        let tls = ClientTls::read(fields);
+        let source = address_type(fields, "source");
+        let destination = address_type(fields, "destination");
+        Some(Self {
+            address: address?,
+            tls,
+            system_id: system_id?,
+            password: password?,
+            system_type: system_type?,
+            bind: bind?,
+            connections: connections?,
+            window: window?,
+            rate: rate?,
+            message_id: message_id?,
+            segmentation: segmentation?,
+            source,
+            destination: destination.unwrap_or(AddressType::INTERNATIONAL),
+        })
+    }
+}
+
+impl ClientTls {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let tls = fields.flag("tls", "false");
+        let ca_file = fields.optional("tls_ca", "a PEM file with certificates", |path| {
+            crate::tls::authorities(path.as_ref()).ok()?;
+            Some(PathBuf::from(path))
+        });
+        if ca_file.is_some() && tls == Some(false) {
+            fields.problem("tls_ca is set, so tls must be true");
+        }
+        (tls == Some(true)).then_some(Self { ca_file })
+    }
+}
+
+impl BindMode {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "transceiver" => Some(Self::Transceiver),
+            "transmitter+receiver" => Some(Self::TransmitterAndReceiver),
+            _ => None,
+        }
+    }
+}
+
+impl MessageIdForm {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "text" => Some(Self::Text),
+            "hex" => Some(Self::Hex),
+            "decimal" => Some(Self::Decimal),
+            "hex-to-decimal" => Some(Self::HexToDecimal),
+            "decimal-to-hex" => Some(Self::DecimalToHex),
+            _ => None,
+        }
+    }
+}
+
+fn fits(text: &str, chars_max: usize) -> bool {
+    text.len() <= chars_max && text.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
+}
+
+fn c_string(
+    fields: &mut Fields<'_>,
+    name: &str,
+    default: Option<&str>,
+    chars_max: usize,
+) -> Option<String> {
+    let wanted = format!("at most {chars_max} ASCII characters");
+    fields.parsed(name, default, &wanted, |text| {
+        fits(text, chars_max).then(|| text.to_owned())
+    })
+}
+
+fn password(fields: &mut Fields<'_>) -> Option<Secret> {
+    let password = fields.required_secret("password")?;
+    if fits(password.expose(), PASSWORD_MAX) {
+        return Some(password);
+    }
+    fields.problem(&format!(
+        "password must be at most {PASSWORD_MAX} ASCII characters"
+    ));
+    None
+}
+
+/// `source_ton` and `source_npi`, or the like: both or none.
+fn address_type(fields: &mut Fields<'_>, which: &str) -> Option<AddressType> {
+    let mut part = |name: &str| {
+        fields.optional(
+            &format!("{which}_{name}"),
+            "a whole number from 0 to 255",
+            |text| text.parse().ok(),
+        )
+    };
+    match (part("ton"), part("npi")) {
+        (Some(ton), Some(npi)) => Some(AddressType { ton, npi }),
+        (None, None) => None,
+        _ => {
+            fields.problem(&format!("{which}_ton and {which}_npi must be set together"));
+            None
+        }
+    }
+}

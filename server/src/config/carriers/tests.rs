@@ -1,0 +1,275 @@
+use std::fs;
+
+use domain::routing::{Choice, Facts};
+use domain::{Kind, Reference, Segmentation};
+use tempfile::TempDir;
+
+use super::{AddressType, BindMode, CarrierKind, ClientTls, MessageIdForm, SmppSettings};
+use crate::config::Settings;
+
+const SMPP: &str = "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:2775\"\n\
+    system_id = \"heliograph\"\npassword = \"hidden\"\n";
+const SANDBOX: &str = "[[carrier]]\nname = \"play\"\nkind = \"sandbox\"\n";
+
+/// Loads a settings file, beside which a file `password` and no certificate is.
+fn load(text: &str) -> Result<Settings, String> {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("heliograph.toml");
+    fs::write(folder.path().join("password"), "filed\n").unwrap();
+    let text = text.replace("$FOLDER", folder.path().to_str().unwrap());
+    fs::write(&file, text).unwrap();
+    Settings::load(Some(&file), std::iter::empty(), &[]).map_err(|error| error.to_string())
+}
+
+fn smpp(lines: &str) -> SmppSettings {
+    let settings = load(&format!("{SMPP}{lines}")).unwrap();
+    match settings.carriers.list.into_iter().next().unwrap().kind {
+        CarrierKind::Smpp(smpp) => smpp,
+        CarrierKind::Sandbox => panic!("not SMPP"),
+    }
+}
+
+fn facts(number: &str) -> Facts<'_> {
+    Facts {
+        kind: Kind::Local,
+        number,
+        application: Reference::parse("012345").unwrap(),
+        sender: "Acme",
+    }
+}
+
+#[test]
+fn a_carrier_has_the_contracts_defaults() {
+    let smpp = smpp("");
+    assert_eq!(smpp.address.to_string(), "127.0.0.1:2775");
+    assert_eq!(smpp.address.host(), "127.0.0.1");
+    assert_eq!(smpp.system_id, "heliograph");
+    assert_eq!(smpp.password.expose(), "hidden");
+    assert_eq!(smpp.system_type, "");
+    assert_eq!(smpp.bind, BindMode::Transceiver);
+    assert_eq!((smpp.connections, smpp.window, smpp.rate), (1, 100, 0));
+    assert_eq!(smpp.message_id, MessageIdForm::Text);
+    assert_eq!(smpp.segmentation, Segmentation::Udh);
+    assert_eq!(smpp.tls, None);
+    assert_eq!(smpp.destination, AddressType { ton: 1, npi: 1 });
+    for (sender, ton, npi) in [
+        ("Heliograph", 5, 0),
+        ("4u", 5, 0),
+        ("1234", 3, 0),
+        ("123456", 3, 0),
+        ("1234567", 1, 1),
+        ("26657000001", 1, 1),
+    ] {
+        assert_eq!(smpp.source(sender), AddressType { ton, npi }, "{sender}");
+    }
+}
+
+#[test]
+fn every_key_of_a_carrier_is_read() {
+    let smpp = smpp(
+        "system_type = \"VMA\"\nbind = \"transmitter+receiver\"\nconnections = 4\nwindow = 10\nrate = 50\n\
+         message_id = \"hex-to-decimal\"\nsegmentation = \"sar\"\ntls = true\nsource_ton = 0\nsource_npi = 9\n\
+         destination_ton = 2\ndestination_npi = 8\n",
+    );
+    assert_eq!(smpp.system_type, "VMA");
+    assert_eq!(smpp.bind, BindMode::TransmitterAndReceiver);
+    assert_eq!((smpp.connections, smpp.window, smpp.rate), (4, 10, 50));
+    assert_eq!(smpp.message_id, MessageIdForm::HexToDecimal);
+    assert_eq!(smpp.segmentation, Segmentation::Sar);
+    assert_eq!(smpp.tls, Some(ClientTls { ca_file: None }));
+    assert_eq!(smpp.destination, AddressType { ton: 2, npi: 8 });
+    for sender in ["Heliograph", "1234"] {
+        assert_eq!(smpp.source(sender), AddressType { ton: 0, npi: 9 });
+    }
+}
+
+#[test]
+fn a_password_may_stand_in_a_file_and_is_never_shown() {
+    let text = SMPP.replace(
+        "password = \"hidden\"",
+        "password_file = \"$FOLDER/password\"",
+    );
+    for (text, password) in [(SMPP, "hidden"), (&text, "filed")] {
+        let settings = load(text).unwrap();
+        let shown = settings.shown();
+        let find = |name: &str| shown.iter().find(|(found, ..)| found == name).cloned();
+        let (_, value, source) = find("carrier.acme.password").unwrap();
+        assert_eq!((value.as_deref(), source.as_str()), (Some("***"), "file"));
+        let (_, value, source) = find("carrier.acme.window").unwrap();
+        assert_eq!(
+            (value.as_deref(), source.as_str()),
+            (Some("100"), "default")
+        );
+        let debug = format!("{settings:?} {shown:?}");
+        assert!(!debug.contains(password), "{debug}");
+        let CarrierKind::Smpp(smpp) = &settings.carriers.list[0].kind else {
+            panic!("not SMPP");
+        };
+        assert_eq!(smpp.password.expose(), password);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_carrier_is_named() {
+    for (lines, named) in [
+        ("colour = \"blue\"", "unknown setting colour"),
+        ("window = 0", "window must be a whole number from 1 to"),
+        ("window = \"many\"", "window"),
+        ("window = [1]", "window"),
+        ("connections = 0", "connections"),
+        ("rate = -1", "rate"),
+        ("bind = \"receiver\"", "transceiver or transmitter+receiver"),
+        ("message_id = \"octal\"", "hex-to-decimal"),
+        ("segmentation = \"none\"", "udh, sar or payload"),
+        ("tls = \"yes\"", "tls must be true or false"),
+        ("tls = true\ntls_ca = \"/nowhere.pem\"", "tls_ca"),
+        ("tls = true\ntls_ca = \"$FOLDER/password\"", "tls_ca"),
+        ("system_type = \"thirteen chars\"", "at most 12"),
+        ("source_ton = 5", "source_ton and source_npi"),
+        (
+            "destination_npi = 300\ndestination_ton = 1",
+            "destination_npi",
+        ),
+        ("password_file = \"$FOLDER/password\"", "twice"),
+        ("[[route]]\ncarrier = \"other\"", "[[route]] 1: carrier"),
+        ("[[route]]\npriority = 1", "carrier is missing"),
+        ("[[route]]\ncarrier = \"acme\"\nweight = 0", "weight"),
+        ("[[route]]\ncarrier = \"acme\"\npriority = -1", "priority"),
+        (
+            "[[route]]\ncarrier = \"acme\"\nkind = \"national\"",
+            "local or international",
+        ),
+        ("[[route]]\ncarrier = \"acme\"\nprefix = \"+266\"", "prefix"),
+        ("[[route]]\ncarrier = \"acme\"\nprefix = \"\"", "prefix"),
+        (
+            "[[route]]\ncarrier = \"acme\"\napplication = 12345",
+            "application",
+        ),
+        (
+            "[[route]]\ncarrier = \"acme\"\nsender = \"two words\"",
+            "sender",
+        ),
+        (
+            "[[route]]\ncarrier = \"acme\"\ncost = 1",
+            "unknown setting cost",
+        ),
+        (
+            "[[carrier]]\nname = \"acme\"\nkind = \"sandbox\"",
+            "[[carrier]] acme: a carrier of this name",
+        ),
+        (
+            "[[carrier]]\nkind = \"sandbox\"",
+            "[[carrier]] 2: name is missing",
+        ),
+        (
+            "[[carrier]]\nname = \"a/b\"\nkind = \"sandbox\"",
+            "small letters",
+        ),
+        ("[[carrier]]\nname = \"b\"", "kind is missing"),
+        ("[[carrier]]\nname = \"b\"\nkind = \"pigeon\"", "kind"),
+        (
+            "[[carrier]]\nname = \"b\"\nkind = \"sandbox\"\nrate = 1",
+            "unknown setting rate",
+        ),
+        (SANDBOX, "several carriers and no route"),
+    ] {
+        let error = load(&format!("{SMPP}{lines}\n")).unwrap_err();
+        assert!(error.contains(named), "{lines}: {error}");
+        assert!(!error.contains("hidden"), "{error}");
+    }
+    for (from, to, named) in [
+        ("address = \"127.0.0.1:2775\"\n", "", "address is missing"),
+        ("127.0.0.1:2775", "127.0.0.1", "host and port"),
+        ("127.0.0.1:2775", "::1:2775", "host and port"),
+        ("127.0.0.1:2775", "smpp://host:2775", "host and port"),
+        ("127.0.0.1:2775", "host:0", "host and port"),
+        ("127.0.0.1:2775", ":2775", "host and port"),
+        ("system_id = \"heliograph\"\n", "", "system_id is missing"),
+        ("\"heliograph\"", "\"sixteen-letters-\"", "at most 15"),
+        (
+            "password = \"hidden\"",
+            "",
+            "password (or password_file) is missing",
+        ),
+        ("\"hidden\"", "\"ninechars\"", "password must be at most 8"),
+        ("password =", "password_file =", "can't read hidden"),
+        ("\"acme\"", "\"sandbox\"", "may be called sandbox"),
+        ("[[carrier]]", "[carrier]", "[[carrier]]"),
+        (SMPP, "carrier = [1]", "[[carrier]]"),
+        (SMPP, "route = 1", "[[route]]"),
+        (SMPP, "[[route]]\ncarrier = \"acme\"", "carrier"),
+    ] {
+        let error = load(&SMPP.replace(from, to)).unwrap_err();
+        assert!(error.contains(named), "{from} -> {to}: {error}");
+        assert!(error.contains("heliograph.toml"), "{error}");
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let text = format!(
+        "{SMPP}window = 0\ncolour = 1\n{SANDBOX}shade = 2\n[[route]]\ncarrier = \"nobody\"\nweight = 0\n\
+         [[route]]\ncarrier = \"acme\"\ntaste = 3\n"
+    );
+    let error = load(&text).unwrap_err();
+    for named in [
+        "[[carrier]] acme: window",
+        "[[carrier]] acme: unknown setting colour",
+        "[[carrier]] play: unknown setting shade",
+        "[[route]] 1: carrier",
+        "[[route]] 1: weight",
+        "[[route]] 2: unknown setting taste",
+    ] {
+        assert!(error.contains(named), "{named} is not in {error}");
+    }
+}
+
+#[test]
+fn addresses_have_a_host_that_certificates_name() {
+    for (address, host) in [
+        ("smpp.example.org:2775", "smpp.example.org"),
+        ("10.0.0.1:1", "10.0.0.1"),
+        ("[2001:db8::1]:2775", "2001:db8::1"),
+    ] {
+        let settings = load(&SMPP.replace("127.0.0.1:2775", address)).unwrap();
+        let CarrierKind::Smpp(smpp) = &settings.carriers.list[0].kind else {
+            panic!("not SMPP");
+        };
+        assert_eq!(smpp.address.to_string(), address);
+        assert_eq!(smpp.address.host(), host);
+    }
+}
+
+#[test]
+fn without_tables_there_is_no_carrier() {
+    let carriers = load("currency = \"LSL\"\n").unwrap().carriers;
+    assert!(carriers.list.is_empty() && carriers.routes.as_slice().is_empty());
+}
+
+#[test]
+fn a_single_carrier_needs_no_route() {
+    let routes = load(SMPP).unwrap().carriers.routes;
+    let choice = routes.choose(&facts("26657000001"), 0, |_| true, &[]);
+    assert_eq!(choice, Choice::Carrier("acme"));
+}
+
+#[test]
+fn routes_choose_by_their_conditions() {
+    let text = format!(
+        "{SMPP}{SANDBOX}[[route]]\ncarrier = \"play\"\npriority = 20\n\
+         [[route]]\ncarrier = \"acme\"\nkind = \"local\"\nprefix = \"266\"\napplication = \"012345\"\nsender = \"Acme\"\n"
+    );
+    let settings = load(&text).unwrap();
+    let routes = &settings.carriers.routes;
+    let choose = |number| routes.choose(&facts(number), 0, |_| true, &[]);
+    assert_eq!(choose("26657000001"), Choice::Carrier("acme"));
+    assert_eq!(choose("2782000000"), Choice::Carrier("play"));
+    let first = &routes.as_slice()[0];
+    assert_eq!((first.priority, first.weight.get()), (10, 1));
+    let shown: Vec<String> = settings
+        .shown()
+        .into_iter()
+        .map(|(name, ..)| name)
+        .collect();
+    assert!(shown.contains(&"route.2.prefix".to_owned()), "{shown:?}");
+}
