@@ -41,6 +41,7 @@ test: test-rust test-browser ## Install what is missing and run every test
 
 .PHONY: test-rust
 test-rust: setup ## Run the Rust tests, and check that the rules compile for the browser
+	@.make/setup peers
 	@cargo test --lib --bins --tests -p server -p service -p domain -p app --features app/ssr
 	@cargo check $(wasm) -p domain
 
@@ -67,6 +68,7 @@ check: ## Check format, lints, licences and the structure
 	@cargo metadata --locked --format-version 1 >/dev/null
 	@$(lint) cargo fmt --all --check
 	@$(lint) cargo clippy --locked --all-targets -- -D warnings
+	@$(lint) cargo clippy --locked -p smpp34-peer --all-targets -- -D warnings
 	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate -- -D warnings
 	@cargo deny --log-level error check licenses bans sources
 

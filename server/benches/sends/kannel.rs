@@ -1,7 +1,8 @@
 //! Kannel, the SMS gateway that most others are measured by: the same load on its `sendsms`.
 //!
-//! It queues in memory (no store is configured) and hands each message to a fake SMSC, which is a thread of
-//! this process that counts. A run is over when all that was answered has arrived there.
+//! It queues in memory (no store is configured) and hands each message to an SMSC: here to a fake one of its own
+//! protocol, which is a thread of this process that counts, and a run is over when all that was answered has
+//! arrived there; `smpp` puts a sink behind SMPP in its place.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -26,64 +27,100 @@ const DEADLINE: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Bearerbox, which talks to the SMSC, and smsbox, which talks HTTP.
-pub struct Kannel {
+pub struct Boxes {
     bearerbox: Child,
     smsbox: Child,
     address: String,
-    arrived: Arc<AtomicU64>,
-    answered: u64,
     _folder: TempDir,
 }
 
-impl Kannel {
-    /// `None` when it isn't installed.
-    pub fn start() -> Option<Self> {
+impl Boxes {
+    /// With an SMSC, as a group of the configuration says it; `None` when Kannel isn't installed.
+    pub fn start(smsc: &str) -> Option<Self> {
         let (bearerbox, smsbox) = (find("bearerbox")?, find("smsbox")?);
         let folder = tempfile::tempdir().unwrap();
-        let [admin, boxes, smsc, sendsms] = free_ports();
-        let configuration = configuration(admin, boxes, smsc, sendsms);
+        let [admin, boxes, sendsms] = free_ports();
+        let configuration = configuration(admin, boxes, sendsms, smsc);
         std::fs::write(folder.path().join("kannel.conf"), configuration).unwrap();
         let bearerbox = spawn(&bearerbox, folder.path());
         // The other box gives up when it can't connect.
         connect(boxes);
         let smsbox = spawn(&smsbox, folder.path());
         connect(sendsms);
-        let arrived = Arc::new(AtomicU64::new(0));
-        let kannel = Self {
+        Some(Self {
             bearerbox,
             smsbox,
             address: format!("127.0.0.1:{sendsms}"),
-            arrived: Arc::clone(&arrived),
-            answered: 0,
             _folder: folder,
-        };
-        let stream = connect(smsc);
-        std::thread::spawn(move || count_lines(stream, &arrived));
-        Some(kannel.ready())
+        })
     }
 
-    /// Sends one until it is taken rather than kept for later: the SMSC is known to it then.
-    fn ready(mut self) -> Self {
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn processes(&self) -> Vec<u32> {
+        vec![self.bearerbox.id(), self.smsbox.id()]
+    }
+
+    /// Sends until one is taken rather than kept for later: the SMSC is known to it then. How many it took.
+    pub fn wait_until_connected(&self) -> u64 {
         let started = Instant::now();
-        loop {
-            self.answered += 1;
+        for answered in 1.. {
             let answer = http::fetch(&self.address, TARGET);
             if answer.contains("Accepted for delivery") {
-                break;
+                return answered;
             }
             assert!(started.elapsed() < DEADLINE, "{answer}");
             std::thread::sleep(LOOK_AGAIN);
         }
-        self.settle(0);
-        self
+        unreachable!("the deadline ends it");
+    }
+}
+
+impl Drop for Boxes {
+    fn drop(&mut self) {
+        for child in [&mut self.smsbox, &mut self.bearerbox] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Kannel with its fake SMSC.
+pub struct Kannel {
+    boxes: Boxes,
+    arrived: Arc<AtomicU64>,
+    answered: u64,
+}
+
+impl Kannel {
+    /// `None` when it isn't installed.
+    pub fn start() -> Option<Self> {
+        let [smsc] = free_ports();
+        let boxes = Boxes::start(&format!(
+            "smsc = fake\nport = {smsc}\nour-host = 127.0.0.1\nconnect-allow-ip = 127.0.0.1\n"
+        ))?;
+        let arrived = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&arrived);
+        let stream = connect(smsc);
+        std::thread::spawn(move || count_lines(stream, &count));
+        let answered = boxes.wait_until_connected();
+        let mut kannel = Self {
+            boxes,
+            arrived,
+            answered,
+        };
+        kannel.settle(0);
+        Some(kannel)
     }
 
     /// In turns with others; its turn is over when all it answered has arrived.
     pub fn contender(&mut self) -> Contender<'_> {
         Contender {
-            address: self.address.clone(),
-            request: http::get(TARGET),
-            processes: vec![self.bearerbox.id(), self.smsbox.id()],
+            address: self.boxes.address().to_owned(),
+            request: send_request(),
+            processes: self.boxes.processes(),
             settle: Box::new(|answered| self.settle(answered)),
         }
     }
@@ -108,13 +145,15 @@ impl Kannel {
     }
 }
 
-impl Drop for Kannel {
-    fn drop(&mut self) {
-        for child in [&mut self.smsbox, &mut self.bearerbox] {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+/// Without a delivery report.
+pub fn send_request() -> Vec<u8> {
+    http::get(TARGET)
+}
+
+/// With every delivery report there is, each a call of this URL, in which `%d` becomes its kind.
+pub fn reported_request(url: &str) -> Vec<u8> {
+    let url = url.replace('%', "%25");
+    http::get(&format!("{TARGET}&dlr-mask=31&dlr-url={url}"))
 }
 
 fn find(program: &str) -> Option<PathBuf> {
@@ -126,19 +165,18 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Ports that nobody listens on now; held together, so that they differ.
-fn free_ports() -> [u16; 4] {
-    let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
 /// Warnings alone are logged, which is to its advantage: it would log a line or more per message.
-fn configuration(admin: u16, boxes: u16, smsc: u16, sendsms: u16) -> String {
+fn configuration(admin: u16, boxes: u16, sendsms: u16, smsc: &str) -> String {
     format!(
         "group = core\nadmin-port = {admin}\nadmin-interface = 127.0.0.1\nadmin-password = bench\n\
          smsbox-port = {boxes}\nsmsbox-interface = 127.0.0.1\nbox-allow-ip = 127.0.0.1\n\
-         log-file = bearerbox.log\nlog-level = 2\n\n\
-         group = smsc\nsmsc = fake\nsmsc-id = bench\nport = {smsc}\nour-host = 127.0.0.1\n\
-         connect-allow-ip = 127.0.0.1\n\n\
+         dlr-storage = internal\nlog-file = bearerbox.log\nlog-level = 2\n\n\
+         group = smsc\nsmsc-id = bench\n{smsc}\n\
          group = smsbox\nbearerbox-host = 127.0.0.1\nsendsms-port = {sendsms}\n\
          sendsms-interface = 127.0.0.1\nlog-file = smsbox.log\nlog-level = 2\n\n\
          group = sendsms-user\nusername = bench\npassword = bench\n\n\

@@ -21,6 +21,7 @@ mod load;
 mod machine;
 mod rounds;
 mod server;
+mod smpp;
 
 use std::time::Duration;
 
@@ -39,9 +40,10 @@ const PAGE_RUN: Duration = Duration::from_secs(1);
 const PAGE_CONNECTIONS: usize = 8;
 const STARTS: usize = 5;
 
-const PARTS: [(&str, fn()); 4] = [
+const PARTS: [(&str, fn()); 5] = [
     ("sizes", sizes),
     ("sends", one_server),
+    ("smpp", smpp::measure),
     ("bulk", bulk::measure),
     ("history", history::measure),
 ];

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
 use crate::rounds::Contender;
@@ -74,7 +76,13 @@ pub fn starts(count: usize) -> (Vec<Duration>, u64) {
 impl Server {
     /// With demo data and more money than a run can spend.
     pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// The same with a settings file.
+    pub fn start_with(settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("heliograph.toml"), settings).unwrap();
         let (child, ready) = start(folder.path(), DEMO);
         let server = Self {
             child,
@@ -137,7 +145,8 @@ impl Server {
         }
     }
 
-    fn wait_until_sent(&self) {
+    /// Waits until no message waits for a carrier.
+    pub fn wait_until_sent(&self) {
         const NAME: &str = "heliograph_queue_messages ";
         let ops = self.text("/ops_url");
         let (_, address) = ops.split_once("://").unwrap();
@@ -151,6 +160,22 @@ impl Server {
             assert!(started.elapsed() < DEADLINE, "{waiting:?} still wait");
             std::thread::sleep(LOOK_AGAIN);
         }
+    }
+
+    /// How many messages are stored as delivered.
+    pub fn delivered(&self) -> u64 {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let database = self.folder.path().join("data/heliograph.db");
+        let count = "SELECT COALESCE(SUM(n), 0) FROM message_days WHERE status = 'delivered'";
+        let delivered: i64 = runtime.block_on(async {
+            let options = SqliteConnectOptions::new().filename(database);
+            let mut db = options.read_only(true).connect().await.unwrap();
+            sqlx::query_scalar(count).fetch_one(&mut db).await.unwrap()
+        });
+        delivered.unsigned_abs()
     }
 
     pub fn reference(&self) -> String {

@@ -1,0 +1,81 @@
+//! Where Kannel reports deliveries to: an HTTP server that counts what it is asked for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+const END: &[u8] = b"\r\n\r\n";
+
+/// Counts until the process ends.
+pub struct Calls {
+    address: SocketAddr,
+    counts: Arc<Counts>,
+}
+
+/// Calls by what they report.
+#[derive(Default)]
+struct Counts {
+    /// The message was handed over.
+    submitted: AtomicU64,
+    delivered: AtomicU64,
+}
+
+impl Calls {
+    pub fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let counts = Arc::new(Counts::default());
+        let shared = Arc::clone(&counts);
+        std::thread::spawn(move || serve(listener, &shared));
+        Self { address, counts }
+    }
+
+    /// Asks Kannel for the kind of report in the path.
+    pub fn url(&self) -> String {
+        format!("http://{}/%d", self.address)
+    }
+
+    /// How many messages were reported both as handed over and as delivered.
+    pub fn delivered(&self) -> u64 {
+        let count = |count: &AtomicU64| count.load(Ordering::SeqCst);
+        count(&self.counts.submitted).min(count(&self.counts.delivered))
+    }
+}
+
+fn serve(listener: std::net::TcpListener, counts: &Arc<Counts>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        listener.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(answer(stream, Arc::clone(counts)));
+        }
+    });
+}
+
+async fn answer(mut stream: TcpStream, counts: Arc<Counts>) {
+    let mut buffer = Vec::with_capacity(4096);
+    while let Ok(1..) = stream.read_buf(&mut buffer).await {
+        while let Some(end) = buffer.windows(END.len()).position(|window| window == END) {
+            let request: Vec<u8> = buffer.drain(..end + END.len()).collect();
+            let count = match request.as_slice() {
+                [b'G', b'E', b'T', b' ', b'/', b'8', b' ', ..] => &counts.submitted,
+                [b'G', b'E', b'T', b' ', b'/', b'1', b' ', ..] => &counts.delivered,
+                other => panic!("{:?}", String::from_utf8_lossy(other)),
+            };
+            // Counted once it is answered: the call is over then.
+            if stream.write_all(ANSWER).await.is_err() {
+                return;
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}

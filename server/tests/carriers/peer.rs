@@ -1,0 +1,180 @@
+//! An SMSC by others in a process of its own, and what it saw.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, Once};
+
+use serde_json::Value;
+
+use crate::harness::{Running, until};
+
+/// What it accepts.
+pub const SYSTEM_ID: &str = "heliograph";
+pub const PASSWORD: &str = "secret";
+
+/// By whom it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// The package `smpp` of npm.
+    Node,
+    /// The crate `smpp34`.
+    Smpp34,
+}
+
+/// How it names messages.
+#[derive(Clone, Copy, Debug)]
+pub enum Ids {
+    Text,
+    /// Hexadecimal in its answers, decimal in receipts.
+    HexToDecimal,
+}
+
+pub struct Peer {
+    pub port: u64,
+    events: Arc<Mutex<Vec<Value>>>,
+    /// It ends when this does, should the test be killed.
+    _input: ChildStdin,
+    _process: Running,
+}
+
+/// A message as its recipient would see it, put together from its parts.
+#[derive(Debug, PartialEq)]
+pub struct Received {
+    pub source: String,
+    pub destination: String,
+    pub text: String,
+    /// How many submits it came in.
+    pub submits: usize,
+}
+
+impl Peer {
+    pub fn start(kind: Kind, ids: Ids) -> Self {
+        set_up();
+        let mut command = match kind {
+            Kind::Node => {
+                let mut node = Command::new("node");
+                node.arg(root().join("server/tests/peers/node/smsc.js"));
+                node
+            }
+            // Debug, whatever the tests are.
+            Kind::Smpp34 => Command::new(target().join("debug/smpp34-peer")),
+        };
+        let mut child = command
+            .arg(match ids {
+                Ids::Text => "text",
+                Ids::HexToDecimal => "hex-to-decimal",
+            })
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        read_events(&mut child, Arc::clone(&events));
+        let mut peer = Self {
+            port: 0,
+            events,
+            _input: child.stdin.take().unwrap(),
+            _process: Running(child),
+        };
+        peer.port = until("a listening SMSC", || {
+            peer.events_of("listening").first()?["port"].as_u64()
+        });
+        peer
+    }
+
+    /// All events of a name so far.
+    pub fn events_of(&self, name: &str) -> Vec<Value> {
+        let events = self.events.lock().unwrap();
+        let wanted = events.iter().filter(|event| event["event"] == name);
+        wanted.cloned().collect()
+    }
+
+    /// All submits to a number so far, refused ones among them.
+    pub fn submits_to(&self, number: &str) -> Vec<Value> {
+        let mut submits = self.events_of("submit");
+        submits.retain(|submit| submit["destination"]["digits"] == number);
+        submits
+    }
+
+    /// What came for a number, each message once however often it was submitted; fails where one has a part more
+    /// or less than it says.
+    pub fn received(&self, number: &str) -> Vec<Received> {
+        let mut messages: Vec<(Value, Vec<Value>)> = Vec::new();
+        for submit in self.submits_to(number) {
+            let segment = &submit["segment"];
+            let tie = segment["reference"].clone();
+            match messages
+                .iter_mut()
+                .find(|(other, _)| !tie.is_null() && *other == tie)
+            {
+                Some((_, parts)) => parts.push(submit),
+                None => messages.push((tie, vec![submit])),
+            }
+        }
+        messages
+            .into_iter()
+            .map(|(_, parts)| whole(parts))
+            .collect()
+    }
+}
+
+fn whole(mut parts: Vec<Value>) -> Received {
+    let number = |part: &Value| part["segment"]["number"].as_u64();
+    parts.sort_by_key(number);
+    if parts[0]["segment"].is_object() {
+        let numbers: Vec<_> = parts.iter().filter_map(number).collect();
+        let total = parts[0]["segment"]["total"].as_u64().unwrap();
+        let all: Vec<u64> = (1..=total).collect();
+        assert_eq!(numbers, all, "each part once: {parts:?}");
+    }
+    let one = |field: &dyn Fn(&Value) -> String| {
+        let found = field(&parts[0]);
+        assert!(parts.iter().all(|part| field(part) == found), "{parts:?}");
+        found
+    };
+    Received {
+        source: one(&|part| text_of(&part["source"]["digits"])),
+        destination: one(&|part| text_of(&part["destination"]["digits"])),
+        text: parts.iter().map(|part| text_of(&part["text"])).collect(),
+        submits: parts.len(),
+    }
+}
+
+/// A part that can't be decoded by itself has no text.
+fn text_of(value: &Value) -> String {
+    value.as_str().expect("text").to_owned()
+}
+
+/// A line that is no JSON is half a surrogate pair, and ends the test like nothing else does: by never coming.
+fn read_events(child: &mut Child, events: Arc<Mutex<Vec<Value>>>) {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            let event =
+                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            events.lock().unwrap().push(event);
+        }
+    });
+}
+
+/// Installs and builds the SMSCs, once.
+fn set_up() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        let done = Command::new(root().join(".make/setup"))
+            .arg("peers")
+            .env("CARGO_TARGET_DIR", target())
+            .status()
+            .unwrap();
+        assert!(done.success(), "`.make/setup peers` failed");
+    });
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap()
+}
