@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
+use crate::carrier::http::endpoint;
 use crate::cli::Serve;
 use crate::commands::service_config;
 use crate::config::{ConfigError, Settings};
@@ -161,7 +162,8 @@ async fn site(
         country_code: settings.country_code.as_str().into(),
         message_pages_max: settings.limits.message_pages_max,
     };
-    let portal = web::router(service.clone(), settings, url, stop.clone());
+    let receipts = endpoint::router(service.clone(), &settings.carriers.list);
+    let portal = web::router(service.clone(), settings, url, stop.clone()).merge(receipts);
     let trusted = settings.trusted_proxies.clone();
     Ok(Site::new(api, portal, Arc::clone(metrics), trusted)?)
 }

@@ -6,11 +6,11 @@
 mod answer;
 mod balance;
 mod batches;
-mod body;
+pub mod body;
 mod bulk;
 mod credentials;
 mod csv_report;
-mod form;
+pub mod form;
 mod json_body;
 mod listing;
 mod order;

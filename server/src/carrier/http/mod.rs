@@ -5,9 +5,10 @@
 //! back because it had not begun to write it, when a kept connection turned out to be closed.
 
 mod answer;
+pub mod endpoint;
 pub mod line;
 mod pace;
-pub mod receipt;
+mod receipt;
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -97,11 +98,6 @@ impl HttpCarrier {
             pace: Pace::new(settings.rate),
             settings,
         })
-    }
-
-    /// Messages that it would begin to send at once.
-    pub fn free(&self) -> usize {
-        self.places.available_permits()
     }
 
     /// Sends one message, after those that were there before it, and tells what came of it. A caller that

@@ -353,14 +353,14 @@ async fn no_more_requests_at_a_time_than_connections() {
     let upstream = Upstream::start(&acts).await;
     let carrier = carrier_at(upstream.port, &format!("{QUERY}connections = 2\n"));
     let carrier = Arc::new(carrier);
-    assert_eq!(carrier.free(), 2);
+    assert_eq!(carrier.places.available_permits(), 2);
     let spawn = || {
         let carrier = Arc::clone(&carrier);
         tokio::spawn(async move { carrier.submit(&submit("Hi")).await })
     };
     let (first, second) = (spawn(), spawn());
     upstream.until_requested(2).await;
-    assert_eq!(carrier.free(), 0);
+    assert_eq!(carrier.places.available_permits(), 0);
     let third = spawn();
     // Given up by their caller: the place is free again.
     first.abort();

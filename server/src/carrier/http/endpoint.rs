@@ -1,0 +1,155 @@
+//! Where upstreams post receipts: `/carriers/{name}/{secret}` on the public address.
+//!
+//! The secret is the last segment of the path, since many upstreams can be given an address and nothing else. It
+//! stands in no log: access is logged by the route's template.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{self, Body, Bytes};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use domain::MessageStatus;
+use serde_json::Value;
+use service::{CarrierReceipt, Service};
+use subtle::ConstantTimeEq as _;
+
+use super::receipt::{HttpReceipt, ReceiptState, fields, receipt};
+use crate::api;
+use crate::config::carriers::{CarrierKind, CarrierSettings, ReceiptSettings};
+
+const PATH: &str = "/carriers/{name}/{secret}";
+/// Most bytes of a body; a receipt has a few hundred.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+/// When an upstream should repeat what couldn't be stored, in seconds.
+const RETRY_AFTER_S: &str = "5";
+/// Most characters of a reason that are kept.
+const ERROR_CHARS_MAX: usize = 100;
+
+struct Endpoint {
+    service: Service,
+    /// Those whose receipts are posted, by name.
+    carriers: Vec<(String, ReceiptSettings)>,
+}
+
+/// Answers upstreams.
+pub fn router(service: Service, carriers: &[CarrierSettings]) -> Router {
+    let posting = carriers.iter().filter_map(|carrier| match &carrier.kind {
+        CarrierKind::Http(http) => Some((carrier.name.clone(), http.receipt.clone()?)),
+        CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
+    });
+    let endpoint = Endpoint {
+        service,
+        carriers: posting.collect(),
+    };
+    Router::new()
+        .route(PATH, any(answer))
+        .with_state(Arc::new(endpoint))
+}
+
+async fn answer(
+    State(endpoint): State<Arc<Endpoint>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    request: Request,
+) -> Response {
+    let found = path.ok().and_then(|Path((name, secret))| {
+        let posting = &endpoint.carriers;
+        let (name, settings) = posting.iter().find(|(known, _)| *known == name)?;
+        let known = settings.secret.expose().as_bytes();
+        bool::from(known.ct_eq(secret.as_bytes())).then_some((name, settings))
+    });
+    let mut response = match found {
+        Some((name, settings)) => endpoint.take(name, settings, request).await,
+        // Which of both is wrong is nobody's business.
+        None => (StatusCode::NOT_FOUND, "Not found.\n").into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+impl Endpoint {
+    async fn take(&self, carrier: &str, settings: &ReceiptSettings, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        // HEAD must change nothing.
+        if !matches!(head.method, Method::GET | Method::POST) {
+            let allow = [(ALLOW, "GET, POST")];
+            return (StatusCode::METHOD_NOT_ALLOWED, allow, "Use GET or POST.\n").into_response();
+        }
+        let read = match read(&head, body).await {
+            Ok(fields) => receipt(settings, &fields).filter(names_one),
+            Err(status) => return (status, "The body can't be read.\n").into_response(),
+        };
+        let Some(receipt) = read else {
+            tracing::warn!(carrier, "what was posted as a receipt names no message");
+            let words = "This names no message or no status.\n";
+            return (StatusCode::BAD_REQUEST, words).into_response();
+        };
+        if let Some(receipt) = receipt_of(receipt) {
+            let recorded = (self.service).record_carrier_receipts(carrier, vec![receipt]);
+            if let Err(error) = recorded.await {
+                tracing::error!(carrier, detail = ?error, "a receipt can't be recorded; it is to come again");
+                let again = [(RETRY_AFTER, RETRY_AFTER_S)];
+                let words = "Try again in a moment.\n";
+                return (StatusCode::SERVICE_UNAVAILABLE, again, words).into_response();
+            }
+        }
+        "OK\n".into_response()
+    }
+}
+
+/// The fields of a receipt: a JSON body's, or the parameters of the query and of a form together.
+async fn read(head: &Parts, body: Body) -> Result<Value, StatusCode> {
+    let body = if head.method == Method::POST {
+        (body::to_bytes(body, BODY_BYTES_MAX).await).map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?
+    } else {
+        Bytes::new()
+    };
+    if api::body::is(content_type(&head.headers), "application/json") {
+        return serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST);
+    }
+    let query = head.uri.query().unwrap_or_default().as_bytes();
+    let pairs = api::form::pairs(query).chain(api::form::pairs(&body));
+    // Some quote the message's text, in whatever encoding; it isn't needed.
+    Ok(fields(pairs.filter_map(|(name, value)| name.zip(value))))
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(CONTENT_TYPE);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// No upstream gives a message a name with control characters in it.
+fn names_one(receipt: &HttpReceipt) -> bool {
+    !receipt.message_id.contains(char::is_control)
+}
+
+/// What it says of the message's end; `None` while it is on the way.
+fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
+    let (status, word) = match receipt.state {
+        ReceiptState::Delivered => (MessageStatus::Delivered, None),
+        ReceiptState::Failed => (MessageStatus::Failed, Some("undeliverable")),
+        ReceiptState::Expired => (MessageStatus::Expired, Some("validity_expired")),
+        ReceiptState::Intermediate => return None,
+    };
+    let said = receipt.error.map(|error| {
+        let kept = error.chars().filter(|c| !c.is_control());
+        kept.take(ERROR_CHARS_MAX).collect()
+    });
+    Some(CarrierReceipt {
+        carrier_message_id: Some(receipt.message_id),
+        status,
+        error: word.map(|word| said.unwrap_or_else(|| word.to_owned())),
+        user_reference: None,
+        number: String::new(),
+        sender: String::new(),
+        submitted_at: None,
+    })
+}
