@@ -21,6 +21,7 @@ mod crash;
 mod crash_bulk;
 mod demo;
 mod dry_run;
+mod faults;
 mod follow;
 mod harness;
 mod idempotency;

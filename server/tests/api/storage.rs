@@ -1,60 +1,23 @@
-//! A disk that is full or broken. The disk is a shim under the real binary, built by the C compiler that
-//! the build needs anyway.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
+//! A disk that is full or broken.
 
 use crate::client::bare;
+use crate::faults::Disk;
 use crate::harness::{Keys, Place, TestServer, until};
 
-/// Where the shim reads how the disk fails.
-const ORDER: &str = "disk-fault";
-const SHIM: &str = "disk.so";
-
-fn build_shim(folder: &Path) -> PathBuf {
-    let (source, shim) = (
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/faults/disk.c"),
-        folder.join(SHIM),
-    );
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .args([&shim, &source])
-        .status()
-        .unwrap();
-    assert!(built.success());
-    shim
-}
-
 /// A server on a disk that can be made to fail, and an application with money.
-fn server_on_shim() -> (TestServer, Keys) {
+fn server_on_shim() -> (TestServer, Disk, Keys) {
     let place = Place::new();
-    let shim = build_shim(place.path());
-    let order = place.path().join(ORDER);
-    let environment = [
-        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
-        ("LD_PRELOAD", shim.to_str().unwrap()),
-        ("DISK_FAULT", order.to_str().unwrap()),
-    ];
+    let disk = Disk::new(place.path());
+    let [shim, order] = disk.environment();
+    let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true"), shim, order];
     let server = TestServer::start(place, &[], &environment);
     let keys = server.place.funded("one@example.org", "1");
-    (server, keys)
-}
-
-/// Written beside and moved, so that the shim never reads half of it.
-fn fail(server: &TestServer, what: &str, ending: &str) {
-    let order = server.place.path().join(ORDER);
-    let draft = order.with_extension("draft");
-    std::fs::write(&draft, format!("{what}\n{ending}\n")).unwrap();
-    std::fs::rename(draft, order).unwrap();
-}
-
-fn heal(server: &TestServer) {
-    std::fs::remove_file(server.place.path().join(ORDER)).unwrap();
+    (server, disk, keys)
 }
 
 #[test]
 fn a_full_disk_answers_500_and_charges_nothing() {
-    let (server, keys) = server_on_shim();
+    let (server, disk, keys) = server_on_shim();
     let key = keys.live.expose();
     let pairs = [("number", "57000001"), ("message", "Hi")];
     assert_eq!(server.send(key, &pairs).status, 200);
@@ -63,11 +26,11 @@ fn a_full_disk_answers_500_and_charges_nothing() {
         let reports = server.get(&format!("/sms/reports/{key}")).json();
         (reports["reports"][0]["status"] == "delivered").then_some(())
     });
-    fail(&server, "write", "-wal");
+    disk.fail("write", "-wal");
     let answer = server.send(key, &pairs);
     assert_eq!(answer.status, 500, "{}", answer.text());
     assert_eq!(answer.json()["reason"], "internal");
-    heal(&server);
+    disk.heal();
     assert_eq!(server.balance(key), "0.95");
     let answer = server.send(key, &pairs);
     assert_eq!(answer.status, 200, "{} {}", answer.text(), server.log());
@@ -77,13 +40,13 @@ fn a_full_disk_answers_500_and_charges_nothing() {
 
 #[test]
 fn an_upload_that_finds_the_disk_full_leaves_nothing() {
-    let (server, keys) = server_on_shim();
+    let (server, disk, keys) = server_on_shim();
     let key = keys.live.expose();
-    fail(&server, "write", ".rows");
+    disk.fail("write", ".rows");
     let parts: [(&str, &[u8]); 1] = [("bulksms", b"57000001,Hi\n")];
     let answer = server.upload(key, &parts);
     assert_eq!(answer.status, 500, "{}", answer.text());
-    heal(&server);
+    disk.heal();
     let spool = server.place.path().join("data/spool");
     assert_eq!(std::fs::read_dir(spool).unwrap().count(), 0);
     assert_eq!(server.balance(key), "1");
@@ -93,11 +56,11 @@ fn an_upload_that_finds_the_disk_full_leaves_nothing() {
 
 #[test]
 fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
-    let (server, keys) = server_on_shim();
+    let (server, disk, keys) = server_on_shim();
     let key = keys.live.expose().to_owned();
     let target = format!("/sms/send/{key}?number=57000001&message=Hi");
     let connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
-    fail(&server, "sync", "-wal");
+    disk.fail("sync", "-wal");
     let clients: Vec<_> = connections
         .into_iter()
         .map(|mut connection| {
@@ -120,7 +83,7 @@ fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
     assert_eq!(code, Some(1));
 
     let unanswered = statuses.iter().filter(|status| status.is_none()).count();
-    std::fs::remove_file(place.path().join(ORDER)).unwrap();
+    disk.heal();
     let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
     let server = TestServer::start(place, &[], &environment);
     assert!(

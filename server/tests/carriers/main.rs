@@ -1,5 +1,5 @@
-//! The `heliograph` binary with an SMPP carrier that others wrote: an SMSC on npm's `smpp` and one on the crate
-//! `smpp34`, each a process of its own. What the API reports is compared with what the SMSC saw.
+//! The `heliograph` binary with carriers: SMSCs that others wrote, on npm's `smpp` and on the crate `smpp34`, each a
+//! process of its own, and some of our own that misbehave. What the API reports is compared with what they saw.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,15 +10,25 @@
 #[path = "../api/client.rs"]
 #[expect(dead_code, reason = "the tests of the API use the rest")]
 mod client;
+#[path = "../api/faults/mod.rs"]
+mod faults;
 #[path = "../api/harness.rs"]
 #[expect(dead_code, reason = "the tests of the API use the rest")]
 mod harness;
+#[path = "../../smpp/tests/smsc/mod.rs"]
+mod smsc;
 
 mod binding;
+mod http;
+mod misbehaving;
 mod outcomes;
 mod peer;
+mod routes;
+mod scripted;
 mod sending;
+mod served;
 mod texts;
+mod upstream;
 
 /// Makes a test with each SMSC out of functions that take one.
 macro_rules! with_both_peers {

@@ -1,0 +1,169 @@
+//! Which carrier gets which message.
+
+use domain::Category;
+
+use crate::harness::{Place, until};
+use crate::scripted::Scripted;
+use crate::served::Served;
+
+/// Carriers by name, without routes.
+fn carriers(carriers: &[(&str, &str)]) -> String {
+    let each = carriers.iter().map(|(name, address)| {
+        format!(
+            "[[carrier]]\nname = \"{name}\"\nkind = \"smpp\"\naddress = \"{address}\"\n\
+             system_id = \"heliograph\"\npassword = \"secret\"\n"
+        )
+    });
+    each.collect()
+}
+
+fn both(one: &Scripted, two: &Scripted, routes: &str) -> String {
+    carriers(&[("one", &one.address), ("two", &two.address)]) + routes
+}
+
+/// Priority 1 is `one`, the way around it `two`.
+const AROUND: &str = "\
+    [[route]]\ncarrier = \"one\"\npriority = 1\n\
+    [[route]]\ncarrier = \"two\"\npriority = 2\n";
+
+#[test]
+fn conditions_choose_the_carrier() {
+    let (one, two) = (Scripted::delivering(), Scripted::delivering());
+    let place = Place::new();
+    let keys = place.funded("a@example.org", "100");
+    let named = place.application("b@example.org", Category::Sms, Some("Acme"));
+    let other = place.funded("c@example.org", "100");
+    let reference = named.reference.to_string();
+    place.json(&["application", "approve", &reference]);
+    place.json(&["deposit", "add", &reference, "100", "--bank-id", "b"]);
+    let waiting = place.json(&["sender", "list"]);
+    place.json(&["sender", "accept", &waiting[0]["id"].to_string()]);
+
+    let routes = format!(
+        "[[route]]\ncarrier = \"two\"\npriority = 1\nkind = \"international\"\n\
+         [[route]]\ncarrier = \"two\"\npriority = 2\nprefix = \"26658\"\n\
+         [[route]]\ncarrier = \"two\"\npriority = 3\napplication = \"{}\"\n\
+         [[route]]\ncarrier = \"two\"\npriority = 4\nsender = \"Acme\"\n\
+         [[route]]\ncarrier = \"one\"\npriority = 5\n",
+        other.reference
+    );
+    let settings = both(&one, &two, &routes);
+    let served = Served::start_with(place, keys, &settings);
+    let mut sent = Vec::new();
+    for (key, number, to, by_two) in [
+        (&served.keys, "57000001", "26657000001", false),
+        (&served.keys, "58000001", "26658000001", true),
+        (&served.keys, "+26657000002", "26657000002", true),
+        (&served.keys, "+4915100000", "4915100000", true),
+        (&other, "57000003", "26657000003", true),
+        (&named, "57000004", "26657000004", true),
+    ] {
+        let transid = served.server.accepted(key.live.expose(), number);
+        sent.push((key.live.expose(), transid, to, by_two));
+    }
+    for (key, transid, to, by_two) in &sent {
+        let report = served.server.final_report(key, transid);
+        assert_eq!(report["status"], "delivered", "{report}");
+        let seen = (one.count(to), two.count(to));
+        assert_eq!(seen, (usize::from(!by_two), usize::from(*by_two)), "{to}");
+    }
+    let from: Vec<_> = two
+        .submits()
+        .into_iter()
+        .map(|submit| submit.sender)
+        .collect();
+    assert!(from.contains(&"Acme".to_owned()), "{from:?}");
+    served.stop();
+}
+
+/// 300 of 400 within seven standard deviations.
+#[test]
+fn weights_share_the_messages() {
+    let (one, two) = (Scripted::delivering(), Scripted::delivering());
+    let routes = "[[route]]\ncarrier = \"one\"\nweight = 3\n[[route]]\ncarrier = \"two\"\n";
+    let served = Served::start(&both(&one, &two, routes));
+    one.until_bound();
+    two.until_bound();
+    let numbers: Vec<String> = (57_000_000..57_000_400)
+        .map(|n: u32| n.to_string())
+        .collect();
+    let batchid = served
+        .server
+        .accepted_batch(served.key(), &numbers.join("\n"));
+    let batch = served.server.done_batch(served.key(), &batchid);
+    assert_eq!(batch["counts"]["delivered"], 400, "{batch}");
+    let (by_one, by_two) = (one.submits().len(), two.submits().len());
+    assert_eq!(by_one + by_two, 400);
+    assert!((240..=360).contains(&by_one), "{by_one}");
+    served.stop();
+}
+
+#[test]
+fn messages_go_around_a_carrier_that_is_gone_until_it_is_back() {
+    let (one, two) = (Scripted::delivering(), Scripted::delivering());
+    let served = Served::start(&both(&one, &two, AROUND));
+    one.until_bound();
+    two.until_bound();
+    let first = served.send("57000001", "Hello");
+    served.until(&first, "delivered");
+    assert_eq!((one.submits().len(), two.submits().len()), (1, 0));
+
+    let address = one.address.clone();
+    drop(one);
+    // Some wait for the one that is gone at first.
+    let sent = served.send_to(57_000_010..57_000_020);
+    served.until_all(&sent, "delivered");
+    assert_eq!(two.submits().len(), 10);
+
+    let one = Scripted::delivering_at(&address);
+    one.until_bound();
+    let mut number = 57_000_100;
+    until("the first carrier to be used again", || {
+        let transid = served.send(&number.to_string(), "Hello");
+        served.until(&transid, "delivered");
+        number += 1;
+        (one.submits().len() > 1).then_some(())
+    });
+    let sent = usize::try_from(number - 57_000_100).unwrap();
+    assert_eq!(one.submits().len() + two.submits().len(), 10 + sent);
+    served.stop();
+}
+
+#[test]
+fn what_no_route_is_for_is_given_back() {
+    let one = Scripted::delivering();
+    let routes = "[[route]]\ncarrier = \"one\"\nkind = \"local\"\n";
+    let settings = carriers(&[("one", &one.address)]) + routes;
+    let served = Served::start(&settings);
+    let abroad = served.send("+4915100000", "Hello");
+    let report = served.until(&abroad, "rejected");
+    assert_eq!(report["error"], "no_route", "{report}");
+    assert_eq!(report["charge"]["released"].to_string(), "0.25", "{report}");
+    assert_eq!(served.balance(), "100");
+    // In an upload too.
+    let batchid = served
+        .server
+        .accepted_batch(served.key(), "+4915100001\n57000001");
+    let batch = served.server.done_batch(served.key(), &batchid);
+    assert_eq!(batch["counts"]["rejected"], 1, "{batch}");
+    assert_eq!(batch["counts"]["delivered"], 1, "{batch}");
+    assert_eq!(served.balance(), "99.95");
+    assert_eq!(one.submits().len(), 1);
+    served.stop();
+}
+
+#[test]
+fn test_messages_reach_no_carrier() {
+    let one = Scripted::delivering();
+    let served = Served::start(&carriers(&[("one", &one.address)]));
+    one.until_bound();
+    let test_key = served.keys.test.expose();
+    let tested = served.server.accepted(test_key, "57000001");
+    let report = served.server.final_report(test_key, &tested);
+    assert_eq!(report["status"], "delivered", "{report}");
+    let sent = served.send("57000002", "Hello");
+    served.until(&sent, "delivered");
+    assert_eq!(one.submits().len(), 1);
+    assert_eq!(one.count("26657000001"), 0);
+    served.stop();
+}

@@ -1,0 +1,309 @@
+//! An SMSC that does as a test says, on a runtime of its own: the tests block.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+use crate::harness::until;
+use crate::smsc::{
+    BIND_RECEIVER, BIND_TRANSCEIVER, BIND_TRANSMITTER, DELIVER_SM, DELIVER_SM_RESP, Pdu, Peer,
+    RESPONSE, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, UNBIND, c_string, pdu, receipt, short_message,
+    split,
+};
+
+/// What it does with a submit, in this order; nothing is no answer.
+pub enum Act {
+    /// Takes it under this id.
+    Accept(String),
+    /// Refuses it with a `command_status`.
+    Refuse(u32),
+    /// Delivers this.
+    Deliver(Vec<u8>),
+    /// Closes the connection.
+    Cut,
+}
+
+/// A submit as it came.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    pub number: String,
+    /// Whom it is from.
+    pub sender: String,
+    /// With its header, when it has one.
+    pub text: Vec<u8>,
+    /// How many came before it.
+    pub before: usize,
+}
+
+impl Submit {
+    /// Which part of its message it is; 1 of one alone.
+    pub fn part(&self) -> u8 {
+        match self.text.first() {
+            // Both sorts of headers that tie parts together end with the part's number; a text begins with a
+            // letter.
+            Some(length @ (5 | 6)) => self.text[usize::from(*length)],
+            _ => 1,
+        }
+    }
+}
+
+type Script = Box<dyn FnMut(&Submit) -> Vec<Act> + Send>;
+
+/// Dropping it closes it and its connections.
+pub struct Scripted {
+    pub address: String,
+    shared: Arc<Shared>,
+    _runtime: Runtime,
+}
+
+struct Shared {
+    script: Mutex<Script>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    submits: Vec<Submit>,
+    /// Its sequence number.
+    last_submit: u32,
+    binds: usize,
+    deliveries: u32,
+    /// `command_status` of the answers to deliveries, by their sequence number.
+    answers: HashMap<u32, u32>,
+    /// To each connection so far.
+    links: Vec<mpsc::UnboundedSender<Vec<u8>>>,
+}
+
+impl Scripted {
+    pub fn start(script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static) -> Self {
+        Self::start_at("127.0.0.1:0", script)
+    }
+
+    pub fn start_at(
+        address: &str,
+        script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static,
+    ) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let smsc = runtime.block_on(Smsc::start_at(address));
+        let address = smsc.address();
+        let shared = Arc::new(Shared {
+            script: Mutex::new(Box::new(script)),
+            inner: Mutex::default(),
+        });
+        let serving = Arc::clone(&shared);
+        runtime.spawn(async move {
+            loop {
+                let peer = smsc.accept().await;
+                let (link, deliveries) = mpsc::unbounded_channel();
+                serving.inner().links.push(link);
+                tokio::spawn(serve(peer, Arc::clone(&serving), deliveries));
+            }
+        });
+        Self {
+            address,
+            shared,
+            _runtime: runtime,
+        }
+    }
+
+    /// Takes every message, under ids that count from 1, and delivers it.
+    pub fn delivering() -> Self {
+        Self::start(deliver)
+    }
+
+    /// The same there, where one was before.
+    pub fn delivering_at(address: &str) -> Self {
+        Self::start_at(address, deliver)
+    }
+
+    pub fn submits(&self) -> Vec<Submit> {
+        self.shared.inner().submits.clone()
+    }
+
+    /// How many submits came for a number.
+    pub fn count(&self, number: &str) -> usize {
+        let inner = self.shared.inner();
+        let to = inner
+            .submits
+            .iter()
+            .filter(|submit| submit.number == number);
+        to.count()
+    }
+
+    pub fn until_submits(&self, count: usize) {
+        until("submits", || {
+            (self.shared.inner().submits.len() >= count).then_some(())
+        });
+    }
+
+    pub fn until_bound(&self) {
+        self.until_binds(1);
+    }
+
+    /// Waits until there were so many binds.
+    pub fn until_binds(&self, count: usize) {
+        until("a bind", || {
+            (self.shared.inner().binds >= count).then_some(())
+        });
+    }
+
+    /// From now on it does this.
+    pub fn follow(&self, script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static) {
+        *self.shared.script.lock().unwrap() = Box::new(script);
+    }
+
+    /// Takes, after all, the last submit under this id.
+    pub fn accept_late(&self, id: &str) {
+        let inner = self.shared.inner();
+        let answer = pdu(SUBMIT_SM_RESP, 0, inner.last_submit, &c_string(id));
+        inner.links.last().unwrap().send(answer).unwrap();
+    }
+
+    /// Delivers on the youngest connection, and waits until that is acknowledged: what it says is durable.
+    pub fn deliver(&self, body: &[u8]) {
+        let sequence = {
+            let mut inner = self.shared.inner();
+            let delivery = inner.delivery(body);
+            inner.links.last().unwrap().send(delivery).unwrap();
+            inner.deliveries
+        };
+        let answer = until("an acknowledged delivery", || {
+            self.shared.inner().answers.get(&sequence).copied()
+        });
+        assert_eq!(answer, 0);
+    }
+}
+
+/// What [`Scripted::delivering`] does.
+fn deliver(submit: &Submit) -> Vec<Act> {
+    let id = (submit.before + 1).to_string();
+    let delivered = receipt(&id, "DELIVRD");
+    vec![Act::Accept(id), Act::Deliver(delivered)]
+}
+
+impl Shared {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+}
+
+impl Inner {
+    fn delivery(&mut self, body: &[u8]) -> Vec<u8> {
+        self.deliveries += 1;
+        pdu(DELIVER_SM, 0, self.deliveries, body)
+    }
+}
+
+async fn serve(
+    mut peer: Peer,
+    shared: Arc<Shared>,
+    mut deliveries: mpsc::UnboundedReceiver<Vec<u8>>,
+) {
+    let mut incoming = Vec::new();
+    loop {
+        let bytes = tokio::select! {
+            bytes = peer.read_some(64 * 1024) => bytes,
+            Some(delivery) = deliveries.recv() => {
+                peer.try_write(&delivery).await;
+                continue;
+            }
+        };
+        if bytes.is_empty() {
+            return;
+        }
+        incoming.extend(bytes);
+        while let Some((request, length)) = split(&incoming) {
+            incoming.drain(..length);
+            let Some(answer) = answer(&request, &shared) else {
+                return;
+            };
+            peer.try_write(&answer).await;
+            if request.command == UNBIND {
+                return;
+            }
+        }
+    }
+}
+
+/// What is written for a PDU; `None` when the connection is to be closed.
+fn answer(request: &Pdu, shared: &Shared) -> Option<Vec<u8>> {
+    let respond =
+        |status, body: &[u8]| pdu(request.command | RESPONSE, status, request.sequence, body);
+    match request.command {
+        BIND_RECEIVER | BIND_TRANSMITTER | BIND_TRANSCEIVER => {
+            shared.inner().binds += 1;
+            Some(respond(0, &c_string("smsc")))
+        }
+        SUBMIT_SM => {
+            let submit = {
+                let mut inner = shared.inner();
+                let submit = read(&request.body, inner.submits.len());
+                inner.last_submit = request.sequence;
+                inner.submits.push(submit.clone());
+                submit
+            };
+            let acts = (shared.script.lock().unwrap())(&submit);
+            let mut bytes = Vec::new();
+            for act in acts {
+                match act {
+                    Act::Accept(id) => bytes.extend(respond(0, &c_string(&id))),
+                    Act::Refuse(status) => bytes.extend(respond(status, &[])),
+                    Act::Deliver(body) => bytes.extend(shared.inner().delivery(&body)),
+                    Act::Cut => return None,
+                }
+            }
+            Some(bytes)
+        }
+        DELIVER_SM_RESP => {
+            let mut inner = shared.inner();
+            inner.answers.insert(request.sequence, request.status);
+            Some(Vec::new())
+        }
+        command if command & RESPONSE == 0 => Some(respond(0, &[])),
+        _ => Some(Vec::new()),
+    }
+}
+
+/// The fields of a submit_sm that tests look at.
+fn read(body: &[u8], before: usize) -> Submit {
+    let mut rest = body;
+    let mut text = |skipped: usize| {
+        rest = &rest[skipped..];
+        let end = rest.iter().position(|byte| *byte == 0).unwrap();
+        let text = String::from_utf8(rest[..end].to_vec()).unwrap();
+        rest = &rest[end + 1..];
+        text
+    };
+    // service_type; then ton and npi before each address.
+    let _ = text(0);
+    let sender = text(2);
+    let number = text(2);
+    Submit {
+        number,
+        sender,
+        text: short_message(body),
+        before,
+    }
+}
+
+/// A receipt from a number, of a message submitted then (YYMMDDhhmm).
+pub fn receipt_from(number: &str, id: &str, submitted: &str, stat: &str) -> Vec<u8> {
+    let text = format!(
+        "id:{id} sub:001 dlvrd:001 submit date:{submitted} done date:{submitted} stat:{stat} err:000 text:"
+    );
+    let mut body = vec![0, 1, 1];
+    body.extend(c_string(number));
+    body.extend([5, 0]);
+    body.extend(c_string("Heliograph"));
+    // esm_class: a receipt.
+    body.extend([4, 0, 0, 0, 0, 0, 0, 0, 0]);
+    body.push(u8::try_from(text.len()).unwrap());
+    body.extend(text.bytes());
+    body
+}

@@ -1,0 +1,109 @@
+//! A server with the carriers of a test, and an Active application with money.
+
+use domain::LostAnswer;
+use serde_json::Value;
+
+use crate::harness::{Keys, Place, TestServer, until};
+
+pub struct Served {
+    pub server: TestServer,
+    pub keys: Keys,
+}
+
+impl Served {
+    /// `settings` is the settings file; `{reference}` in it is the application's.
+    pub fn start(settings: &str) -> Self {
+        let place = Place::new();
+        let keys = place.funded("a@example.org", "100");
+        Self::start_with(place, keys, settings)
+    }
+
+    pub fn start_with(place: Place, keys: Keys, settings: &str) -> Self {
+        write(&place, &keys, settings);
+        let server = TestServer::start(place, &[], &[]);
+        Self { server, keys }
+    }
+
+    pub fn key(&self) -> &str {
+        self.keys.live.expose()
+    }
+
+    /// A send that must be accepted; its transid.
+    pub fn send(&self, number: &str, text: &str) -> String {
+        let pairs = [("number", number), ("message", text)];
+        let answer = self.server.send(self.key(), &pairs);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["transid"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends to numbers that follow each other; their transids.
+    pub fn send_to(&self, numbers: std::ops::Range<u32>) -> Vec<String> {
+        numbers
+            .map(|number| self.send(&number.to_string(), "Hello"))
+            .collect()
+    }
+
+    pub fn report(&self, transid: &str) -> Value {
+        self.server.report(self.key(), transid)
+    }
+
+    /// Waits until a message has a status; its report.
+    pub fn until(&self, transid: &str, status: &str) -> Value {
+        until(&format!("{transid} to be {status}"), || {
+            let report = self.report(transid);
+            (report["status"] == status).then_some(report)
+        })
+    }
+
+    pub fn until_all(&self, transids: &[String], status: &str) {
+        for transid in transids {
+            self.until(transid, status);
+        }
+    }
+
+    pub fn balance(&self) -> String {
+        self.server.balance(self.key())
+    }
+
+    /// From now on the application's messages are sent once more when the carrier's answer is lost.
+    pub fn resend_lost(&self) {
+        let Keys {
+            account_id,
+            reference,
+            ..
+        } = self.keys;
+        self.server.place.with_service(async |service| {
+            let policy = LostAnswer::Resend;
+            let set = service.set_lost_answer(account_id, reference, policy);
+            set.await.unwrap();
+        });
+    }
+
+    /// Ends the server in good order, and starts it with these settings.
+    pub fn restarted(self, settings: &str) -> Self {
+        let (code, place) = self.server.stop();
+        assert_eq!(code, Some(0));
+        Self::start_with(place, self.keys, settings)
+    }
+
+    /// Ends the server as a power cut would, and starts it again.
+    pub fn killed(self, settings: &str) -> Self {
+        let place = self.server.kill();
+        Self::start_with(place, self.keys, settings)
+    }
+
+    /// Ends the server in good order; every invariant holds, before and after.
+    pub fn stop(self) -> Place {
+        self.server.place.check();
+        let (code, place) = self.server.stop();
+        assert_eq!(code, Some(0));
+        place.check();
+        place
+    }
+}
+
+/// Where every call of the binary finds it.
+fn write(place: &Place, keys: &Keys, settings: &str) {
+    let settings = settings.replace("{reference}", &keys.reference.to_string());
+    std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
+}
