@@ -231,8 +231,12 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[Unanswered]) -> Option<Segmen
         1 => fitting.pop().map(|candidate| candidate.id),
         _ => None,
     };
-    only(candidates.iter().filter(echoed).collect())
-        .or_else(|| only(candidates.iter().filter(in_time).collect()))
+    // What it echoes says also which messages it isn't for.
+    if receipt.user_reference.is_some() {
+        only(candidates.iter().filter(echoed).collect())
+    } else {
+        only(candidates.iter().filter(in_time).collect())
+    }
 }
 
 /// Makes segments final, and messages whose segments all are.
@@ -245,8 +249,11 @@ async fn apply(
     if matched.is_empty() {
         return Ok(());
     }
+    // Of several receipts for one segment the first counts, also for the message below.
+    let mut told = HashSet::new();
     let rows: Vec<_> = matched
         .iter()
+        .filter(|m| told.insert((m.segment.message_id, m.segment.segment)))
         .map(|m| (m.segment.message_id, m.segment.segment, m.status, m.error))
         .collect();
     let mut changed: HashSet<(i64, u16)> = segments::finish(tx, batch, &rows)
