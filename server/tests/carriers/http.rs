@@ -1,11 +1,13 @@
 //! A carrier behind an HTTP API: what it answers, and what it posts.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::{Value, json};
 
-use crate::client::{Answer, bare, form, posted};
+use crate::client::{Answer, bare, exchange, form, posted};
 use crate::faults::Disk;
 use crate::harness::{Place, TestServer, until};
-use crate::served::Served;
+use crate::started::Started;
 use crate::upstream::{Reply, Upstream, accept};
 
 const SECRET: &str = "a-secret-of-the-tests";
@@ -41,10 +43,10 @@ fn settings(address: &str) -> String {
     )
 }
 
-fn accepting() -> (Upstream, Served) {
+fn accepting() -> (Upstream, Started) {
     let upstream = Upstream::start(|request, _| accept(request));
-    let served = Served::start(&settings(&upstream.address));
-    (upstream, served)
+    let started = Started::start(&settings(&upstream.address));
+    (upstream, started)
 }
 
 fn target() -> String {
@@ -66,15 +68,15 @@ fn name(transid: &str) -> String {
 
 #[test]
 fn receipts_are_taken_from_a_query_a_form_and_json() {
-    let (upstream, served) = accepting();
-    let server = &served.server;
-    let sent = served.send_to(57_000_001..57_000_005);
-    served.until_all(&sent, "submitted");
+    let (upstream, started) = accepting();
+    let server = &started.server;
+    let sent = started.send_to(57_000_001..57_000_005);
+    started.until_all(&sent, "submitted");
     let ids: Vec<String> = sent.iter().map(|transid| name(transid)).collect();
 
     let on_the_way = get(server, &[("id", &ids[0]), ("status", "ENROUTE")]);
     assert_eq!(on_the_way.status, 200);
-    assert_eq!(served.report(&sent[0])["status"], "submitted");
+    assert_eq!(started.report(&sent[0])["status"], "submitted");
 
     assert_eq!(
         get(server, &[("id", &ids[0]), ("status", "DELIVRD")]).status,
@@ -98,7 +100,7 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
         (&sent[2], "expired", json!("validity_expired")),
         (&sent[3], "delivered", Value::Null),
     ] {
-        let report = served.report(transid);
+        let report = started.report(transid);
         assert_eq!(report["status"], status, "{report}");
         assert_eq!(report["error"], error, "{report}");
         assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
@@ -112,19 +114,19 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
         get(server, &[("id", &ids[0]), ("status", "UNDELIV")]).status,
         200
     );
-    assert_eq!(served.report(&sent[0])["status"], "delivered");
+    assert_eq!(started.report(&sent[0])["status"], "delivered");
     for number in 57_000_001..57_000_005 {
         assert_eq!(upstream.requests_for(&format!("266{number}")).len(), 1);
     }
-    served.stop();
+    started.stop();
 }
 
 #[test]
 fn what_is_no_receipt_is_refused_and_says_nothing_of_the_secret() {
-    let (_upstream, served) = accepting();
-    let server = &served.server;
-    let transid = served.send("57000001", "Hello");
-    served.until(&transid, "submitted");
+    let (_upstream, started) = accepting();
+    let server = &started.server;
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
     let receipt = form(&[("id", &name(&transid)), ("status", "DELIVRD")]);
 
     let wrong_secret = "another-secret-00";
@@ -148,7 +150,7 @@ fn what_is_no_receipt_is_refused_and_says_nothing_of_the_secret() {
         assert_eq!(answer.status, 405, "{method}");
         assert_eq!(answer.header("allow"), Some("GET, POST"), "{method}");
     }
-    assert_eq!(served.report(&transid)["status"], "submitted");
+    assert_eq!(started.report(&transid)["status"], "submitted");
 
     for query in [
         "",
@@ -164,17 +166,17 @@ fn what_is_no_receipt_is_refused_and_says_nothing_of_the_secret() {
     }
     let large = format!("{receipt}&text={}", "x".repeat(64 * 1024));
     assert_eq!(post(server, FORM, &large).status, 413);
-    assert_eq!(served.report(&transid)["status"], "submitted");
+    assert_eq!(started.report(&transid)["status"], "submitted");
 
     assert_eq!(post(server, FORM, &receipt).status, 200);
-    assert_eq!(served.report(&transid)["status"], "delivered");
+    assert_eq!(started.report(&transid)["status"], "delivered");
     let log = server.log();
     assert!(log.contains("/carriers/{name}/{secret}"), "{log}");
     assert!(
         !log.contains(SECRET) && !log.contains(wrong_secret),
         "{log}"
     );
-    served.stop();
+    started.stop();
 }
 
 /// The upstream repeats what wasn't answered 200.
@@ -190,37 +192,56 @@ fn a_receipt_that_cannot_be_stored_is_asked_for_again() {
     )
     .unwrap();
     let server = TestServer::start(place, &[], &disk.environment());
-    let served = Served { server, keys };
-    let transid = served.send("57000001", "Hello");
-    served.until(&transid, "submitted");
+    let started = Started { server, keys };
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
     let receipt = [("id", name(&transid)), ("status", "DELIVRD".to_owned())];
     let receipt = receipt
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
 
     disk.fail("write", "-wal");
-    let answer = get(&served.server, &receipt);
+    let answer = get(&started.server, &receipt);
     assert_eq!(answer.status, 503);
     assert!(answer.header("retry-after").is_some());
     disk.heal();
-    assert_eq!(served.report(&transid)["status"], "submitted");
-    assert_eq!(get(&served.server, &receipt).status, 200);
-    assert_eq!(served.report(&transid)["status"], "delivered");
-    served.stop();
+    assert_eq!(started.report(&transid)["status"], "submitted");
+    assert_eq!(get(&started.server, &receipt).status, 200);
+    assert_eq!(started.report(&transid)["status"], "delivered");
+    started.stop();
+}
+
+/// Over connections of their own, nothing keeps the receipt behind the answer.
+#[test]
+fn a_receipt_may_come_before_the_answer() {
+    let server = Arc::new(OnceLock::<String>::new());
+    let known = Arc::clone(&server);
+    let upstream = Upstream::start(move |request, _| {
+        let id = name(request["ref"].as_str().unwrap());
+        let receipt = form(&[("id", &id), ("status", "DELIVRD")]);
+        let get = bare("GET", &format!("{}?{receipt}", target()), &[]);
+        assert_eq!(exchange(known.wait(), &get).status, 200);
+        accept(request)
+    });
+    let started = Started::start(&settings(&upstream.address));
+    server.set(started.server.address().to_owned()).unwrap();
+    let sent = started.send_to(57_000_001..57_000_011);
+    started.until_all(&sent, "delivered");
+    started.stop();
 }
 
 #[test]
 fn what_the_upstream_refuses_costs_nothing() {
     let upstream =
         Upstream::start(|_, _| Reply::Answer(400, "{\"why\":\"unknown sender\"}".into()));
-    let served = Served::start(&settings(&upstream.address));
-    let transid = served.send("57000001", "Hello");
-    let report = served.until(&transid, "rejected");
+    let started = Started::start(&settings(&upstream.address));
+    let transid = started.send("57000001", "Hello");
+    let report = started.until(&transid, "rejected");
     assert_eq!(report["error"], "HTTP status 400 unknown sender");
     assert_eq!(report["charge"]["released"].to_string(), "0.05");
-    assert_eq!(served.balance(), "100");
+    assert_eq!(started.balance(), "100");
     assert_eq!(upstream.requests_for("26657000001").len(), 1);
-    served.stop();
+    started.stop();
 }
 
 #[test]
@@ -232,42 +253,42 @@ fn what_is_too_much_at_once_is_sent_later() {
             accept(request)
         }
     });
-    let served = Served::start(&settings(&upstream.address));
-    let sent = served.send_to(57_000_001..57_000_009);
-    served.until_all(&sent, "submitted");
+    let started = Started::start(&settings(&upstream.address));
+    let sent = started.send_to(57_000_001..57_000_009);
+    started.until_all(&sent, "submitted");
     let requests: usize = (57_000_001..57_000_009)
         .map(|number| upstream.requests_for(&format!("266{number}")).len())
         .sum();
     assert_eq!(requests, 8 + 5, "each accepted once");
-    served.stop();
+    started.stop();
 }
 
 #[test]
 fn messages_wait_for_an_upstream_that_is_down() {
     let address = Upstream::nobody();
-    let served = Served::start(&settings(&address));
-    let sent = served.send_to(57_000_001..57_000_004);
+    let started = Started::start(&settings(&address));
+    let sent = started.send_to(57_000_001..57_000_004);
     // One at least was tried.
     until("a refused connection", || {
         let statuses = sent
             .iter()
-            .map(|transid| served.report(transid)["status"].clone());
+            .map(|transid| started.report(transid)["status"].clone());
         statuses
             .into_iter()
             .any(|status| status == "sending")
             .then_some(())
     });
     let upstream = Upstream::start_at(&address, |request, _| accept(request));
-    served.until_all(&sent, "submitted");
+    started.until_all(&sent, "submitted");
     for number in 57_000_001..57_000_004 {
         assert_eq!(upstream.requests_for(&format!("266{number}")).len(), 1);
     }
-    assert_eq!(served.balance(), "99.85");
-    served.stop();
+    assert_eq!(started.balance(), "99.85");
+    started.stop();
 }
 
 /// Cuts the connection under the first request to a number, and accepts everything else.
-fn cutting() -> (Upstream, Served) {
+fn cutting() -> (Upstream, Started) {
     let upstream = Upstream::start(|request, before| {
         if before == 0 {
             Reply::Cut
@@ -275,43 +296,43 @@ fn cutting() -> (Upstream, Served) {
             accept(request)
         }
     });
-    let served = Served::start(&settings(&upstream.address));
-    (upstream, served)
+    let started = Started::start(&settings(&upstream.address));
+    (upstream, started)
 }
 
 #[test]
 fn a_lost_answer_leaves_it_open_and_nothing_is_sent_again() {
-    let (upstream, served) = cutting();
-    let lost = served.send("57000001", "Hello");
-    let report = served.until(&lost, "unknown");
+    let (upstream, started) = cutting();
+    let lost = started.send("57000001", "Hello");
+    let report = started.until(&lost, "unknown");
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
-    let next = served.send("57000002", "Hello");
-    served.until(&next, "submitted");
+    let next = started.send("57000002", "Hello");
+    started.until(&next, "submitted");
     // What waits would be sent by a start at the latest.
-    let served = served.restarted(&settings(&upstream.address));
-    let next = served.send("57000003", "Hello");
-    served.until(&next, "submitted");
-    assert_eq!(served.report(&lost)["status"], "unknown");
+    let started = started.restarted(&settings(&upstream.address));
+    let next = started.send("57000003", "Hello");
+    started.until(&next, "submitted");
+    assert_eq!(started.report(&lost)["status"], "unknown");
     assert_eq!(upstream.requests_for("26657000001").len(), 1);
-    assert_eq!(served.balance(), "99.85");
-    served.stop();
+    assert_eq!(started.balance(), "99.85");
+    started.stop();
 }
 
 /// Takes the 30 s that a receipt has before that.
 #[test]
 fn a_lost_answer_is_made_up_for_by_sending_once_more() {
-    let (upstream, served) = cutting();
-    served.resend_lost();
-    let lost = served.send("57000001", "Hello");
-    served.until(&lost, "unknown");
-    served.until(&lost, "submitted");
+    let (upstream, started) = cutting();
+    started.resend_lost();
+    let lost = started.send("57000001", "Hello");
+    started.until(&lost, "unknown");
+    started.until(&lost, "submitted");
     assert_eq!(upstream.requests_for("26657000001").len(), 2);
     let receipt = [("id", name(&lost)), ("status", "DELIVRD".to_owned())];
     let receipt = receipt
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
-    assert_eq!(get(&served.server, &receipt).status, 200);
-    assert_eq!(served.report(&lost)["status"], "delivered");
-    assert_eq!(served.balance(), "99.95");
-    served.stop();
+    assert_eq!(get(&started.server, &receipt).status, 200);
+    assert_eq!(started.report(&lost)["status"], "delivered");
+    assert_eq!(started.balance(), "99.95");
+    started.stop();
 }

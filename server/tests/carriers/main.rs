@@ -26,7 +26,7 @@ mod peer;
 mod routes;
 mod scripted;
 mod sending;
-mod served;
+mod started;
 mod texts;
 mod upstream;
 

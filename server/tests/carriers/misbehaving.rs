@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::harness::until;
 use crate::scripted::{Act, Scripted, Submit, receipt_from};
-use crate::served::Served;
 use crate::smsc::receipt;
+use crate::started::Started;
 
 /// SMPP's ESME_RTHROTTLED.
 const THROTTLED: u32 = 0x58;
@@ -20,11 +20,11 @@ fn settings(smsc: &Scripted, more: &str) -> String {
     )
 }
 
-fn start(script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static) -> (Scripted, Served) {
+fn start(script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static) -> (Scripted, Started) {
     let smsc = Scripted::start(script);
-    let served = Served::start(&settings(&smsc, ""));
+    let started = Started::start(&settings(&smsc, ""));
     smsc.until_bound();
-    (smsc, served)
+    (smsc, started)
 }
 
 /// Takes everything under the number that it is for.
@@ -46,89 +46,117 @@ fn times(report: &Value, status: &str) -> usize {
 /// Takes the 30 s that an answer has.
 #[test]
 fn what_is_never_answered_is_unknown_and_not_sent_again() {
-    let (smsc, served) = start(|_| Vec::new());
-    let sent = served.send_to(57_000_001..57_000_006);
-    served.until_all(&sent, "unknown");
-    assert_eq!(served.balance(), "99.75");
+    let (smsc, started) = start(|_| Vec::new());
+    let sent = started.send_to(57_000_001..57_000_006);
+    started.until_all(&sent, "unknown");
+    assert_eq!(started.balance(), "99.75");
     smsc.follow(accept);
     // The connection is none any more; after a bind the next messages go.
-    let next = served.send("57000009", "Hello");
-    served.until(&next, "submitted");
+    let next = started.send("57000009", "Hello");
+    started.until(&next, "submitted");
     for number in numbers(57_000_001..57_000_006) {
         assert_eq!(smsc.count(&number), 1, "{number}");
     }
-    served.stop();
+    started.stop();
 }
 
 #[test]
 fn a_throttle_storm_loses_nothing_and_counts_no_attempt() {
-    let (smsc, served) = start(|submit| {
+    let (smsc, started) = start(|submit| {
         if submit.before < 60 {
             vec![Act::Refuse(THROTTLED)]
         } else {
             accept(submit)
         }
     });
-    let sent = served.send_to(57_000_000..57_000_040);
-    served.until_all(&sent, "submitted");
+    let sent = started.send_to(57_000_000..57_000_040);
+    started.until_all(&sent, "submitted");
     for transid in &sent {
-        let report = served.report(transid);
+        let report = started.report(transid);
         // A try that counts stands there with its cause.
         let timeline = report["timeline"].as_array().unwrap();
         let statuses: Vec<_> = timeline.iter().map(|event| &event["status"]).collect();
         assert_eq!(statuses, ["queued", "sending", "submitted"], "{report}");
     }
     assert_eq!(smsc.submits().len(), 40 + 60, "each was taken once");
-    assert_eq!(served.balance(), "98");
-    served.stop();
+    assert_eq!(started.balance(), "98");
+    started.stop();
 }
 
 #[test]
 fn a_receipt_may_come_before_the_answer() {
-    let (smsc, served) = start(|submit| {
+    let (smsc, started) = start(|submit| {
         let delivered = receipt(&submit.number, "DELIVRD");
         vec![Act::Deliver(delivered), Act::Accept(submit.number.clone())]
     });
-    let sent = served.send_to(57_000_001..57_000_021);
-    served.until_all(&sent, "delivered");
+    let sent = started.send_to(57_000_001..57_000_021);
+    started.until_all(&sent, "delivered");
     for number in numbers(57_000_001..57_000_021) {
         assert_eq!(smsc.count(&number), 1, "{number}");
     }
-    served.stop();
+    started.stop();
 }
 
 /// Much earlier: it is stored before the answer leaves.
 #[test]
 fn a_receipt_for_an_unknown_id_finds_its_message_later() {
-    let (smsc, served) = start(|_| Vec::new());
-    let transid = served.send("57000001", "Hello");
+    let (smsc, started) = start(|_| Vec::new());
+    let transid = started.send("57000001", "Hello");
     smsc.until_submits(1);
     smsc.deliver(&receipt("later", "UNDELIV"));
-    assert_ne!(served.report(&transid)["status"], "failed");
+    assert_ne!(started.report(&transid)["status"], "failed");
     smsc.accept_late("later");
-    let report = served.until(&transid, "failed");
+    let report = started.until(&transid, "failed");
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
-    served.stop();
+    started.stop();
 }
 
 #[test]
 fn a_second_receipt_changes_nothing() {
-    let (smsc, served) = start(accept);
-    let transid = served.send("57000001", "Hello");
-    served.until(&transid, "submitted");
+    let (smsc, started) = start(accept);
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
     let delivered = receipt("26657000001", "DELIVRD");
     smsc.deliver(&delivered);
-    let first = served.report(&transid);
+    let first = started.report(&transid);
     assert_eq!(first["status"], "delivered", "{first}");
     smsc.deliver(&delivered);
-    assert_eq!(served.report(&transid), first);
+    assert_eq!(started.report(&transid), first);
     // One that says otherwise is told, and no more.
     smsc.deliver(&receipt("26657000001", "UNDELIV"));
-    let contradicted = served.report(&transid);
+    let contradicted = started.report(&transid);
     assert_eq!(contradicted["status"], "delivered", "{contradicted}");
     assert_eq!(contradicted["final_at"], first["final_at"]);
     assert_eq!(times(&contradicted, "failed"), 1, "{contradicted}");
-    served.stop();
+    started.stop();
+}
+
+/// The first of them counts, also when they come in one breath.
+#[test]
+fn of_two_receipts_at_once_the_first_counts() {
+    let (smsc, started) = start(|submit| {
+        let (first, second) = if submit.before % 2 == 0 {
+            ("DELIVRD", "UNDELIV")
+        } else {
+            ("EXPIRED", "DELIVRD")
+        };
+        vec![
+            Act::Accept(submit.number.clone()),
+            Act::Deliver(receipt(&submit.number, first)),
+            Act::Deliver(receipt(&submit.number, second)),
+        ]
+    });
+    for number in 57_000_001..57_000_011 {
+        let transid = started.send(&number.to_string(), "Hello");
+        let status = if number % 2 == 1 {
+            "delivered"
+        } else {
+            "expired"
+        };
+        started.until(&transid, status);
+    }
+    smsc.until_acknowledged(20);
+    started.stop();
 }
 
 #[test]
@@ -142,33 +170,33 @@ fn ids_are_found_in_each_form() {
     ] {
         let smsc = Scripted::start(|_| vec![Act::Accept(answered.to_owned())]);
         let form = format!("message_id = \"{form}\"");
-        let served = Served::start(&settings(&smsc, &form));
-        let transid = served.send("57000001", "Hello");
-        served.until(&transid, "submitted");
+        let started = Started::start(&settings(&smsc, &form));
+        let transid = started.send("57000001", "Hello");
+        started.until(&transid, "submitted");
         smsc.deliver(&receipt(&format!("{reported}7"), "UNDELIV"));
         smsc.deliver(&receipt(reported, "DELIVRD"));
-        assert_eq!(served.report(&transid)["status"], "delivered", "{form}");
-        served.stop();
+        assert_eq!(started.report(&transid)["status"], "delivered", "{form}");
+        started.stop();
     }
 }
 
 /// A receipt that names nothing we know is for a message to its number whose answer was lost, when its date fits.
 #[test]
 fn a_receipt_of_months_ago_is_for_nothing_of_today() {
-    let (smsc, served) = start(|_| vec![Act::Cut]);
-    let transid = served.send("57000001", "Hello");
-    let open = served.until(&transid, "unknown");
+    let (smsc, started) = start(|_| vec![Act::Cut]);
+    let transid = started.send("57000001", "Hello");
+    let open = started.until(&transid, "unknown");
     smsc.until_binds(2);
     let months_ago = "2601010000";
     smsc.deliver(&receipt_from("26657000001", "old", months_ago, "UNDELIV"));
-    assert_eq!(served.report(&transid), open);
+    assert_eq!(started.report(&transid), open);
     let now = smsc_date(open["created_at"].as_str().unwrap());
     smsc.deliver(&receipt_from("26657000002", "other", &now, "UNDELIV"));
-    assert_eq!(served.report(&transid), open);
+    assert_eq!(started.report(&transid), open);
     smsc.deliver(&receipt_from("26657000001", "this", &now, "DELIVRD"));
-    assert_eq!(served.report(&transid)["status"], "delivered");
+    assert_eq!(started.report(&transid)["status"], "delivered");
     assert_eq!(smsc.count("26657000001"), 1);
-    served.stop();
+    started.stop();
 }
 
 /// RFC 3339 as receipts have it: YYMMDDhhmm.
@@ -179,30 +207,83 @@ fn smsc_date(at: &str) -> String {
 
 #[test]
 fn a_refused_part_fails_the_message_and_the_charge_stays() {
-    let (smsc, served) = start(|submit| {
+    let (smsc, started) = start(|submit| {
         if submit.part() == 2 {
             vec![Act::Refuse(INVALID_DESTINATION)]
         } else {
             vec![Act::Accept(format!("part-{}", submit.part()))]
         }
     });
-    let transid = served.send("57000001", &"a".repeat(400));
-    let report = served.until(&transid, "failed");
+    let transid = started.send("57000001", &"a".repeat(400));
+    let report = started.until(&transid, "failed");
     assert_eq!(report["error"], "invalid_destination", "{report}");
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
-    assert_eq!(served.balance(), "99.85");
+    assert_eq!(started.balance(), "99.85");
     assert_eq!(smsc.submits().len(), 3);
     // Final stays.
     smsc.deliver(&receipt("part-1", "DELIVRD"));
     smsc.deliver(&receipt("part-3", "DELIVRD"));
-    assert_eq!(served.report(&transid)["status"], "failed");
-    served.stop();
+    assert_eq!(started.report(&transid)["status"], "failed");
+    started.stop();
+}
+
+#[test]
+fn a_throttled_part_alone_is_sent_again() {
+    let mut throttled = false;
+    let (smsc, started) = start(move |submit| {
+        if submit.part() == 2 && !throttled {
+            throttled = true;
+            return vec![Act::Refuse(THROTTLED)];
+        }
+        vec![Act::Accept(format!("part-{}", submit.part()))]
+    });
+    let transid = started.send("57000001", &"a".repeat(400));
+    let report = started.until(&transid, "submitted");
+    assert_eq!(report["segments"], 3, "{report}");
+    let mut parts: Vec<u8> = smsc.submits().iter().map(Submit::part).collect();
+    parts.sort_unstable();
+    assert_eq!(parts, [1, 2, 2, 3]);
+    for part in 1..=3 {
+        smsc.deliver(&receipt(&format!("part-{part}"), "DELIVRD"));
+    }
+    assert_eq!(started.report(&transid)["status"], "delivered");
+    assert_eq!(started.balance(), "99.85");
+    started.stop();
+}
+
+/// An older message to the same number has no answer; what the carrier echoes says that the receipt isn't for it.
+#[test]
+fn a_receipt_is_not_taken_for_another_messages() {
+    let (smsc, started) = start(|submit| {
+        if submit.before == 0 {
+            return vec![Act::Cut];
+        }
+        Vec::new()
+    });
+    let lost = started.send("57000001", "Hello");
+    let open = started.until(&lost, "unknown");
+    smsc.until_binds(2);
+    let next = started.send("57000001", "Hello again");
+    smsc.until_submits(2);
+    let now = smsc_date(open["created_at"].as_str().unwrap());
+    let mut delivered = receipt_from("26657000001", "second", &now, "DELIVRD");
+    delivered.extend(smsc.submits()[1].user_reference());
+    smsc.deliver(&delivered);
+    smsc.accept_late("second");
+    started.until(&next, "delivered");
+    assert_eq!(started.report(&lost)["status"], "unknown");
+    // Its own comes too.
+    let mut delivered = receipt_from("26657000001", "first", &now, "DELIVRD");
+    delivered.extend(smsc.submits()[0].user_reference());
+    smsc.deliver(&delivered);
+    assert_eq!(started.report(&lost)["status"], "delivered");
+    started.stop();
 }
 
 /// A message is sent on where its connection was lost before that, and not where the carrier has it.
 #[test]
 fn a_lost_connection_repeats_only_what_had_not_left() {
-    let (smsc, served) = start(|submit| {
+    let (smsc, started) = start(|submit| {
         if submit.before == 3 {
             vec![Act::Cut]
         } else {
@@ -212,11 +293,11 @@ fn a_lost_connection_repeats_only_what_had_not_left() {
     let numbers_sent: Vec<String> = (57_000_000..57_000_050)
         .map(|n: u32| n.to_string())
         .collect();
-    let batchid = served
+    let batchid = started
         .server
-        .accepted_batch(served.key(), &numbers_sent.join("\n"));
+        .accepted_batch(started.key(), &numbers_sent.join("\n"));
     let counts = until("all to be handed over", || {
-        let counts = served.server.batch(served.key(), &batchid)["counts"].clone();
+        let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
         (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
     });
     let unknown = counts["unknown"].as_u64().unwrap();
@@ -229,8 +310,8 @@ fn a_lost_connection_repeats_only_what_had_not_left() {
     for number in numbers(57_000_000..57_000_050) {
         assert!(smsc.count(&number) <= 1, "{number}");
     }
-    assert_eq!(served.balance(), "97.5");
-    served.stop();
+    assert_eq!(started.balance(), "97.5");
+    started.stop();
 }
 
 #[test]
@@ -238,53 +319,53 @@ fn what_was_in_flight_at_a_kill_is_unknown_and_sent_once() {
     const MESSAGES: u32 = 12;
     const LONG: &str = "26657000100";
     // One part of each long message is answered.
-    let (smsc, served) = start(|submit| {
+    let (smsc, started) = start(|submit| {
         if submit.number == LONG && submit.part() == 1 {
             accept(submit)
         } else {
             Vec::new()
         }
     });
-    let short = served.send_to(57_000_000..57_000_000 + MESSAGES);
-    let long = served.send("57000100", &"a".repeat(200));
+    let short = started.send_to(57_000_000..57_000_000 + MESSAGES);
+    let long = started.send("57000100", &"a".repeat(200));
     smsc.until_submits(MESSAGES as usize + 2);
-    let balance = served.balance();
+    let balance = started.balance();
     let settings = settings(&smsc, "");
-    let served = served.killed(&settings);
-    served.until_all(&short, "unknown");
-    served.until(&long, "unknown");
+    let started = started.killed(&settings);
+    started.until_all(&short, "unknown");
+    started.until(&long, "unknown");
     smsc.follow(accept);
-    let next = served.send("57000200", "Hello");
-    served.until(&next, "submitted");
+    let next = started.send("57000200", "Hello");
+    started.until(&next, "submitted");
     for number in numbers(57_000_000..57_000_000 + MESSAGES) {
         assert_eq!(smsc.count(&number), 1, "{number}");
     }
     assert_eq!(smsc.count(LONG), 2, "a part each");
     assert_eq!(balance, "99.3");
-    assert_eq!(served.balance(), "99.25");
+    assert_eq!(started.balance(), "99.25");
     // A receipt settles one.
     smsc.deliver(&receipt_from(
         "26657000003",
         "x",
-        &smsc_date(served.report(&short[3])["created_at"].as_str().unwrap()),
+        &smsc_date(started.report(&short[3])["created_at"].as_str().unwrap()),
         "DELIVRD",
     ));
-    assert_eq!(served.report(&short[3])["status"], "delivered");
-    served.stop();
+    assert_eq!(started.report(&short[3])["status"], "delivered");
+    started.stop();
 }
 
 #[test]
 fn what_had_not_left_at_a_stop_is_sent_after_the_start() {
     let smsc = Scripted::start(accept);
     let slow = settings(&smsc, "rate = 2");
-    let served = Served::start(&slow);
-    let sent = served.send_to(57_000_000..57_000_030);
+    let started = Started::start(&slow);
+    let sent = started.send_to(57_000_000..57_000_030);
     smsc.until_submits(3);
-    let served = served.restarted(&settings(&smsc, ""));
-    served.until_all(&sent, "submitted");
+    let started = started.restarted(&settings(&smsc, ""));
+    started.until_all(&sent, "submitted");
     for number in numbers(57_000_000..57_000_030) {
         assert_eq!(smsc.count(&number), 1, "{number}");
     }
-    assert_eq!(served.balance(), "98.5");
-    served.stop();
+    assert_eq!(started.balance(), "98.5");
+    started.stop();
 }

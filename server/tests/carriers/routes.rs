@@ -3,8 +3,9 @@
 use domain::Category;
 
 use crate::harness::{Place, until};
-use crate::scripted::Scripted;
-use crate::served::Served;
+use crate::scripted::{Act, Scripted};
+use crate::started::Started;
+use crate::upstream::Upstream;
 
 /// Carriers by name, without routes.
 fn carriers(carriers: &[(&str, &str)]) -> String {
@@ -48,21 +49,21 @@ fn conditions_choose_the_carrier() {
         other.reference
     );
     let settings = both(&one, &two, &routes);
-    let served = Served::start_with(place, keys, &settings);
+    let started = Started::start_with(place, keys, &settings);
     let mut sent = Vec::new();
     for (key, number, to, by_two) in [
-        (&served.keys, "57000001", "26657000001", false),
-        (&served.keys, "58000001", "26658000001", true),
-        (&served.keys, "+26657000002", "26657000002", true),
-        (&served.keys, "+4915100000", "4915100000", true),
+        (&started.keys, "57000001", "26657000001", false),
+        (&started.keys, "58000001", "26658000001", true),
+        (&started.keys, "+26657000002", "26657000002", true),
+        (&started.keys, "+4915100000", "4915100000", true),
         (&other, "57000003", "26657000003", true),
         (&named, "57000004", "26657000004", true),
     ] {
-        let transid = served.server.accepted(key.live.expose(), number);
+        let transid = started.server.accepted(key.live.expose(), number);
         sent.push((key.live.expose(), transid, to, by_two));
     }
     for (key, transid, to, by_two) in &sent {
-        let report = served.server.final_report(key, transid);
+        let report = started.server.final_report(key, transid);
         assert_eq!(report["status"], "delivered", "{report}");
         let seen = (one.count(to), two.count(to));
         assert_eq!(seen, (usize::from(!by_two), usize::from(*by_two)), "{to}");
@@ -73,7 +74,7 @@ fn conditions_choose_the_carrier() {
         .map(|submit| submit.sender)
         .collect();
     assert!(from.contains(&"Acme".to_owned()), "{from:?}");
-    served.stop();
+    started.stop();
 }
 
 /// 300 of 400 within seven standard deviations.
@@ -81,52 +82,89 @@ fn conditions_choose_the_carrier() {
 fn weights_share_the_messages() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
     let routes = "[[route]]\ncarrier = \"one\"\nweight = 3\n[[route]]\ncarrier = \"two\"\n";
-    let served = Served::start(&both(&one, &two, routes));
+    let started = Started::start(&both(&one, &two, routes));
     one.until_bound();
     two.until_bound();
     let numbers: Vec<String> = (57_000_000..57_000_400)
         .map(|n: u32| n.to_string())
         .collect();
-    let batchid = served
+    let batchid = started
         .server
-        .accepted_batch(served.key(), &numbers.join("\n"));
-    let batch = served.server.done_batch(served.key(), &batchid);
+        .accepted_batch(started.key(), &numbers.join("\n"));
+    let batch = started.server.done_batch(started.key(), &batchid);
     assert_eq!(batch["counts"]["delivered"], 400, "{batch}");
     let (by_one, by_two) = (one.submits().len(), two.submits().len());
     assert_eq!(by_one + by_two, 400);
     assert!((240..=360).contains(&by_one), "{by_one}");
-    served.stop();
+    started.stop();
 }
 
 #[test]
 fn messages_go_around_a_carrier_that_is_gone_until_it_is_back() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
-    let served = Served::start(&both(&one, &two, AROUND));
+    let started = Started::start(&both(&one, &two, AROUND));
     one.until_bound();
     two.until_bound();
-    let first = served.send("57000001", "Hello");
-    served.until(&first, "delivered");
+    let first = started.send("57000001", "Hello");
+    started.until(&first, "delivered");
     assert_eq!((one.submits().len(), two.submits().len()), (1, 0));
 
     let address = one.address.clone();
     drop(one);
     // Some wait for the one that is gone at first.
-    let sent = served.send_to(57_000_010..57_000_020);
-    served.until_all(&sent, "delivered");
+    let sent = started.send_to(57_000_010..57_000_020);
+    started.until_all(&sent, "delivered");
     assert_eq!(two.submits().len(), 10);
 
     let one = Scripted::delivering_at(&address);
     one.until_bound();
     let mut number = 57_000_100;
     until("the first carrier to be used again", || {
-        let transid = served.send(&number.to_string(), "Hello");
-        served.until(&transid, "delivered");
+        let transid = started.send(&number.to_string(), "Hello");
+        started.until(&transid, "delivered");
         number += 1;
         (one.submits().len() > 1).then_some(())
     });
     let sent = usize::try_from(number - 57_000_100).unwrap();
     assert_eq!(one.submits().len() + two.submits().len(), 10 + sent);
-    served.stop();
+    started.stop();
+}
+
+/// SMPP's ESME_RINVSRCADR.
+const INVALID_SOURCE: u32 = 0x0A;
+
+#[test]
+fn what_one_carrier_refuses_another_may_take() {
+    let refusing = || Scripted::start(|_| vec![Act::Refuse(INVALID_SOURCE)]);
+    let (one, two) = (refusing(), Scripted::delivering());
+    let started = Started::start(&both(&one, &two, AROUND));
+    one.until_bound();
+    two.until_bound();
+    let transid = started.send("57000001", "Hello");
+    let report = started.until(&transid, "delivered");
+    assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
+    assert_eq!((one.submits().len(), two.submits().len()), (1, 1));
+
+    // Where all refuse, each is asked once, and the price is given back.
+    two.follow(|_| vec![Act::Refuse(INVALID_SOURCE)]);
+    let transid = started.send("57000002", "Hello");
+    let report = started.until(&transid, "rejected");
+    assert_eq!(report["error"], "invalid_sender", "{report}");
+    assert_eq!((one.submits().len(), two.submits().len()), (2, 2));
+    assert_eq!(started.balance(), "99.95");
+    started.stop();
+}
+
+#[test]
+fn what_waits_for_a_carrier_that_was_removed_goes_another_way() {
+    let nobody = Upstream::nobody();
+    let started = Started::start(&carriers(&[("one", &nobody)]));
+    let sent = started.send_to(57_000_001..57_000_011);
+    let two = Scripted::delivering();
+    let started = started.restarted(&carriers(&[("two", &two.address)]));
+    started.until_all(&sent, "delivered");
+    assert_eq!(two.submits().len(), 10);
+    started.stop();
 }
 
 #[test]
@@ -134,36 +172,36 @@ fn what_no_route_is_for_is_given_back() {
     let one = Scripted::delivering();
     let routes = "[[route]]\ncarrier = \"one\"\nkind = \"local\"\n";
     let settings = carriers(&[("one", &one.address)]) + routes;
-    let served = Served::start(&settings);
-    let abroad = served.send("+4915100000", "Hello");
-    let report = served.until(&abroad, "rejected");
+    let started = Started::start(&settings);
+    let abroad = started.send("+4915100000", "Hello");
+    let report = started.until(&abroad, "rejected");
     assert_eq!(report["error"], "no_route", "{report}");
     assert_eq!(report["charge"]["released"].to_string(), "0.25", "{report}");
-    assert_eq!(served.balance(), "100");
+    assert_eq!(started.balance(), "100");
     // In an upload too.
-    let batchid = served
+    let batchid = started
         .server
-        .accepted_batch(served.key(), "+4915100001\n57000001");
-    let batch = served.server.done_batch(served.key(), &batchid);
+        .accepted_batch(started.key(), "+4915100001\n57000001");
+    let batch = started.server.done_batch(started.key(), &batchid);
     assert_eq!(batch["counts"]["rejected"], 1, "{batch}");
     assert_eq!(batch["counts"]["delivered"], 1, "{batch}");
-    assert_eq!(served.balance(), "99.95");
+    assert_eq!(started.balance(), "99.95");
     assert_eq!(one.submits().len(), 1);
-    served.stop();
+    started.stop();
 }
 
 #[test]
 fn test_messages_reach_no_carrier() {
     let one = Scripted::delivering();
-    let served = Served::start(&carriers(&[("one", &one.address)]));
+    let started = Started::start(&carriers(&[("one", &one.address)]));
     one.until_bound();
-    let test_key = served.keys.test.expose();
-    let tested = served.server.accepted(test_key, "57000001");
-    let report = served.server.final_report(test_key, &tested);
+    let test_key = started.keys.test.expose();
+    let tested = started.server.accepted(test_key, "57000001");
+    let report = started.server.final_report(test_key, &tested);
     assert_eq!(report["status"], "delivered", "{report}");
-    let sent = served.send("57000002", "Hello");
-    served.until(&sent, "delivered");
+    let sent = started.send("57000002", "Hello");
+    started.until(&sent, "delivered");
     assert_eq!(one.submits().len(), 1);
     assert_eq!(one.count("26657000001"), 0);
-    served.stop();
+    started.stop();
 }

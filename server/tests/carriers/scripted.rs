@@ -35,6 +35,7 @@ pub struct Submit {
     pub text: Vec<u8>,
     /// How many came before it.
     pub before: usize,
+    body: Vec<u8>,
 }
 
 impl Submit {
@@ -46,6 +47,12 @@ impl Submit {
             Some(length @ (5 | 6)) => self.text[usize::from(*length)],
             _ => 1,
         }
+    }
+
+    /// The TLV user_message_reference, for a receipt to echo.
+    pub fn user_reference(&self) -> Vec<u8> {
+        let tlv = |bytes: &&[u8]| bytes.starts_with(&[2, 4, 0, 2]);
+        self.body.windows(6).rfind(tlv).unwrap().to_vec()
     }
 }
 
@@ -150,6 +157,13 @@ impl Scripted {
     pub fn until_binds(&self, count: usize) {
         until("a bind", || {
             (self.shared.inner().binds >= count).then_some(())
+        });
+    }
+
+    /// Waits until so many deliveries were acknowledged.
+    pub fn until_acknowledged(&self, count: usize) {
+        until("acknowledged deliveries", || {
+            (self.shared.inner().answers.len() >= count).then_some(())
         });
     }
 
@@ -289,6 +303,7 @@ fn read(body: &[u8], before: usize) -> Submit {
         sender,
         text: short_message(body),
         before,
+        body: body.to_vec(),
     }
 }
 

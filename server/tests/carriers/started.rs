@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::harness::{Keys, Place, TestServer, until};
 
-pub struct Served {
+pub struct Started {
     pub server: TestServer,
     pub keys: Keys,
 }
 
-impl Served {
+impl Started {
     /// `settings` is the settings file; `{reference}` in it is the application's.
     pub fn start(settings: &str) -> Self {
         let place = Place::new();
