@@ -41,7 +41,7 @@ test: test-rust test-browser ## Install what is missing and run every test
 
 .PHONY: test-rust
 test-rust: setup ## Run the Rust tests, and check that the rules compile for the browser
-	@cargo test --lib --bins --tests -p server -p service -p domain -p app --features app/ssr
+	@cargo test --lib --bins --tests -p server -p service -p smpp -p domain -p app --features app/ssr
 	@cargo check $(wasm) -p domain
 
 .PHONY: test-browser
