@@ -74,6 +74,15 @@ pub fn submits(tags: std::ops::Range<u64>) -> Vec<Submit> {
     tags.map(submit).collect()
 }
 
+/// Submits with a payload of `size` octets each: many of them fill a socket's buffers.
+pub fn long_submits(count: u64, size: usize) -> Vec<Submit> {
+    let long = |tag| Submit {
+        message_payload: Some(vec![b'x'; size]),
+        ..submit(tag)
+    };
+    (0..count).map(long).collect()
+}
+
 pub fn accepted(id: &str) -> Outcome {
     Outcome::Accepted {
         message_id: Some(id.to_owned()),

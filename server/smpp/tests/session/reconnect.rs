@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smpp::{Outcome, State, UnknownCause};
 
-use crate::client::{Client, accepted, settings, submit};
+use crate::client::{Client, accepted, long_submits, settings, submit};
 use crate::smsc::{
     ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
 };
@@ -137,12 +137,7 @@ async fn a_peer_that_takes_no_more_bytes_is_dropped() {
     settings.window = 400;
     settings.timers.answer = Duration::from_millis(300);
     let (mut client, mut stuck) = Client::bound(&smsc, settings).await;
-    let submits = (0..400).map(|tag| {
-        let mut submit = submit(tag);
-        submit.message_payload = Some(vec![b'x'; 60_000]);
-        submit
-    });
-    client.connection.submit(submits.collect());
+    client.connection.submit(long_submits(400, 60_000));
     // It talks, and doesn't read.
     let talk = tokio::spawn(async move {
         loop {
