@@ -48,7 +48,7 @@ async fn what_a_bind_cannot_carry_is_told_to_the_operator() {
 async fn a_bind_that_is_never_answered_is_given_up() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.timers.answer = Duration::from_millis(30);
+    settings.timers.answer = Duration::from_millis(300);
     let _client = Client::open(settings);
     let mut silent = smsc.accept().await;
     silent.expect_bind().await;
@@ -122,7 +122,7 @@ async fn a_link_that_is_silent_when_asked_is_dropped_and_bound_again() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.enquire_link = Duration::from_millis(20);
-    settings.timers.answer = Duration::from_millis(40);
+    settings.timers.answer = Duration::from_millis(300);
     let (client, mut peer) = Client::bound(&smsc, settings).await;
     peer.expect(ENQUIRE_LINK).await;
     let _again = smsc.bound().await;
