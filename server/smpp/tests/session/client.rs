@@ -159,6 +159,21 @@ impl Client {
         }
     }
 
+    /// Waits until the sockets' buffers are full and nothing is taken from the queue any more; how
+    /// many are left in it.
+    pub async fn until_stuck(&self) -> usize {
+        let mut before = usize::MAX;
+        loop {
+            let queued = self.connection.status().queued;
+            if queued == before {
+                assert!(queued > 0, "the buffers took all of it");
+                return queued;
+            }
+            before = queued;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// Closes; every event that was still to come.
     pub async fn close(mut self) -> Vec<Event> {
         timeout(LONG, self.connection.close()).await.unwrap();

@@ -72,13 +72,7 @@ async fn what_is_not_begun_to_be_written_is_not_sent_and_the_rest_comes_to_its_a
     settings.window = COUNT;
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(long_submits(4000, 6000));
-    // Until the sockets' buffers are full.
-    let mut before = client.connection.status().queued + 1;
-    while client.connection.status().queued < before {
-        before = client.connection.status().queued;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert!(before > 0, "the buffers took all of it");
+    let before = client.until_stuck().await;
     let connection = client.connection.clone();
     let close = tokio::spawn(async move { connection.close().await });
     // More than was queued: also those that waited for the socket.

@@ -92,6 +92,17 @@ async fn while_the_peer_takes_nothing_and_time_runs_out() {
 }
 
 #[tokio::test]
+async fn while_the_peer_takes_nothing_and_more_is_queued() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 400;
+    let (client, _peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(long_submits(400, 60_000));
+    client.until_stuck().await;
+    rests("stuck with a queue").await;
+}
+
+#[tokio::test]
 async fn while_held_back_by_what_is_not_acknowledged() {
     let smsc = Smsc::start().await;
     let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;

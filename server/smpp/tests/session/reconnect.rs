@@ -100,6 +100,31 @@ async fn an_unbind_is_answered_and_bound_again() {
 }
 
 #[tokio::test]
+async fn after_an_unbind_nothing_more_is_begun() {
+    const COUNT: usize = 4000;
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = COUNT;
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(long_submits(4000, 6000));
+    let queued = client.until_stuck().await;
+    peer.write(&pdu(UNBIND, 0, 44, &[])).await;
+    let mut received = 0;
+    while peer.read().await.unwrap().command != UNBIND_RESP {
+        received += 1;
+    }
+    peer.closed().await;
+    let answers = client.answers(COUNT).await;
+    let not_sent = answers
+        .iter()
+        .filter(|(_, outcome)| *outcome == Outcome::NotSent)
+        .count();
+    assert_eq!(received + not_sent, COUNT);
+    // Also those that waited for the socket.
+    assert!(not_sent > queued);
+}
+
+#[tokio::test]
 async fn an_idle_link_is_asked_and_kept_while_it_answers() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
