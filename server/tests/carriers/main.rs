@@ -19,6 +19,7 @@ mod harness;
 mod smsc;
 
 mod binding;
+mod cuts;
 mod http;
 mod misbehaving;
 mod outcomes;
