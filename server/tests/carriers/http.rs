@@ -195,10 +195,8 @@ fn a_receipt_that_cannot_be_stored_is_asked_for_again() {
     let started = Started { server, keys };
     let transid = started.send("57000001", "Hello");
     started.until(&transid, "submitted");
-    let receipt = [("id", name(&transid)), ("status", "DELIVRD".to_owned())];
-    let receipt = receipt
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
+    let id = name(&transid);
+    let receipt = [("id", id.as_str()), ("status", "DELIVRD")];
 
     disk.fail("write", "-wal");
     let answer = get(&started.server, &receipt);
@@ -287,8 +285,8 @@ fn messages_wait_for_an_upstream_that_is_down() {
     started.stop();
 }
 
-/// Cuts the connection under the first request to a number, and accepts everything else.
-fn cutting() -> (Upstream, Started) {
+#[test]
+fn a_lost_answer_leaves_it_open_and_nothing_is_sent_again() {
     let upstream = Upstream::start(|request, before| {
         if before == 0 {
             Reply::Cut
@@ -297,12 +295,6 @@ fn cutting() -> (Upstream, Started) {
         }
     });
     let started = Started::start(&settings(&upstream.address));
-    (upstream, started)
-}
-
-#[test]
-fn a_lost_answer_leaves_it_open_and_nothing_is_sent_again() {
-    let (upstream, started) = cutting();
     let lost = started.send("57000001", "Hello");
     let report = started.until(&lost, "unknown");
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
@@ -321,18 +313,31 @@ fn a_lost_answer_leaves_it_open_and_nothing_is_sent_again() {
 /// Takes the 30 s that a receipt has before that.
 #[test]
 fn a_lost_answer_is_made_up_for_by_sending_once_more() {
-    let (upstream, started) = cutting();
+    let upstream = Upstream::start(|request, before| match before {
+        0 => Reply::Cut,
+        1 => Reply::Nothing,
+        _ => accept(request),
+    });
+    let settings = settings(&upstream.address);
+    let started = Started::start(&settings);
     started.resend_lost();
-    let lost = started.send("57000001", "Hello");
-    started.until(&lost, "unknown");
-    started.until(&lost, "submitted");
-    assert_eq!(upstream.requests_for("26657000001").len(), 2);
-    let receipt = [("id", name(&lost)), ("status", "DELIVRD".to_owned())];
-    let receipt = receipt
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
-    assert_eq!(get(&started.server, &receipt).status, 200);
-    assert_eq!(started.report(&lost)["status"], "delivered");
-    assert_eq!(started.balance(), "99.95");
+    let cut = started.send("57000001", "Hello");
+    started.until(&cut, "unknown");
+    let killed = started.send("57000002", "Hello");
+    until("the second request", || {
+        let requests = upstream.requests_for("26657000002");
+        (!requests.is_empty()).then_some(())
+    });
+    let started = started.killed(&settings);
+    started.until(&killed, "unknown");
+    for (transid, number) in [(&cut, "26657000001"), (&killed, "26657000002")] {
+        started.until(transid, "submitted");
+        assert_eq!(upstream.requests_for(number).len(), 2);
+        let id = name(transid);
+        let receipt = [("id", id.as_str()), ("status", "DELIVRD")];
+        assert_eq!(get(&started.server, &receipt).status, 200);
+        assert_eq!(started.report(transid)["status"], "delivered");
+    }
+    assert_eq!(started.balance(), "99.9");
     started.stop();
 }

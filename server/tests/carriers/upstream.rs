@@ -12,6 +12,8 @@ pub enum Reply {
     Answer(u16, String),
     /// Closes the connection.
     Cut,
+    /// Keeps the connection and says nothing.
+    Nothing,
 }
 
 /// Takes the request's body and how many came before it.
@@ -77,12 +79,17 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, script: &Script) {
         seen.push(request.clone());
         seen.len() - 1
     };
-    if let Reply::Answer(status, body) = script(&request, before) {
-        let length = body.len();
-        let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {length}\r\n");
-        let answer = format!("{head}connection: close\r\n\r\n{body}");
-        // The client may have given up.
-        let _ = stream.get_mut().write_all(answer.as_bytes());
+    match script(&request, before) {
+        Reply::Answer(status, body) => {
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {length}\r\n");
+            let answer = format!("{head}connection: close\r\n\r\n{body}");
+            // The client may have given up.
+            let _ = stream.get_mut().write_all(answer.as_bytes());
+        }
+        Reply::Cut => {}
+        // Until the client leaves.
+        Reply::Nothing => drop(stream.read(&mut [0])),
     }
 }
 
