@@ -82,6 +82,16 @@ struct Run {
 
 /// How a message ends whose time ran out.
 fn ending(message: &Overdue) -> Ending {
+    // It can't arrive whole, whatever became of the parts that nothing was heard of.
+    if let Some(error) = &message.failed {
+        return Ending {
+            id: message.id,
+            status: MessageStatus::Failed,
+            error: Some(error.clone()),
+            release: false,
+            taken: true,
+        };
+    }
     let (error, release) = match message.status {
         MessageStatus::Submitted => ("no_receipt", false),
         MessageStatus::Unknown => ("no_answer", false),

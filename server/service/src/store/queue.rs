@@ -44,7 +44,9 @@ statements! {
                    WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
     OVERDUE = "SELECT id, status, submitted_at, \
-                   (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0 AND due_at > $4) AS leased \
+                   (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0 AND due_at > $4) AS leased, \
+                   (SELECT MIN(COALESCE(s.error, '')) FROM segments s \
+                    WHERE s.message_id = messages.id AND s.status = 'failed') AS failed \
                FROM messages WHERE id >= $1 AND id < $2 \
                  AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id LIMIT $3";
 }
@@ -567,6 +569,8 @@ pub(crate) struct Overdue {
     pub(crate) taken: bool,
     /// A dispatcher holds it now.
     pub(crate) leased: bool,
+    /// Why a part of it wasn't delivered, where a receipt said so.
+    pub(crate) failed: Option<String>,
 }
 
 /// Messages of this range of ids that aren't final.
@@ -591,6 +595,7 @@ pub(crate) async fn overdue(
                 status: row::word(row, "messages", "status", MessageStatus::parse)?,
                 taken: row::opt_int(row, "submitted_at")?.is_some(),
                 leased: row::int(row, "leased")? > 0,
+                failed: row::opt_text(row, "failed")?,
             })
         })
         .collect()

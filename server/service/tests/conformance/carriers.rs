@@ -207,6 +207,29 @@ async fn the_charge_stays_when_the_rest_of_a_message_is_refused_or_runs_out_of_t
 }
 
 #[tokio::test]
+async fn a_part_that_failed_fails_the_message_though_nothing_is_heard_of_the_rest() {
+    let (world, customer) = world().await;
+    let (lease, message) = claimed(&world, &customer).await;
+    let outcomes = [(1, taken_as("c1")), (2, taken_as("c2"))];
+    world
+        .record("acme", &lease, vec![parts(&message, 2, &outcomes)])
+        .await;
+    report(&world, vec![receipt("c2", MessageStatus::Failed)]).await;
+    assert_eq!(
+        status(&world, &customer, message.id).await,
+        MessageStatus::Submitted
+    );
+    world.pass(48 * HOUR_MS + 1);
+    world.service.expire().await.unwrap();
+    assert_eq!(
+        status(&world, &customer, message.id).await,
+        MessageStatus::Failed
+    );
+    assert_eq!(world.balance(&customer.live).await, money("99.95"));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
 async fn a_receipt_before_the_answer_waits_for_it() {
     let (world, customer) = world().await;
     let (lease, message) = claimed(&world, &customer).await;
