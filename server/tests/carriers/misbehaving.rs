@@ -354,6 +354,55 @@ fn what_was_in_flight_at_a_kill_is_unknown_and_sent_once() {
     started.stop();
 }
 
+/// Whatever moment a kill hits, nothing is sent twice, and what the carrier has can still be settled.
+#[test]
+fn kills_under_load_send_nothing_twice() {
+    const ROWS: u64 = 300;
+    let smsc = Scripted::start(accept);
+    let settings = settings(&smsc, "window = 20\nrate = 300");
+    let mut started = Started::start(&settings);
+    let rows: Vec<String> = (0..ROWS).map(|n| (57_000_000 + n).to_string()).collect();
+    let batchid = started
+        .server
+        .accepted_batch(started.key(), &rows.join("\n"));
+    for submits in [40, 110, 180] {
+        smsc.until_submits(submits);
+        started = started.killed(&settings);
+    }
+    let counts = until("all to be handed over", || {
+        let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
+        (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
+    });
+    let count = |status: &str| counts[status].as_u64().unwrap();
+    assert_eq!(count("submitted") + count("unknown"), ROWS, "{counts}");
+    // At most a window, and what is claimed ahead of the rate, for each kill.
+    assert!(count("unknown") <= 3 * 40, "{counts}");
+    let submits = smsc.submits();
+    for row in &rows {
+        assert!(smsc.count(&format!("266{row}")) <= 1, "{row}");
+    }
+
+    smsc.until_binds(4);
+    let now = smsc_date(
+        started.server.reports(started.key(), "limit=1")[0]["created_at"]
+            .as_str()
+            .unwrap(),
+    );
+    let receipts: Vec<_> = submits
+        .iter()
+        .map(|submit| {
+            let mut receipt = receipt_from(&submit.number, &submit.number, &now, "DELIVRD");
+            receipt.extend(submit.user_reference());
+            receipt
+        })
+        .collect();
+    smsc.deliver_all(&receipts);
+    let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
+    assert_eq!(counts["delivered"], submits.len(), "{counts}");
+    assert_eq!(started.balance(), "85");
+    started.stop();
+}
+
 #[test]
 fn what_had_not_left_at_a_stop_is_sent_after_the_start() {
     let smsc = Scripted::start(accept);

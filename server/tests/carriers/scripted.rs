@@ -181,16 +181,25 @@ impl Scripted {
 
     /// Delivers on the youngest connection, and waits until that is acknowledged: what it says is durable.
     pub fn deliver(&self, body: &[u8]) {
-        let sequence = {
+        self.deliver_all(&[body.to_vec()]);
+    }
+
+    pub fn deliver_all(&self, bodies: &[Vec<u8>]) {
+        let sequences = {
             let mut inner = self.shared.inner();
-            let delivery = inner.delivery(body);
-            inner.links.last().unwrap().send(delivery).unwrap();
-            inner.deliveries
+            let first = inner.deliveries + 1;
+            for body in bodies {
+                let delivery = inner.delivery(body);
+                inner.links.last().unwrap().send(delivery).unwrap();
+            }
+            first..=inner.deliveries
         };
-        let answer = until("an acknowledged delivery", || {
-            self.shared.inner().answers.get(&sequence).copied()
-        });
-        assert_eq!(answer, 0);
+        for sequence in sequences {
+            let answer = until("an acknowledged delivery", || {
+                self.shared.inner().answers.get(&sequence).copied()
+            });
+            assert_eq!(answer, 0);
+        }
     }
 }
 
