@@ -148,11 +148,19 @@ impl Service {
             let country_code = &self.inner.router.network.country_code;
             let candidates =
                 segments::unanswered(tx, carrier, &receipt.number, country_code).await?;
-            if let Some(segment) = the_one(receipt, &candidates) {
-                // The next receipt of this batch must not take it for its own.
-                if !found.values().any(|other| *other == segment) {
-                    found.insert(place, segment);
-                }
+            let Some(segment) = the_one(receipt, &candidates) else {
+                continue;
+            };
+            // It may be for one whose answer is behind it, unless it says more than number and time.
+            let (number, id) = (&receipt.number, segment.message_id);
+            if receipt.user_reference.is_none()
+                && segments::is_another_submitted(tx, carrier, number, country_code, id).await?
+            {
+                continue;
+            }
+            // The next receipt of this batch must not take it for its own.
+            if !found.values().any(|other| *other == segment) {
+                found.insert(place, segment);
             }
         }
         Ok(found)

@@ -251,33 +251,38 @@ fn a_throttled_part_alone_is_sent_again() {
     started.stop();
 }
 
-/// An older message to the same number has no answer; what the carrier echoes says that the receipt isn't for it.
+/// An older message to the same number has no answer, and the receipt comes before the younger one's.
 #[test]
 fn a_receipt_is_not_taken_for_another_messages() {
-    let (smsc, started) = start(|submit| {
-        if submit.before == 0 {
-            return vec![Act::Cut];
-        }
-        Vec::new()
-    });
-    let lost = started.send("57000001", "Hello");
-    let open = started.until(&lost, "unknown");
-    smsc.until_binds(2);
-    let next = started.send("57000001", "Hello again");
-    smsc.until_submits(2);
-    let now = smsc_date(open["created_at"].as_str().unwrap());
-    let mut delivered = receipt_from("26657000001", "second", &now, "DELIVRD");
-    delivered.extend(smsc.submits()[1].user_reference());
-    smsc.deliver(&delivered);
-    smsc.accept_late("second");
-    started.until(&next, "delivered");
-    assert_eq!(started.report(&lost)["status"], "unknown");
-    // Its own comes too.
-    let mut delivered = receipt_from("26657000001", "first", &now, "DELIVRD");
-    delivered.extend(smsc.submits()[0].user_reference());
-    smsc.deliver(&delivered);
-    assert_eq!(started.report(&lost)["status"], "delivered");
-    started.stop();
+    for echoes in [true, false] {
+        let (smsc, started) = start(|submit| {
+            if submit.before == 0 {
+                return vec![Act::Cut];
+            }
+            Vec::new()
+        });
+        let lost = started.send("57000001", "Hello");
+        let open = started.until(&lost, "unknown");
+        smsc.until_binds(2);
+        let next = started.send("57000001", "Hello again");
+        smsc.until_submits(2);
+        let now = smsc_date(open["created_at"].as_str().unwrap());
+        let delivered = |id, place: usize| {
+            let mut body = receipt_from("26657000001", id, &now, "DELIVRD");
+            if echoes {
+                body.extend(smsc.submits()[place].user_reference());
+            }
+            body
+        };
+        smsc.deliver(&delivered("second", 1));
+        smsc.accept_late("second");
+        started.until(&next, "delivered");
+        assert_eq!(started.report(&lost), open);
+        // Its own comes too.
+        smsc.deliver(&delivered("first", 0));
+        assert_eq!(started.report(&lost)["status"], "delivered");
+        started.stop();
+    }
 }
 
 /// A message is sent on where its connection was lost before that, and not where the carrier has it.
