@@ -1,6 +1,6 @@
 //! Handing messages to carriers: claim under a lease, record what became of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
@@ -233,13 +233,9 @@ impl Service {
         plan: &mut Plan,
         now: Timestamp,
     ) -> Result<()> {
-        let refused = plan.refused.iter().map(|refused| refused.id.0);
-        let waiting = plan
-            .again
-            .iter()
-            .filter(|row| row.is_put_off(now))
-            .map(|row| row.id);
-        let ids: Vec<i64> = refused.chain(waiting).collect();
+        let refused: HashSet<i64> = plan.refused.iter().map(|refused| refused.id.0).collect();
+        let waiting = plan.again.iter().filter(|row| row.is_put_off(now));
+        let ids: Vec<i64> = waiting.map(|row| row.id).chain(refused.clone()).collect();
         // With one carrier there is no other way.
         if ids.is_empty() || self.inner.router.network.only().is_some() {
             return Ok(());
@@ -247,8 +243,10 @@ impl Service {
         let ways: HashMap<i64, String> = queue::routed(tx, batch, &ids)
             .await?
             .iter()
-            .map(|row| (row.message_id, self.way_for(row, Some(carrier))))
-            .filter(|(_, way)| way != NO_CARRIER)
+            .filter_map(|row| {
+                let id = row.message_id;
+                Some((id, self.other_way(row, carrier, refused.contains(&id))?))
+            })
             .collect();
         for row in plan.again.iter_mut().filter(|row| row.is_put_off(now)) {
             if let Some(way) = ways.get(&row.id) {

@@ -235,38 +235,44 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[Unanswered]) -> Option<Segmen
         .or_else(|| only(candidates.iter().filter(in_time).collect()))
 }
 
-/// Makes segments final, and messages whose segments all are.
+/// Makes segments final, and messages whose segments all are. A second receipt for a segment goes into the
+/// timeline when it says something else than the first.
 async fn apply(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
     matched: &[Matched<'_>],
     now: Timestamp,
 ) -> Result<()> {
-    if matched.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<_> = matched
-        .iter()
-        .map(|m| (m.segment.message_id, m.segment.segment, m.status, m.error))
-        .collect();
-    let mut changed: HashSet<(i64, u16)> = segments::finish(tx, batch, &rows)
-        .await?
-        .into_iter()
-        .collect();
-    let (mut receipts, mut in_parts, mut again) = (Vec::new(), Vec::new(), Vec::new());
-    for m in matched {
-        let id = m.segment;
-        if !changed.remove(&(id.message_id, id.segment)) {
-            again.push(m);
-        } else if id.segments > 1 {
-            in_parts.push(id);
+    let mut known: HashMap<(i64, u16), MessageStatus> = HashMap::new();
+    let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut contradictions = Vec::new();
+    for Matched {
+        segment: id,
+        status,
+        error,
+    } in matched
+    {
+        let was = known
+            .entry((id.message_id, id.segment))
+            .or_insert(id.status);
+        if was.is_final() {
+            if was != status {
+                contradictions.push(late(&receipt(*id, *status, error.map(str::to_owned))));
+            }
+            continue;
+        }
+        *was = *status;
+        rows.push((id.message_id, id.segment, *status, *error));
+        if id.segments > 1 {
+            in_parts.push(*id);
         } else {
-            receipts.push(receipt(id, m.status, m.error.map(str::to_owned)));
+            receipts.push(receipt(*id, *status, error.map(str::to_owned)));
         }
     }
+    segments::finish(tx, batch, &rows).await?;
     receipts.extend(whole_messages(tx, batch, &in_parts).await?);
     end(tx, batch, receipts, now).await?;
-    note_contradictions(tx, batch, &again, now).await
+    queue::insert_events(tx, batch, &contradictions, now).await
 }
 
 fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
@@ -307,27 +313,6 @@ async fn whole_messages(
     Ok(ended.collect())
 }
 
-/// A second receipt for a segment goes into the timeline when it says something else than the first.
-async fn note_contradictions(
-    tx: &mut WriteTx<'_>,
-    batch: &Batch,
-    again: &[&Matched<'_>],
-    now: Timestamp,
-) -> Result<()> {
-    let ids: Vec<i64> = again.iter().map(|m| m.segment.message_id).collect();
-    let known: HashMap<(i64, u16), MessageStatus> = segments::of(tx, batch, &ids)
-        .await?
-        .into_iter()
-        .map(|segment| ((segment.message_id, segment.segment), segment.status))
-        .collect();
-    let events: Vec<_> = again
-        .iter()
-        .filter(|m| known.get(&(m.segment.message_id, m.segment.segment)) != Some(&m.status))
-        .map(|m| late(&receipt(m.segment, m.status, m.error.map(str::to_owned))))
-        .collect();
-    queue::insert_events(tx, batch, &events, now).await
-}
-
 /// Makes messages final by what is known of them as a whole.
 async fn end(
     tx: &mut WriteTx<'_>,
@@ -335,6 +320,9 @@ async fn end(
     receipts: Vec<Receipt>,
     now: Timestamp,
 ) -> Result<()> {
+    if receipts.is_empty() {
+        return Ok(());
+    }
     let endings: Vec<_> = receipts
         .iter()
         .map(|r| Ending {

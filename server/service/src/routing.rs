@@ -114,6 +114,20 @@ impl Router {
     /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for it. While none can take it,
     /// it waits for the one that would come first.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
+        let usable = self.choose(message, random, excluded, false);
+        usable
+            .or_else(|| self.choose(message, random, excluded, true))
+            .unwrap_or_else(|| NO_CARRIER.to_owned())
+    }
+
+    /// The first carrier that can take a message now, or the first of all.
+    fn choose(
+        &self,
+        message: &Message<'_>,
+        random: u64,
+        excluded: &[&str],
+        all: bool,
+    ) -> Option<String> {
         let number = Number::from_stored(message.number.to_owned(), message.kind);
         let number = number.for_carrier(&self.network.country_code);
         let facts = Facts {
@@ -123,17 +137,11 @@ impl Router {
             sender: message.sender.unwrap_or(&self.network.default_sender),
         };
         let routes = &self.network.routes;
-        let choice = {
-            let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
-            routes.choose(&facts, random, |name| !unusable.contains(name), excluded)
-        };
-        let choice = match choice {
-            Choice::Wait => routes.choose(&facts, random, |_| true, excluded),
-            other => other,
-        };
-        match choice {
-            Choice::Carrier(name) => name.to_owned(),
-            Choice::Wait | Choice::Exhausted | Choice::NoRoute => NO_CARRIER.to_owned(),
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        let usable = |name: &str| all || !unusable.contains(name);
+        match routes.choose(&facts, random, usable, excluded) {
+            Choice::Carrier(name) => Some(name.to_owned()),
+            Choice::Wait | Choice::Exhausted | Choice::NoRoute => None,
         }
     }
 
@@ -207,7 +215,7 @@ impl Service {
         };
         let (mut moved, mut rejected) = (Vec::new(), Vec::new());
         for row in queue::routed(&mut tx, batch, &ids).await? {
-            let to = self.way_for(&row, None);
+            let to = self.way_for(&row);
             if to == NO_CARRIER {
                 rejected.push(unroutable(&row));
             } else if to != carrier {
@@ -227,17 +235,35 @@ impl Service {
         Ok(Some(last))
     }
 
-    /// The carrier for a waiting message, other than those that refused it, and than this one.
-    pub(crate) fn way_for(&self, row: &Routed, not: Option<&str>) -> String {
-        let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().chain(not).collect();
-        let message = Message {
-            number: &row.number,
-            kind: row.kind,
-            sender: row.sender.as_deref(),
-            application: row.reference,
-        };
+    /// The carrier for a waiting message, other than those that refused it.
+    fn way_for(&self, row: &Routed) -> String {
+        let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().collect();
         let random = self.entropy().number();
-        self.inner.router.carrier(&message, random, &excluded)
+        let router = &self.inner.router;
+        router.carrier(&facts(row), random, &excluded)
+    }
+
+    /// Another carrier for a message that one just didn't take. Where it was refused, waiting for that other
+    /// one is fine; otherwise it must be able to take the message now.
+    pub(crate) fn other_way(&self, row: &Routed, not: &str, refused: bool) -> Option<String> {
+        let refused_by = row.refused_by.split_ascii_whitespace();
+        let excluded: Vec<&str> = refused_by.chain([not]).collect();
+        let random = self.entropy().number();
+        let (router, facts) = (&self.inner.router, facts(row));
+        let usable = router.choose(&facts, random, &excluded, false);
+        usable.or_else(|| {
+            let any = || router.choose(&facts, random, &excluded, true);
+            refused.then(any).flatten()
+        })
+    }
+}
+
+fn facts(row: &Routed) -> Message<'_> {
+    Message {
+        number: &row.number,
+        kind: row.kind,
+        sender: row.sender.as_deref(),
+        application: row.reference,
     }
 }
 

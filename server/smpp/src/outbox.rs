@@ -84,7 +84,7 @@ impl Outbox {
             let between = usize::try_from(before).unwrap_or(0);
             kept.bytes.extend_from_slice(&self.bytes[..between]);
             self.took(between);
-            let left = usize::try_from(submit.end - self.taken).unwrap_or(0);
+            let left = usize::try_from(submit.end.saturating_sub(self.taken)).unwrap_or(0);
             if doomed(&submit, kept.taken) {
                 removed.push(submit.sequence);
             } else {
@@ -116,5 +116,100 @@ impl Outbox {
             .iter()
             .filter(|submit| submit.start >= self.taken);
         whole.map(|submit| submit.not_after).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A response, then submits of 3, 4 and 5 octets, then a response.
+    fn filled(now: Instant) -> Outbox {
+        let mut outbox = Outbox::default();
+        outbox.append(|out| out.extend_from_slice(b"r"));
+        for (sequence, text) in [(1, "aaa"), (2, "bbbb"), (3, "ccccc")] {
+            let not_after = now + Duration::from_secs(sequence.into());
+            outbox.append_submit(sequence, not_after, |out| {
+                out.extend_from_slice(text.as_bytes());
+            });
+        }
+        outbox.append(|out| out.extend_from_slice(b"R"));
+        outbox
+    }
+
+    /// How many bytes a socket has taken can't be seen from outside it.
+    #[test]
+    fn a_submit_is_written_with_its_last_byte() {
+        let mut outbox = filled(Instant::now());
+        let mut written = Vec::new();
+        for taken in 1..=14 {
+            outbox.took(1);
+            while let Some(sequence) = outbox.next_written() {
+                written.push((taken, sequence));
+            }
+        }
+        assert_eq!(written, [(4, 1), (8, 2), (13, 3)]);
+        assert_eq!(outbox.len(), 0);
+    }
+
+    #[test]
+    fn only_submits_not_begun_are_taken_out_and_the_rest_stays_as_it_was() {
+        let now = Instant::now();
+        let rests: [(&[u32], &[u8]); 15] = [
+            (&[1, 2, 3], b"rR"),
+            (&[1, 2, 3], b"R"),
+            (&[2, 3], b"aaR"),
+            (&[2, 3], b"aR"),
+            (&[2, 3], b"R"),
+            (&[3], b"bbbR"),
+            (&[3], b"bbR"),
+            (&[3], b"bR"),
+            (&[3], b"R"),
+            (&[], b"ccccR"),
+            (&[], b"cccR"),
+            (&[], b"ccR"),
+            (&[], b"cR"),
+            (&[], b"R"),
+            (&[], b""),
+        ];
+        for (taken, (removed, rest)) in rests.into_iter().enumerate() {
+            let mut outbox = filled(now);
+            outbox.took(taken);
+            assert_eq!(outbox.remove(|_| true), removed, "{taken}");
+            assert_eq!(outbox.offer(), rest, "{taken}");
+            assert_eq!(outbox.not_after(), None);
+            // What was begun is written with its own last byte still.
+            outbox.took(rest.len());
+            let written = std::iter::from_fn(|| outbox.next_written());
+            assert_eq!(written.count(), 3 - removed.len(), "{taken}");
+        }
+    }
+
+    #[test]
+    fn one_taken_out_of_the_middle_moves_the_others_up() {
+        let now = Instant::now();
+        let mut outbox = filled(now);
+        let second = now + Duration::from_secs(2);
+        assert_eq!(outbox.remove(|not_after| not_after == second), [2]);
+        assert_eq!(outbox.offer(), b"raaacccccR");
+        assert_eq!(outbox.not_after(), Some(now + Duration::from_secs(1)));
+        outbox.took(8);
+        assert_eq!(outbox.next_written(), Some(1));
+        assert_eq!(outbox.next_written(), None);
+        outbox.took(1);
+        assert_eq!(outbox.next_written(), Some(3));
+    }
+
+    #[test]
+    fn abandoned_only_what_was_written_is_known() {
+        let mut outbox = filled(Instant::now());
+        outbox.took(9);
+        outbox.abandon();
+        assert_eq!(outbox.len(), 0);
+        assert_eq!(outbox.next_written(), Some(1));
+        assert_eq!(outbox.next_written(), Some(2));
+        assert_eq!(outbox.next_written(), None);
     }
 }

@@ -29,13 +29,14 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
     while !closing(&shared) {
         shared.enter(index, State::Connecting, None);
+        let before = worked(&shared);
         let (error, held) = attempt(&shared, index, role).await;
         if closing(&shared) {
             break;
         }
         tracing::warn!(address = %shared.settings.address, ?role, error, "SMPP link down");
-        // A peer that drops every bind after a while must not be flooded with binds.
-        if held >= timers.backoff_max {
+        // A peer that drops every bind at once must not be flooded with binds.
+        if held >= timers.backoff_max || worked(&shared) > before {
             backoff.reset();
         }
         shared.enter(index, State::Waiting, Some(error));
@@ -72,6 +73,12 @@ async fn closed(shared: &Shared, index: usize) {
     while !closing(shared) {
         shared.wake[index].notified().await;
     }
+}
+
+/// What the peer has answered and delivered so far: a bind that was good for something.
+fn worked(shared: &Shared) -> u64 {
+    let inner = shared.lock();
+    inner.answered + inner.delivered
 }
 
 fn closing(shared: &Shared) -> bool {

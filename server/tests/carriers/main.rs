@@ -15,6 +15,7 @@ mod client;
 mod harness;
 
 mod binding;
+mod cuts;
 mod outcomes;
 mod peer;
 mod sending;

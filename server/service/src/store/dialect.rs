@@ -180,10 +180,10 @@ pub(crate) struct Batch {
     pub(crate) name_segments: &'static str,
     /// `[message]` → `[[message, segment, segments, status, error, submits, named 0|1]]`.
     pub(crate) segments_of: &'static str,
-    /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments, application]]`,
-    /// the oldest message first.
+    /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments, application,
+    /// status]]`, the oldest message first.
     pub(crate) segments_named: &'static str,
-    /// `[[message, segment, status, error]]` → those that weren't final.
+    /// `[[message, segment, status, error]]`: makes segments final where they aren't.
     pub(crate) finish_segments: &'static str,
     /// `[[carrier's id, status, error]]`, then carrier, the moment.
     pub(crate) park_receipts: &'static str,

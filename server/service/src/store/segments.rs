@@ -45,13 +45,15 @@ impl Segment {
 }
 
 /// Which segment a receipt is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentId {
     pub(crate) message_id: i64,
     pub(crate) segment: u16,
     /// How many the message has.
     pub(crate) segments: u16,
     pub(crate) application_id: i64,
+    /// As it is stored.
+    pub(crate) status: MessageStatus,
 }
 
 /// A segment whose submit wasn't answered.
@@ -125,7 +127,7 @@ pub(crate) async fn named(
     carrier: &str,
     names: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
-    type Row = (usize, i64, u16, u16, i64);
+    type Row = (usize, i64, u16, u16, i64, MessageStatus);
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -135,12 +137,13 @@ pub(crate) async fn named(
         .fetch_one(conn)
         .await?;
     let found: Vec<Row> = row::found(&row, "segments")?;
-    let id = |(place, message_id, segment, segments, application_id)| {
+    let id = |(place, message_id, segment, segments, application_id, status)| {
         let id = SegmentId {
             message_id,
             segment,
             segments,
             application_id,
+            status,
         };
         (place, id)
     };
@@ -170,6 +173,7 @@ pub(crate) async fn unanswered(
                     segment: small("segment")?,
                     segments: small("segments")?,
                     application_id: row::int(row, "application_id")?,
+                    status: MessageStatus::Unknown,
                 },
                 submitted_at: Timestamp::from_unix_ms(row::int(row, "submitted_at")?),
                 sender: row::opt_text(row, "sender")?,
@@ -178,22 +182,19 @@ pub(crate) async fn unanswered(
         .collect()
 }
 
-/// Makes segments final by their receipts; which ones weren't before.
+/// Makes segments final by their receipts: message, segment, status, error.
 pub(crate) async fn finish(
     conn: &mut AnyConnection,
     batch: &Batch,
     rows: &[(i64, u16, MessageStatus, Option<&str>)],
-) -> Result<Vec<(i64, u16)>> {
-    let rows = sqlx::query(batch.finish_segments)
-        .bind(json(&rows)?)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let segment = row::int(row, "segment")?.try_into().unwrap_or(0);
-            Ok((row::int(row, "message_id")?, segment))
-        })
-        .collect()
+) -> Result<()> {
+    if !rows.is_empty() {
+        sqlx::query(batch.finish_segments)
+            .bind(json(&rows)?)
+            .execute(conn)
+            .await?;
+    }
+    Ok(())
 }
 
 /// A receipt that nothing was known for: id, the carrier's name, status, error.

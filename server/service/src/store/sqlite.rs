@@ -161,14 +161,13 @@ pub(super) const BATCH: Batch = Batch {
                                            carrier_message_id IS NOT NULL)) AS found \
         FROM segments WHERE message_id IN (SELECT value FROM json_each($1))",
     segments_named: "\
-        SELECT json_group_array(json_array(r.key, s.message_id, s.segment, s.segments, s.application_id)) AS found \
+        SELECT json_group_array(json_array(r.key, s.message_id, s.segment, s.segments, s.application_id, s.status)) AS found \
         FROM json_each($1) AS r JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value \
         ORDER BY s.message_id",
     finish_segments: "\
         UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM json_each($1) AS r \
         WHERE segments.message_id = r.value ->> 0 AND segments.segment = r.value ->> 1 \
-          AND status IN ('unknown', 'submitted') \
-        RETURNING message_id, segment",
+          AND status IN ('unknown', 'submitted')",
     park_receipts: "\
         INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at) \
         SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3 FROM json_each($1)",

@@ -635,3 +635,22 @@ async fn a_drained_carrier_is_known_as_such() {
     assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
     assert!(service.drained_carriers().await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_carrier_that_is_down_gets_nothing_that_another_put_off() {
+    let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
+    let customer = world.active("one@example.org", "1").await;
+    world.service.set_usable("beta", false);
+    let (lease, message) = claimed(&world, &customer).await;
+    let put_off = answered(&message, throttled());
+    world.record("acme", &lease, vec![put_off]).await;
+    world.pass(1000);
+    let (lease, again) = claim(&world, "acme").await;
+    assert_eq!(again.len(), 1, "it waits for the one that works");
+    // What was refused waits for the other one, though it is down.
+    world
+        .record("acme", &lease, vec![answered(&message, refused())])
+        .await;
+    assert_eq!(claim(&world, "beta").await.1.len(), 1);
+    world.assert_sound().await;
+}

@@ -100,7 +100,7 @@ async fn an_answer_that_comes_twice_or_to_nothing_is_told_once_or_not_at_all() {
 async fn no_answer_in_time_is_unknown_and_a_late_one_is_told_as_well() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.timers.answer = Duration::from_millis(50);
+    settings.timers.answer = Duration::from_millis(300);
     settings.window = 1;
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(vec![submit(1)]);

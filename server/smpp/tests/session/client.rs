@@ -74,6 +74,15 @@ pub fn submits(tags: std::ops::Range<u64>) -> Vec<Submit> {
     tags.map(submit).collect()
 }
 
+/// Submits with a payload of `size` octets each: many of them fill a socket's buffers.
+pub fn long_submits(count: u64, size: usize) -> Vec<Submit> {
+    let long = |tag| Submit {
+        message_payload: Some(vec![b'x'; size]),
+        ..submit(tag)
+    };
+    (0..count).map(long).collect()
+}
+
 pub fn accepted(id: &str) -> Outcome {
     Outcome::Accepted {
         message_id: Some(id.to_owned()),
@@ -147,6 +156,21 @@ impl Client {
             }
             assert!(began.elapsed() < LONG, "{status:?}");
             tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Waits until the sockets' buffers are full and nothing is taken from the queue any more; how
+    /// many are left in it.
+    pub async fn until_stuck(&self) -> usize {
+        let mut before = usize::MAX;
+        loop {
+            let queued = self.connection.status().queued;
+            if queued == before {
+                assert!(queued > 0, "the buffers took all of it");
+                return queued;
+            }
+            before = queued;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smpp::{Event, Outcome, State, UnknownCause};
 
-use crate::client::{Client, accepted, settings, submit};
+use crate::client::{Client, accepted, long_submits, settings, submit};
 use crate::smsc::{SUBMIT_SM, Smsc, UNBIND};
 
 #[tokio::test]
@@ -62,6 +62,47 @@ async fn what_is_queued_is_not_sent_at_once() {
     let unbind = peer.expect(UNBIND).await;
     peer.answer(&unbind, 0, b"").await;
     close.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_not_begun_to_be_written_is_not_sent_and_the_rest_comes_to_its_answers() {
+    const COUNT: usize = 4000;
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = COUNT;
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(long_submits(4000, 6000));
+    let before = client.until_stuck().await;
+    let connection = client.connection.clone();
+    let close = tokio::spawn(async move { connection.close().await });
+    // More than was queued: also those that waited for the socket.
+    let mut not_sent = client.answers(before + 1).await;
+    let mut received = 0;
+    loop {
+        let pdu = peer.read().await.unwrap();
+        peer.answer(&pdu, 0, b"x\0").await;
+        if pdu.command == UNBIND {
+            break;
+        }
+        received += 1;
+    }
+    close.await.unwrap();
+    let mut answered = 0;
+    while let Some(Event::Answer { tag, outcome }) = client.event().await {
+        match outcome {
+            Outcome::NotSent => not_sent.push((tag, outcome)),
+            outcome => {
+                assert_eq!(outcome, accepted("x"));
+                answered += 1;
+            }
+        }
+    }
+    assert_eq!((answered, received + not_sent.len()), (received, COUNT));
+    assert!(
+        not_sent
+            .iter()
+            .all(|(_, outcome)| *outcome == Outcome::NotSent)
+    );
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use smpp::{Outcome, UnknownCause};
+use smpp::{Outcome, Settings, UnknownCause};
 
-use crate::client::{Client, accepted, settings, submit};
+use crate::client::{Client, accepted, long_submits, settings, submit};
 use crate::smsc::{SUBMIT_SM, SUBMIT_SM_RESP, Smsc, c_string, deliver, pdu, short_message, split};
 
 const LOST: Outcome = Outcome::Unknown {
@@ -55,22 +55,22 @@ async fn cut_after_every_byte_of_an_answer() {
     }
 }
 
-/// More than the sockets' buffers hold, so that the cut falls between submits written, half written
-/// and not written: the only place where NotSent and Unknown can be told apart.
 #[tokio::test]
 async fn what_was_received_whole_is_never_not_sent() {
-    const COUNT: u64 = 400;
+    let smsc = Smsc::start().await;
+    cut_under_pressure(&smsc, settings(&smsc)).await;
+}
+
+/// More than the sockets' buffers hold, so that the cut falls between submits written, half written
+/// and not written: the only place where NotSent and Unknown can be told apart.
+pub async fn cut_under_pressure(smsc: &Smsc, settings: Settings) {
     for most in [1_000, 70_000, 1_000_000, 5_000_000] {
-        let smsc = Smsc::start().await;
-        let mut settings = settings(&smsc);
-        settings.window = usize::try_from(COUNT).unwrap();
-        let (mut client, mut peer) = Client::bound(&smsc, settings).await;
-        let submits = (0..COUNT).map(|tag| {
-            let mut submit = submit(tag);
-            submit.message_payload = Some(vec![b'x'; 60_000]);
-            submit
-        });
-        client.connection.submit(submits.collect());
+        let settings = Settings {
+            window: 400,
+            ..settings.clone()
+        };
+        let (mut client, mut peer) = Client::bound(smsc, settings).await;
+        client.connection.submit(long_submits(400, 60_000));
         let mut read = Vec::new();
         while read.len() < most {
             read.extend(peer.read_some(most - read.len()).await);

@@ -188,7 +188,7 @@ async fn a_flood_is_held_back_until_it_is_acknowledged() {
 async fn while_held_back_nothing_runs_out_of_time() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.timers.answer = Duration::from_millis(200);
+    settings.timers.answer = Duration::from_millis(300);
     settings.timers.enquire_link = Duration::from_millis(50);
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(vec![submit(1)]);
@@ -206,7 +206,7 @@ async fn while_held_back_nothing_runs_out_of_time() {
         held.push(client.delivery().await.handle);
     }
     // Time itself is what is tested.
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    tokio::time::sleep(Duration::from_millis(900)).await;
     client.connection.acknowledge(held[0], 0);
     match client.event().await {
         Some(Event::Answer { outcome, .. }) => assert_eq!(outcome, accepted("behind")),

@@ -13,6 +13,7 @@ mod client;
 mod closing;
 mod cuts;
 mod deliveries;
+mod idle;
 mod links;
 mod malformed;
 mod pacing;

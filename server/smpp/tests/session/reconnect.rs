@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smpp::{Outcome, State, UnknownCause};
 
-use crate::client::{Client, accepted, settings, submit};
+use crate::client::{Client, accepted, long_submits, settings, submit};
 use crate::smsc::{
     ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
 };
@@ -48,7 +48,7 @@ async fn what_a_bind_cannot_carry_is_told_to_the_operator() {
 async fn a_bind_that_is_never_answered_is_given_up() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.timers.answer = Duration::from_millis(30);
+    settings.timers.answer = Duration::from_millis(300);
     let _client = Client::open(settings);
     let mut silent = smsc.accept().await;
     silent.expect_bind().await;
@@ -100,6 +100,31 @@ async fn an_unbind_is_answered_and_bound_again() {
 }
 
 #[tokio::test]
+async fn after_an_unbind_nothing_more_is_begun() {
+    const COUNT: usize = 4000;
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = COUNT;
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(long_submits(4000, 6000));
+    let queued = client.until_stuck().await;
+    peer.write(&pdu(UNBIND, 0, 44, &[])).await;
+    let mut received = 0;
+    while peer.read().await.unwrap().command != UNBIND_RESP {
+        received += 1;
+    }
+    peer.closed().await;
+    let answers = client.answers(COUNT).await;
+    let not_sent = answers
+        .iter()
+        .filter(|(_, outcome)| *outcome == Outcome::NotSent)
+        .count();
+    assert_eq!(received + not_sent, COUNT);
+    // Also those that waited for the socket.
+    assert!(not_sent > queued);
+}
+
+#[tokio::test]
 async fn an_idle_link_is_asked_and_kept_while_it_answers() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
@@ -122,7 +147,7 @@ async fn a_link_that_is_silent_when_asked_is_dropped_and_bound_again() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.enquire_link = Duration::from_millis(20);
-    settings.timers.answer = Duration::from_millis(40);
+    settings.timers.answer = Duration::from_millis(300);
     let (client, mut peer) = Client::bound(&smsc, settings).await;
     peer.expect(ENQUIRE_LINK).await;
     let _again = smsc.bound().await;
@@ -137,12 +162,7 @@ async fn a_peer_that_takes_no_more_bytes_is_dropped() {
     settings.window = 400;
     settings.timers.answer = Duration::from_millis(300);
     let (mut client, mut stuck) = Client::bound(&smsc, settings).await;
-    let submits = (0..400).map(|tag| {
-        let mut submit = submit(tag);
-        submit.message_payload = Some(vec![b'x'; 60_000]);
-        submit
-    });
-    client.connection.submit(submits.collect());
+    client.connection.submit(long_submits(400, 60_000));
     // It talks, and doesn't read.
     let talk = tokio::spawn(async move {
         loop {

@@ -5,6 +5,7 @@ use std::io::Write;
 use smpp::{Outcome, Settings, Tls, UnknownCause};
 
 use crate::client::{Client, accepted, settings, submit, submits};
+use crate::cuts::cut_under_pressure;
 use crate::smsc::{SUBMIT_SM, Smsc};
 
 fn with_tls(smsc: &Smsc, ca_file: Option<&tempfile::NamedTempFile>, name: &str) -> Settings {
@@ -53,6 +54,13 @@ async fn what_was_received_whole_is_never_not_sent_over_tls() {
         peer = smsc.bound().await;
         client.until_free().await;
     }
+}
+
+#[tokio::test]
+async fn under_pressure_too() {
+    let (smsc, pem) = Smsc::start_tls().await;
+    let file = file(&pem);
+    cut_under_pressure(&smsc, with_tls(&smsc, Some(&file), "localhost")).await;
 }
 
 #[tokio::test]

@@ -242,14 +242,16 @@ fn addresses_have_a_host_that_certificates_name() {
 }
 
 #[test]
-fn the_examples_of_the_readme_can_be_used() {
+fn the_example_of_the_readme_can_be_used() {
     let readme = include_str!("../../../../README.md");
-    let examples = readme.split("```toml\n").skip(1);
-    let examples: Vec<&str> = examples
-        .filter_map(|rest| rest.split("```").next())
-        .collect();
-    assert_eq!(examples.len(), 2);
-    let text = (examples.concat())
+    let example = readme.split("```toml\n").nth(1).unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    assert_eq!(load(example).unwrap().carriers.list.len(), 1);
+}
+
+#[test]
+fn the_examples_of_every_key_can_be_used() {
+    let text = include_str!("../../../../deploy/heliograph.toml")
         .replace("upstream.key", "$FOLDER/password")
         .replace(
             "secret_file = \"upstream.secret\"",

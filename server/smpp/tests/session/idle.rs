@@ -1,0 +1,129 @@
+//! Waiting costs no processor time: a timer in the past would make the session spin.
+
+use std::time::Duration;
+
+use smpp::{UNACKNOWLEDGED_LIMIT, status_code};
+use tokio::time::Instant;
+
+use crate::client::{Client, LONG, long_submits, settings, submit, submits};
+use crate::smsc::{DELIVER_SM, SUBMIT_SM, Smsc, UNBIND, pdu, receipt};
+
+/// What this thread has used, from the kernel's account of it in nanoseconds. Session, SMSC and test
+/// run on this thread alone.
+fn processor_time() -> Duration {
+    let account = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(account.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// Lets time go by, of which almost none may be used.
+async fn rests(what: &str) {
+    let before = processor_time();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let used = processor_time().saturating_sub(before);
+    assert!(used < Duration::from_millis(60), "{what}: {used:?}");
+}
+
+#[tokio::test]
+async fn bound_and_with_all_answers_awaited() {
+    let smsc = Smsc::start().await;
+    let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    rests("bound").await;
+    client.connection.submit(submits(0..10));
+    peer.submits(10).await;
+    rests("the window full").await;
+    let connection = client.connection.clone();
+    let close = tokio::spawn(async move { connection.close().await });
+    rests("closing").await;
+    close.abort();
+}
+
+#[tokio::test]
+async fn while_unbinding() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.close = Duration::ZERO;
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    peer.expect(SUBMIT_SM).await;
+    let connection = client.connection.clone();
+    let close = tokio::spawn(async move { connection.close().await });
+    peer.expect(UNBIND).await;
+    rests("unbinding").await;
+    close.abort();
+}
+
+#[tokio::test]
+async fn while_the_bind_is_not_answered() {
+    let smsc = Smsc::start().await;
+    let _client = Client::open(settings(&smsc));
+    let mut peer = smsc.accept().await;
+    peer.expect_bind().await;
+    rests("binding").await;
+}
+
+#[tokio::test]
+async fn while_throttled_or_paced_with_submits_queued() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.rate = 1;
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    let first = peer.expect(SUBMIT_SM).await;
+    client.connection.submit(vec![submit(2)]);
+    rests("paced").await;
+    peer.answer(&first, status_code::THROTTLED, b"").await;
+    rests("throttled").await;
+}
+
+#[tokio::test]
+async fn while_the_peer_takes_nothing_and_time_runs_out() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 400;
+    let (client, _peer) = Client::bound(&smsc, settings).await;
+    let mut submits = long_submits(400, 60_000);
+    for submit in &mut submits {
+        submit.not_after = Instant::now() + Duration::from_millis(500);
+    }
+    client.connection.submit(submits);
+    client.until(|status| status.queued == 0).await;
+    rests("stuck").await;
+    assert!(client.connection.status().in_flight > 0);
+}
+
+#[tokio::test]
+async fn while_the_peer_takes_nothing_and_more_is_queued() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 400;
+    let (client, _peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(long_submits(400, 60_000));
+    client.until_stuck().await;
+    rests("stuck with a queue").await;
+}
+
+#[tokio::test]
+async fn while_held_back_by_what_is_not_acknowledged() {
+    let smsc = Smsc::start().await;
+    let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    let one = pdu(DELIVER_SM, 0, 3, &receipt("flood", "DELIVRD"));
+    let flood = one.repeat(UNACKNOWLEDGED_LIMIT + 10);
+    peer.write(&flood).await;
+    client
+        .until(|status| status.unacknowledged == UNACKNOWLEDGED_LIMIT)
+        .await;
+    rests("held back").await;
+    drop(peer);
+    rests("held back and cut").await;
+}
+
+#[tokio::test]
+async fn while_it_waits_to_reconnect() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    (settings.timers.backoff_min, settings.timers.backoff_max) = (LONG, LONG);
+    drop(smsc);
+    let client = Client::open(settings);
+    client.until(|status| status.last_error.is_some()).await;
+    rests("waiting").await;
+}

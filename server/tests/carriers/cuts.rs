@@ -1,0 +1,429 @@
+//! A carrier that cuts its connections at random bytes, of what it is sent and of what it sends.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use domain::LostAnswer;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::Value;
+
+use crate::harness::{Keys, Place, TestServer, money};
+
+const SEED: u64 = 20_261_121;
+const BIND_TRANSCEIVER: u32 = 0x09;
+const SUBMIT_SM: u32 = 0x04;
+const DELIVER_SM: u32 = 0x05;
+const UNBIND: u32 = 0x06;
+const ENQUIRE_LINK: u32 = 0x15;
+const RESPONSE: u32 = 0x8000_0000;
+const HEAD_BYTES: usize = 16;
+/// `user_message_reference`.
+const REFERENCE_TAG: [u8; 2] = [0x02, 0x04];
+/// Most bytes, of one direction, before a connection is cut: a dozen submits.
+const BYTES_MAX: usize = 1500;
+/// Receipts that wait for an answer on one connection.
+const RECEIPTS_MAX: usize = 20;
+/// Rows of the uploads for each cut, both together: more than a connection takes before it is cut.
+const ROWS_PER_CUT: usize = 16;
+/// Uploads of each application.
+const ROUNDS: usize = 10;
+const DEPOSIT: &str = "1000000";
+/// By when the next cut, or the end, must have come.
+const DEADLINE: Duration = Duration::from_mins(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What the carrier knows.
+struct Carrier {
+    random: StdRng,
+    cuts_left: usize,
+    next_id: u64,
+    /// How often a whole submit to a number came.
+    submits: HashMap<String, usize>,
+    /// Receipts that aren't acknowledged, and aren't on a connection.
+    owed: VecDeque<Receipt>,
+    acknowledged: usize,
+}
+
+#[derive(Clone)]
+struct Receipt {
+    id: String,
+    number: String,
+    /// What the submit had, where the carrier echoes it.
+    reference: Option<Vec<u8>>,
+}
+
+/// Which byte of a connection is its last one.
+enum Cut {
+    Never,
+    Received(usize),
+    Sent(usize),
+}
+
+struct Connection {
+    carrier: Arc<Mutex<Carrier>>,
+    stream: TcpStream,
+    cut: Cut,
+    input: Vec<u8>,
+    received: usize,
+    output: Vec<u8>,
+    sent: usize,
+    bound: bool,
+    sequence: u32,
+    on_the_way: HashMap<u32, Receipt>,
+}
+
+/// The connection is over.
+struct Over;
+
+impl Connection {
+    fn new(carrier: Arc<Mutex<Carrier>>, stream: TcpStream) -> Self {
+        let mut known = carrier.lock().unwrap();
+        let bytes = known.random.random_range(1..BYTES_MAX);
+        let cut = match (known.cuts_left > 0, known.random.random()) {
+            (false, _) => Cut::Never,
+            (true, true) => Cut::Received(bytes),
+            (true, false) => Cut::Sent(bytes),
+        };
+        drop(known);
+        stream
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
+        Self {
+            carrier,
+            stream,
+            cut,
+            input: Vec::new(),
+            received: 0,
+            output: Vec::new(),
+            sent: 0,
+            bound: false,
+            sequence: 0,
+            on_the_way: HashMap::new(),
+        }
+    }
+
+    fn run(mut self) {
+        while self.turn().is_ok() {}
+        let cut = !matches!(self.cut, Cut::Never);
+        let _ = self.stream.shutdown(Shutdown::Both);
+        let mut carrier = self.carrier.lock().unwrap();
+        if cut {
+            carrier.cuts_left = carrier.cuts_left.saturating_sub(1);
+        }
+        // What wasn't acknowledged comes again.
+        carrier.owed.extend(self.on_the_way.into_values());
+    }
+
+    fn turn(&mut self) -> Result<(), Over> {
+        let mut chunk = [0; 4096];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => return Err(Over),
+            Ok(length) => self.take(&chunk[..length])?,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => return Err(Over),
+        }
+        self.flush()?;
+        if self.bound {
+            self.report();
+        }
+        self.flush()
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Over> {
+        let left = match self.cut {
+            Cut::Received(most) => most - self.received,
+            _ => usize::MAX,
+        };
+        let taken = bytes.len().min(left);
+        self.received += taken;
+        self.input.extend_from_slice(&bytes[..taken]);
+        while let Some(length) = frame_length(&self.input).filter(|n| *n <= self.input.len()) {
+            let frame: Vec<u8> = self.input.drain(..length).collect();
+            self.answer(&frame)?;
+        }
+        if taken == left { Err(Over) } else { Ok(()) }
+    }
+
+    fn answer(&mut self, frame: &[u8]) -> Result<(), Over> {
+        let (command, sequence) = (word(frame, 4), word(frame, 12));
+        let body = &frame[HEAD_BYTES..];
+        match command {
+            BIND_TRANSCEIVER => {
+                self.bound = true;
+                self.put(command | RESPONSE, sequence, b"cutter\0");
+            }
+            SUBMIT_SM => {
+                let id = self.accept(body);
+                self.put(command | RESPONSE, sequence, format!("{id}\0").as_bytes());
+            }
+            UNBIND => {
+                self.put(command | RESPONSE, sequence, b"");
+                self.flush()?;
+                return Err(Over);
+            }
+            ENQUIRE_LINK => self.put(command | RESPONSE, sequence, b""),
+            _ if command == DELIVER_SM | RESPONSE => {
+                assert_eq!(word(frame, 8), 0, "a receipt was refused");
+                if self.on_the_way.remove(&sequence).is_some() {
+                    self.carrier.lock().unwrap().acknowledged += 1;
+                }
+            }
+            _ => panic!("unexpected command {command:#x}"),
+        }
+        Ok(())
+    }
+
+    /// A submit came whole: from here on the carrier has the message.
+    fn accept(&self, body: &[u8]) -> String {
+        let number = destination(body);
+        let mut carrier = self.carrier.lock().unwrap();
+        carrier.next_id += 1;
+        let id = format!("c{}", carrier.next_id);
+        *carrier.submits.entry(number.clone()).or_default() += 1;
+        // Half of the carriers echo it.
+        let echoes: bool = carrier.random.random();
+        let reference = reference(body).filter(|_| echoes);
+        carrier.owed.push_back(Receipt {
+            id: id.clone(),
+            number,
+            reference,
+        });
+        id
+    }
+
+    fn report(&mut self) {
+        while self.on_the_way.len() < RECEIPTS_MAX {
+            let Some(receipt) = self.carrier.lock().unwrap().owed.pop_front() else {
+                return;
+            };
+            self.sequence += 1;
+            let body = deliver(&receipt);
+            self.on_the_way.insert(self.sequence, receipt);
+            self.put(DELIVER_SM, self.sequence, &body);
+        }
+    }
+
+    fn put(&mut self, command: u32, sequence: u32, body: &[u8]) {
+        let length = u32::try_from(HEAD_BYTES + body.len()).unwrap();
+        for word in [length, command, 0, sequence] {
+            self.output.extend_from_slice(&word.to_be_bytes());
+        }
+        self.output.extend_from_slice(body);
+    }
+
+    /// Writes what there is: many answers at once, so that a cut can take many with it.
+    fn flush(&mut self) -> Result<(), Over> {
+        let left = match self.cut {
+            Cut::Sent(most) => most - self.sent,
+            _ => usize::MAX,
+        };
+        let put = self.output.len().min(left);
+        self.sent += put;
+        self.stream
+            .write_all(&self.output[..put])
+            .map_err(|_| Over)?;
+        self.output.clear();
+        if put == left { Err(Over) } else { Ok(()) }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn frame_length(input: &[u8]) -> Option<usize> {
+    (input.len() >= 4).then(|| usize::try_from(word(input, 0)).unwrap())
+}
+
+/// Fields that end with a zero: service type, source, destination. Two octets stand before an address.
+fn destination(body: &[u8]) -> String {
+    let end = |from: usize| from + body[from..].iter().position(|b| *b == 0).unwrap();
+    let source = end(0) + 1 + 2;
+    let destination = end(source) + 1 + 2;
+    String::from_utf8(body[destination..end(destination)].to_vec()).unwrap()
+}
+
+fn reference(body: &[u8]) -> Option<Vec<u8>> {
+    let at = body
+        .windows(4)
+        .rposition(|w| w[..2] == REFERENCE_TAG && w[2..] == [0, 2])?;
+    body.get(at + 4..at + 6).map(<[u8]>::to_vec)
+}
+
+fn deliver(receipt: &Receipt) -> Vec<u8> {
+    let text = format!("id:{} stat:DELIVRD err:000 text:Hello", receipt.id);
+    let mut body = b"\0\x01\x01".to_vec();
+    body.extend_from_slice(receipt.number.as_bytes());
+    body.extend_from_slice(b"\0\x05\0Heliograph\0");
+    // esm_class: a receipt. Then everything that isn't used, and the text.
+    body.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0, 0]);
+    body.push(u8::try_from(text.len()).unwrap());
+    body.extend_from_slice(text.as_bytes());
+    if let Some(reference) = &receipt.reference {
+        body.extend_from_slice(&REFERENCE_TAG);
+        body.extend_from_slice(&[0, 2]);
+        body.extend_from_slice(reference);
+    }
+    body
+}
+
+fn listen(carrier: &Arc<Mutex<Carrier>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let carrier = Arc::clone(carrier);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = Connection::new(Arc::clone(&carrier), stream.unwrap());
+            std::thread::spawn(move || connection.run());
+        }
+    });
+    port
+}
+
+/// Waits for something; what shows that it comes nearer gives it time.
+fn until_progress<T: PartialEq>(what: &str, progress: impl Fn() -> T, done: impl Fn() -> bool) {
+    let (mut seen, mut since) = (progress(), Instant::now());
+    while !done() {
+        let now = progress();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+        assert!(since.elapsed() < DEADLINE, "{what} doesn't come");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn numbers(first: usize, count: usize) -> Vec<String> {
+    (first..first + count).map(|n| n.to_string()).collect()
+}
+
+fn report_pages(server: &TestServer, key: &str) -> Vec<Value> {
+    let (mut reports, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let answer = server.get(&format!("/sms/reports/{key}?limit=1000{cursor}"));
+        let page = answer.json();
+        reports.extend(page["reports"].as_array().unwrap().iter().cloned());
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return reports,
+        }
+    }
+}
+
+fn waiting(server: &TestServer) -> String {
+    let metrics = server.get_ops("/metrics").text();
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("heliograph_queue_messages "));
+    line.unwrap().to_owned()
+}
+
+#[test]
+fn cuts_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
+    let cuts = std::env::var("SOAK_CUTS").map_or(150, |text| text.parse().unwrap());
+    let carrier = Arc::new(Mutex::new(Carrier {
+        random: StdRng::seed_from_u64(SEED),
+        cuts_left: cuts,
+        next_id: 0,
+        submits: HashMap::new(),
+        owed: VecDeque::new(),
+        acknowledged: 0,
+    }));
+    let port = listen(&carrier);
+    let place = Place::new();
+    let holding = place.funded("hold@example.org", DEPOSIT);
+    let resending = place.funded("resend@example.org", DEPOSIT);
+    place.with_service(async |service| {
+        let (account, reference) = (resending.account_id, resending.reference);
+        let set = service.set_lost_answer(account, reference, LostAnswer::Resend);
+        set.await.unwrap();
+    });
+    let settings = format!(
+        "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:{port}\"\n\
+         system_id = \"heliograph\"\npassword = \"secret\"\nconnections = 16\nwindow = 10\n"
+    );
+    std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
+    let server = TestServer::start(place, &[], &[]);
+
+    let rows = cuts * ROWS_PER_CUT / (2 * ROUNDS);
+    let mut batches = Vec::new();
+    // In turn, so that the cuts are shared.
+    for round in 0..ROUNDS {
+        for (keys, first) in [(&holding, 10_000_000), (&resending, 20_000_000)] {
+            let numbers = numbers(first + round * rows, rows).join("\n");
+            let key = keys.live.expose();
+            batches.push((key, server.accepted_batch(key, &numbers)));
+        }
+    }
+    let none = |statuses: &[&str]| {
+        let left = batches
+            .iter()
+            .map(|(key, batch)| left(&server, key, batch, statuses));
+        left.sum::<u64>() == 0
+    };
+    let known = |look: &dyn Fn(&Carrier) -> usize| look(&carrier.lock().unwrap());
+    let moved = || known(&|c| c.cuts_left + c.submits.len() + c.acknowledged);
+    until_progress("the last cut", moved, || {
+        // When everything is sent before, there is nothing left to cut.
+        known(&|c| c.cuts_left) == 0 || none(&["queued", "sending"])
+    });
+    println!(
+        "{} cuts of {cuts} were made",
+        cuts - known(&|c| c.cuts_left)
+    );
+    carrier.lock().unwrap().cuts_left = 0;
+    until_progress("the end", moved, || {
+        none(&["queued", "sending", "submitted"]) && waiting(&server) == "0"
+    });
+    judge(&server, &holding, rows * ROUNDS, 1, &carrier);
+    judge(&server, &resending, rows * ROUNDS, 2, &carrier);
+    let (code, place) = server.stop();
+    assert_eq!(code, Some(0));
+    place.check();
+}
+
+/// Messages of a batch that have one of these statuses.
+fn left(server: &TestServer, key: &str, batch: &str, statuses: &[&str]) -> u64 {
+    let answer = server.get(&format!("/sms/batches/{key}/{batch}"));
+    let counts = &answer.json()["batch"]["counts"];
+    let count = |status: &&str| counts[*status].as_u64().unwrap();
+    statuses.iter().map(count).sum()
+}
+
+/// Looks at each message of an application: how often the carrier had it, and what is said of it.
+fn judge(server: &TestServer, keys: &Keys, rows: usize, most: usize, carrier: &Mutex<Carrier>) {
+    let key = keys.live.expose();
+    let reports = report_pages(server, key);
+    assert_eq!(reports.len(), rows);
+    let carrier = carrier.lock().unwrap();
+    let (mut unknown, mut came_unknown, mut twice) = (0, 0, 0);
+    for report in &reports {
+        let number = report["number"].as_str().unwrap();
+        let came = carrier
+            .submits
+            .get(&format!("266{number}"))
+            .copied()
+            .unwrap_or(0);
+        assert!(came <= most, "submitted {came} times: {report}");
+        twice += usize::from(came == 2);
+        match report["status"].as_str().unwrap() {
+            "delivered" => assert!(came > 0, "never came: {report}"),
+            "unknown" => {
+                unknown += 1;
+                came_unknown += came;
+            }
+            _ => panic!("neither delivered nor unknown: {report}"),
+        }
+    }
+    println!("of {rows} messages {unknown} are unknown ({came_unknown} came), {twice} came twice");
+    // The cuts did what they were for.
+    assert!(unknown > 0 || twice > 0);
+    // Charged once each, and nothing given back.
+    let price = money("0.05").checked_times(rows).unwrap();
+    let left = money(DEPOSIT).checked_sub(price).unwrap();
+    assert_eq!(server.balance(key), left.to_string());
+}
