@@ -58,8 +58,8 @@ test('a message has a page with its story and its price', async ({ portal, serve
 test('why a message did not arrive is said in a sentence', async ({ portal, server }) => {
   const { key } = await portal.customer();
   const numbers = {
-    '00000002': 'The phone was switched off or out of reach.',
-    '00000003': "The phone wasn't reached before the message's time was over.",
+    '00000002': 'The phone was off or out of reach.',
+    '00000003': "The phone wasn't reached in time.",
     '00000004': 'The carrier refused the message.',
   };
   for (const [number, sentence] of Object.entries(numbers)) {

@@ -35,8 +35,18 @@ pub fn LostAnswerSection(
         <section>
             <h2 id="lost-answers">"Lost answers"</h2>
             <p>
-                "Now and then a connection breaks before the carrier has said whether it took a message. Wait: we wait for its receipt and never send the message again, so it may never arrive. Send once more: after a moment we send it a second time, so it may arrive twice; you pay once."
+                "Now and then a connection breaks before the carrier has said whether it took a message."
             </p>
+            <ul>
+                <li>
+                    <strong>{LostAnswer::Hold.label()}</strong>
+                    ": the message is never sent again, and may never arrive."
+                </li>
+                <li>
+                    <strong>{LostAnswer::Resend.label()}</strong>
+                    ": after a moment it is sent a second time, and may arrive twice. You pay once."
+                </li>
+            </ul>
             <p>"In force: " <strong>{in_force.label()}</strong></p>
             <PostForm form>
                 <FormAlert form/>

@@ -19,42 +19,36 @@ const WORDS: [(&str, &str); 16] = [
         "The carrier doesn't take messages with so little time left.",
     ),
     ("refused", "The carrier refused the message."),
-    (
-        "handset_unavailable",
-        "The phone was switched off or out of reach.",
-    ),
+    ("handset_unavailable", "The phone was off or out of reach."),
     (
         "undeliverable",
-        "The network couldn't deliver the message to the phone.",
+        "The network couldn't deliver it to the phone.",
     ),
     ("rejected_by_network", "The network rejected the message."),
     (
         "deleted_by_carrier",
-        "The carrier deleted the message before it was delivered.",
+        "The carrier deleted it before it was delivered.",
     ),
     (
         "unknown_to_carrier",
-        "The carrier doesn't know what became of the message.",
+        "The carrier doesn't know what became of it.",
     ),
-    (
-        "validity_expired",
-        "The phone wasn't reached before the message's time was over.",
-    ),
+    ("validity_expired", "The phone wasn't reached in time."),
     (
         "no_answer",
-        "The carrier never said whether it took the message, and no receipt came: it may have arrived.",
+        "The carrier never said whether it took it, and no receipt came: it may have arrived.",
     ),
     (
         "no_receipt",
-        "The carrier took the message, and no receipt came: it may have arrived.",
+        "The carrier took it, and no receipt came: it may have arrived.",
     ),
     (
         "expired_in_queue",
-        "No carrier could take the message within 48 hours.",
+        "No carrier could take it within 48 hours.",
     ),
     (
         "expired_in_part",
-        "Within 48 hours carriers took only some segments of the message.",
+        "Within 48 hours only some of its segments were taken.",
     ),
 ];
 
@@ -73,4 +67,55 @@ pub fn explained(status: MessageStatus, error: Option<&str>) -> Option<&'static 
     };
     let (_, sentence) = WORDS.into_iter().find(|(word, _)| fits(word))?;
     Some(sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::MessageStatus;
+
+    use super::explained;
+
+    #[test]
+    fn every_word_of_ours_has_a_sentence() {
+        for word in [
+            "no_route",
+            "invalid_destination",
+            "invalid_sender",
+            "invalid_length",
+            "invalid_validity",
+            "refused_0x00000045",
+            "refused_by_carrier",
+            "handset_unavailable",
+            "undeliverable",
+            "undeliverable_011",
+            "rejected_by_network",
+            "rejected_by_network_7",
+            "deleted_by_carrier",
+            "unknown_to_carrier",
+            "validity_expired",
+            "validity_expired_3",
+            "no_answer",
+            "no_receipt",
+            "expired_in_queue",
+            "expired_in_part",
+        ] {
+            let found = explained(MessageStatus::Rejected, Some(word));
+            assert!(found.is_some(), "{word}");
+        }
+        for word in ["", "no", "no_routes", "HTTP status 400", "Refused"] {
+            assert_eq!(
+                explained(MessageStatus::Rejected, Some(word)),
+                None,
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_says_so_and_the_rest_speaks_for_itself() {
+        for status in MessageStatus::ALL {
+            let silent = status != MessageStatus::Unknown;
+            assert_eq!(explained(status, None).is_none(), silent, "{status:?}");
+        }
+    }
 }
