@@ -17,6 +17,7 @@ pub mod docs;
 pub mod home;
 pub mod problem;
 pub mod reports;
+pub mod support;
 pub mod ui;
 #[cfg(feature = "ssr")]
 pub mod visit;
@@ -32,6 +33,7 @@ use applications::{ApplicationPage, ApplicationsPage, NewApplicationPage};
 use docs::DocsPage;
 use home::HomePage;
 use reports::{ReportPage, ReportsPage};
+use support::{CarriersPage, SupportPage};
 use ui::{Frame, LostPage};
 
 /// The document around the pages.
@@ -91,6 +93,12 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/devices") view=DevicesPage ssr=SsrMode::Async/>
                     <Route path=path!("/account") view=AccountPage ssr=SsrMode::Async/>
                     <Route path=path!("/docs") view=DocsPage ssr=SsrMode::Async/>
+                    <Route path=path!("/support") view=SupportPage ssr=SsrMode::Async/>
+                    <Route
+                        path=path!("/support/carriers")
+                        view=CarriersPage
+                        ssr=SsrMode::Async
+                    />
                 </ParentRoute>
             </Routes>
         </Router>

@@ -53,6 +53,7 @@ pub enum Cause {
         status: ApplicationStatus,
     },
     NoSuchDevice,
+    NoSuchCarrier,
     ResetLinkInvalid,
     /// A filter of the reports holds what it can't hold.
     Filter(Filter),
@@ -126,6 +127,7 @@ impl Cause {
                 ));
             }
             Self::NoSuchDevice => "There is no such device; it may be signed out already.",
+            Self::NoSuchCarrier => "There is no such carrier in the settings any more.",
             Self::ResetLinkInvalid => "This link is used or too old. Ask for a new one.",
             Self::Filter(Filter::Application) => {
                 "An application is named by its reference, 6 digits."
@@ -258,10 +260,11 @@ impl From<service::Refusal> for Cause {
             Refusal::ActivationNotPossible { status } => Self::ActivationNotPossible { status },
             Refusal::NoSuchApplication => Self::NotFound,
             Refusal::NoSuchDevice => Self::NoSuchDevice,
+            Refusal::NoSuchCarrier => Self::NoSuchCarrier,
             Refusal::NoSuchAccount => Self::SignedOut,
             Refusal::ResetLinkInvalid => Self::ResetLinkInvalid,
             Refusal::InvalidCursor => Self::Cursor,
-            // The rest is refused to staff alone, who don't work here.
+            // The rest is refused to the command line alone.
             other => {
                 tracing::error!(refusal = %other, "a refusal that no page expects");
                 Self::Broken

@@ -82,6 +82,18 @@ pub async fn signed_in() -> Result<(Visit, AccountRecord), Problem> {
     Err(Cause::SignedOut.into())
 }
 
+/// The visitor and the member of staff who is signed in. Every server function for staff starts with it.
+///
+/// # Errors
+/// Those of [`signed_in`]; [`Cause::NotFound`] to whoever is no staff.
+pub async fn staff() -> Result<(Visit, AccountRecord), Problem> {
+    let (visit, account) = signed_in().await?;
+    if !account.staff {
+        return Err(Cause::NotFound.into());
+    }
+    Ok((visit, account))
+}
+
 /// The address of the sign-in page that leads back to a page of ours.
 #[must_use]
 pub fn sign_in_path(next: &str) -> String {

@@ -122,6 +122,13 @@ export class Portal {
     await this.at('/applications');
   }
 
+  /** Signs a new member of staff in. */
+  async staff(account: Account = newAccount()): Promise<Account> {
+    await this.server.addStaff(account.email, account.password);
+    await this.signIn(account);
+    return account;
+  }
+
   /** Fills the sign-in form, wherever it leads. */
   async fillSignIn(account: Account): Promise<void> {
     const form = this.form('Sign in');

@@ -123,14 +123,23 @@ export class Server {
   }
 
   /** Runs a command of the staff beside the server, whatever it answers. */
-  run(args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  run(args: string[], input = ''): Promise<{ code: number; stdout: string; stderr: string }> {
     return new Promise((done) => {
       const options = { cwd: this.folder, env: this.environment };
-      execFile(binary, args, options, (error, stdout, stderr) => {
+      const child = execFile(binary, args, options, (error, stdout, stderr) => {
         const code = error === null ? 0 : Number(error.code ?? -1);
         done({ code, stdout, stderr });
       });
+      child.stdin?.end(input);
     });
+  }
+
+  /** Adds an account with the rights of staff. */
+  async addStaff(email: string, password: string): Promise<void> {
+    this.keepsSecret(password);
+    const arguments_ = ['account', 'add', email, '--staff', '--password-stdin'];
+    const { code, stderr } = await this.run(arguments_, `${password}\n`);
+    if (code !== 0) throw new Error(`A staff account can't be added: ${stderr}`);
   }
 
   /** Runs a command of the staff that has to succeed; its JSON. */

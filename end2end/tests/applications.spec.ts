@@ -182,3 +182,35 @@ test('another account sees nothing of it', async ({ portal, server, anotherBrows
   await other.open('/reports');
   await expect(other.main).not.toContainText('58333444');
 });
+
+test('what becomes of a message whose answer is lost can be chosen', async ({ portal }) => {
+  await portal.register();
+  const { reference } = await portal.createApplication();
+  await portal.open(`/applications/${reference}`);
+  const choice = portal.page.getByLabel("If a carrier's answer is lost");
+  const inForce = portal.main.getByText(/^In force: /);
+  await expect(choice.locator('option')).toHaveText(['Wait', 'Send once more']);
+  await expect(choice).toHaveValue('hold');
+  await expect(inForce).toHaveText('In force: Wait');
+
+  for (const [word, value] of [['Send once more', 'resend'], ['Wait', 'hold']] as const) {
+    await choice.selectOption(word);
+    await portal.button('Save').click();
+    await expect(inForce).toHaveText(`In force: ${word}`);
+    await expect(choice).toHaveValue(value);
+    await portal.reload();
+    await expect(inForce).toHaveText(`In force: ${word}`);
+    await expect(choice).toHaveValue(value);
+  }
+});
+
+test("another account's choice stays as it is", async ({ portal, anotherBrowser }) => {
+  await portal.register();
+  const { reference } = await portal.createApplication();
+  const other = await anotherBrowser();
+  await other.register();
+  const form = { reference, lost_answer: 'resend' };
+  await other.page.request.post('/fn/set-lost-answer', { form });
+  await portal.open(`/applications/${reference}`);
+  await expect(portal.main.getByText(/^In force: /)).toHaveText('In force: Wait');
+});

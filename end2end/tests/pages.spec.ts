@@ -166,3 +166,17 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   await expect(portal.main).toContainText('pending');
   await look('application-suspended');
 });
+
+lookedAt('pages of staff', async ({ portal, look, server }) => {
+  test.setTimeout(180_000);
+  await portal.staff();
+  await portal.open('/support');
+  await look('support');
+  await portal.open('/support/carriers');
+  await expect(portal.fact('State')).toHaveText('up');
+  await look('carriers');
+  await portal.button('Drain').click();
+  await expect(portal.fact('State')).toContainText('drained');
+  await look('carriers-drained');
+  await server.staff('carrier', 'resume', 'sandbox');
+});

@@ -55,6 +55,26 @@ test('a message has a page with its story and its price', async ({ portal, serve
   }
 });
 
+test('why a message did not arrive is said in a sentence', async ({ portal, server }) => {
+  const { key } = await portal.customer();
+  const numbers = {
+    '00000002': 'The phone was off or out of reach.',
+    '00000003': "The phone wasn't reached in time.",
+    '00000004': 'The carrier refused the message.',
+  };
+  for (const [number, sentence] of Object.entries(numbers)) {
+    const sent = await server.send(key, number, 'x'.repeat(161));
+    const { error } = await portal.settled(key, sent.body['transid']);
+    await portal.open(`/reports/${sent.body['transid']}`);
+    await expect(portal.fact('Status')).toContainText(sentence);
+    await expect(portal.fact('Status')).toContainText(error);
+    await expect(portal.fact('Length')).toHaveText('2 pages, 2 segments');
+    await portal.open('/reports');
+    await expect(portal.row(number)).toContainText(sentence);
+    await expect(portal.row(number).locator('[data-label="Segments"]')).toHaveText('2');
+  }
+});
+
 test('what no carrier took is given back', async ({ portal, server }) => {
   const { key, reference } = await portal.customer();
   const sent = await server.send(key, '00000004', 'Refused by the carrier');
@@ -139,6 +159,7 @@ test('the messages that are shown can be taken away as a table', async ({ portal
   expect(download.suggestedFilename()).toMatch(/\.csv$/);
   const table = readFileSync(await download.path(), 'utf8');
   expect(table.split('\r\n')[0]).toContain('transid');
+  expect(table.split('\r\n')[0]).toContain('pages,segments,');
   expect(table).toContain(transids[0]);
   expect(table).not.toContain(transids[1]);
   expect(table).toContain('Commas, ""quotes"", =1+1\nand a second line');

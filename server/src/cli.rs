@@ -50,6 +50,9 @@ pub enum Command {
     /// Deposits.
     #[command(subcommand)]
     Deposit(Deposit),
+    /// Carriers.
+    #[command(subcommand)]
+    Carrier(Carrier),
     /// Recount every invariant of the ledger and the queue from the rows.
     Check,
     /// Copy the database to a file while it is in use.
@@ -168,6 +171,16 @@ pub enum Deposit {
         #[arg(value_parser = Reference::parse)]
         reference: Reference,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Carrier {
+    /// List the carriers with what waits for each, and their connections.
+    List,
+    /// Hand a carrier nothing more; what it has goes on, and what waits takes another route where there is one.
+    Drain { name: String },
+    /// End a drain.
+    Resume { name: String },
 }
 
 /// A sum that can be deposited.

@@ -9,7 +9,7 @@ use axum::routing::get;
 use service::Service;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::{Metrics, Queue};
+use crate::metrics::{Metrics, Queue, carriers};
 
 /// What the operator's pages look at.
 #[derive(Clone)]
@@ -46,12 +46,11 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(ops): State<Ops>) -> ([(&'static str, &'static str); 1], String) {
+    let now = ops.service.clock().now();
     let queue = match ops.service.queue_state().await {
         Ok(queue) => Some(Queue {
             waiting: queue.waiting,
-            oldest_ms: queue.oldest.map_or(0, |oldest| {
-                ops.service.clock().now().ms_since(oldest).max(0)
-            }),
+            oldest_ms: (queue.oldest).map_or(0, |oldest| now.ms_since(oldest).max(0)),
         }),
         Err(error) => {
             tracing::warn!(?error, "the queue can't be counted");
@@ -59,5 +58,10 @@ async fn metrics(State(ops): State<Ops>) -> ([(&'static str, &'static str); 1], 
         }
     };
     let kind = ("content-type", "text/plain; version=0.0.4; charset=utf-8");
-    ([kind], ops.metrics.render(queue))
+    let mut text = ops.metrics.render(queue);
+    match ops.service.carriers().await {
+        Ok(found) => text.push_str(&carriers::render(&found, now)),
+        Err(error) => tracing::warn!(?error, "the carriers can't be looked at"),
+    }
+    ([kind], text)
 }

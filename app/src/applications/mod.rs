@@ -2,6 +2,7 @@
 
 pub mod keys;
 mod list;
+mod lost_answer;
 mod new;
 mod quick_start;
 mod sender;

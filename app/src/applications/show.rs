@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
 use super::keys::{KeysShown, NewKeys, ReplaceKey, ReplaceKeys, TakeKeys};
+use super::lost_answer::{LostAnswerSection, SetLostAnswer};
 use super::quick_start::QuickStart;
 use super::sender::{RequestSenderName, SenderSection};
 use super::statement::Statement;
@@ -71,6 +72,7 @@ struct Forms {
     activate: FormState,
     sender: FormState,
     replace: FormState,
+    lost_answer: FormState,
 }
 
 #[component]
@@ -87,10 +89,15 @@ pub fn ApplicationPage() -> impl IntoView {
         activate: FormState::new::<RequestActivation>("activation-alert"),
         sender: FormState::new::<RequestSenderName>("sender-alert"),
         replace: FormState::new::<ReplaceKey>("keys-alert"),
+        lost_answer: FormState::new::<SetLostAnswer>("lost-answer-alert"),
     };
     let data = Resource::new(
         move || {
-            let changes = (forms.activate.accepted.get(), forms.sender.accepted.get());
+            let changes = (
+                forms.activate.accepted.get(),
+                forms.sender.accepted.get(),
+                forms.lost_answer.accepted.get(),
+            );
             (reference.get(), cursor.get(), changes)
         },
         |(reference, cursor, _)| read(LoadApplication { reference, cursor }),
@@ -117,6 +124,7 @@ fn Application(
     } = data;
     let reference = application.reference;
     let is_sms = application.category == Category::Sms;
+    let in_force = application.lost_answer;
     let title = match &application.sender_name {
         Some(name) => format!("{} application {name}", application.category),
         None => format!("{} application", application.category),
@@ -148,7 +156,13 @@ fn Application(
                 <SenderSection application form=forms.sender/>
                 <ReplaceKeys reference form=forms.replace/>
             </div>
-            {is_sms.then(|| view! { <Transition>{quick_start}</Transition> })}
+            {is_sms
+                .then(|| {
+                    view! {
+                        <LostAnswerSection reference in_force form=forms.lost_answer/>
+                        <Transition>{quick_start}</Transition>
+                    }
+                })}
         </Page>
     }
 }

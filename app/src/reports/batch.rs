@@ -45,7 +45,7 @@ pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
     let download = format!("{CSV_PATH}?batchid={}", batch.batchid);
     let live = RwSignal::new(batch);
     #[cfg(feature = "hydrate")]
-    follow::follow(&format!("{address}/events"), live);
+    crate::ui::follow(&format!("{address}/events"), live, |batch| batch.open);
     view! {
         <div class="visually-hidden" role="status">
             {move || live.with(|batch| batch.spoken.clone())}
@@ -70,43 +70,5 @@ pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
                     })
             }}
         </p>
-    }
-}
-
-#[cfg(feature = "hydrate")]
-mod follow {
-    use leptos::prelude::*;
-    use leptos::wasm_bindgen::JsCast as _;
-    use leptos::wasm_bindgen::closure::Closure;
-    use send_wrapper::SendWrapper;
-    use web_sys::{EventSource, MessageEvent};
-
-    use super::LiveBatch;
-
-    /// Shows what the server tells about a batch, until its last word or until the page is left.
-    pub fn follow(address: &str, live: RwSignal<LiveBatch>) {
-        if !live.with_untracked(|batch| batch.open) {
-            return;
-        }
-        let Ok(source) = EventSource::new(address) else {
-            return;
-        };
-        let told = {
-            let source = source.clone();
-            Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
-                let text = event.data().as_string().unwrap_or_default();
-                let Ok(batch) = serde_json::from_str::<LiveBatch>(&text) else {
-                    return;
-                };
-                if !batch.open {
-                    // It would ask again otherwise.
-                    source.close();
-                }
-                live.set(batch);
-            })
-        };
-        source.set_onmessage(Some(told.as_ref().unchecked_ref()));
-        let held = SendWrapper::new((source, told));
-        on_cleanup(move || held.0.close());
     }
 }

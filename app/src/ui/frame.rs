@@ -58,6 +58,7 @@ fn SignedInBar(account: AccountRecord, sign_out: FormState) -> impl IntoView {
             <A href="/devices">"Devices"</A>
             <A href="/account">"Account"</A>
             <A href="/docs">"API"</A>
+            {account.staff.then(|| view! { <A href="/support">"Support"</A> })}
         </nav>
         <div class="whoami">
             <span class="whoami-mail">{account.email}</span>

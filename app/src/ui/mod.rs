@@ -2,6 +2,8 @@
 
 mod copy;
 mod field;
+#[cfg(feature = "hydrate")]
+mod follow;
 mod form;
 mod frame;
 mod loaded;
@@ -11,6 +13,8 @@ mod state;
 
 pub use copy::SecretField;
 pub use field::{Choice, Field};
+#[cfg(feature = "hydrate")]
+pub use follow::follow;
 pub use form::{FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};

@@ -1,6 +1,6 @@
 //! States and moments, the same in every table.
 
-use domain::records::BatchStatus;
+use domain::records::{BatchStatus, CarrierState, ConnectionState};
 use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
 use leptos::prelude::*;
 
@@ -70,6 +70,27 @@ impl From<BatchStatus> for Tone {
             BatchStatus::Expanding => Self::Waiting,
             BatchStatus::Sending => Self::Moving,
             BatchStatus::Done => Self::Good,
+        }
+    }
+}
+
+impl From<CarrierState> for Tone {
+    fn from(state: CarrierState) -> Self {
+        match state {
+            CarrierState::Up => Self::Good,
+            CarrierState::Drained => Self::Waiting,
+            CarrierState::Down => Self::Bad,
+        }
+    }
+}
+
+impl From<ConnectionState> for Tone {
+    fn from(state: ConnectionState) -> Self {
+        match state {
+            ConnectionState::Bound => Self::Good,
+            ConnectionState::Connecting => Self::Moving,
+            ConnectionState::Waiting => Self::Bad,
+            ConnectionState::Closed => Self::Waiting,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod account;
 mod application;
+mod carrier;
 mod deposit;
 mod output;
 mod sender;
@@ -42,6 +43,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Application(command) => application::run(&service, command, output).await,
         Command::Sender(command) => sender::run(&service, command, output).await,
         Command::Deposit(command) => deposit::run(&service, command, output).await,
+        Command::Carrier(command) => carrier::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
         Command::Backup { file } => upkeep::backup(&service, &file, output).await,
         Command::Serve(_) | Command::Config | Command::Openapi | Command::Migrate => Ok(()),

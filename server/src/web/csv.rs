@@ -20,7 +20,7 @@ use crate::csv_cell::safe;
 /// Messages read at a time: the file is as long as the list, and never in memory as a whole.
 const MESSAGES_AT_ONCE: i64 = 1000;
 
-const HEADER: [&str; 15] = [
+const HEADER: [&str; 16] = [
     "transid",
     "requestid",
     "batchid",
@@ -30,6 +30,7 @@ const HEADER: [&str; 15] = [
     "message",
     "status",
     "pages",
+    "segments",
     "cost",
     "error",
     "created_at",
@@ -164,7 +165,7 @@ fn text<const N: usize>(cells: [impl AsRef<[u8]>; N]) -> Result<Vec<u8>, Fault> 
     Ok(writer.into_inner()?)
 }
 
-fn cells(message: MessageRecord) -> [String; 15] {
+fn cells(message: MessageRecord) -> [String; 16] {
     let text = |text: Option<String>| text.as_deref().map(safe).unwrap_or_default();
     let moment = |at: Option<domain::Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
     [
@@ -177,6 +178,7 @@ fn cells(message: MessageRecord) -> [String; 15] {
         safe(&message.message),
         message.status.as_str().to_owned(),
         message.pages.to_string(),
+        message.segments.to_string(),
         message.cost.to_string(),
         text(message.error),
         message.created_at.to_string(),

@@ -1,6 +1,9 @@
-//! A batch's changes as server-sent events, for the page that is open.
+//! Changes as server-sent events, for the page that is open.
 //!
 //! The portal's limit on time is on the beginning of an answer; this one goes on.
+
+pub mod batch;
+pub mod carriers;
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -8,35 +11,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use app::problem::Problem;
-use app::reports::LiveBatch;
-use app::visit::Visitor as _;
-use axum::extract::{Path, Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use domain::BatchId;
-use domain::records::BatchRecord;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use service::Service;
 use tokio_util::sync::CancellationToken;
 
 use super::Portal;
-use super::visit::PortalVisit;
 
-/// Pause between two looks at a batch.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Silence after which a comment is sent: proxies end what is silent for a minute, and only by writing is
 /// it noticed that the client has left.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Pages of one account that follow a batch at a time. A browser has six connections to a server, and
+/// Pages of one account that follow something at a time. A browser has six connections to a server, and
 /// each page holds one.
 const PER_ACCOUNT_MAX: usize = 4;
 /// When a page that was cut off may come back.
 const BACK_AFTER: Duration = Duration::from_secs(5);
 
-/// Who follows a batch now.
+/// Who follows something now.
 #[derive(Clone)]
 pub struct Followers {
     /// What ends each, by account, the oldest first.
@@ -94,41 +89,36 @@ impl Drop for Place {
     }
 }
 
-/// `GET /reports/{batchid}/events`: how the batch stands, and then each change until it is done.
-pub async fn batch(
-    State(portal): State<Portal>,
-    Path(id): Path<String>,
-    request: Request,
-) -> Response {
-    let (parts, _) = request.into_parts();
-    let visit = PortalVisit::new(portal.clone(), &parts);
-    match follow(portal, &visit, &id).await {
-        Ok(response) => response,
-        Err(problem) => {
-            let words = problem.cause.sentence().into_owned();
-            (StatusCode::INTERNAL_SERVER_ERROR, words).into_response()
-        }
-    }
+/// What an open page follows.
+trait Subject: Send + Sync + 'static {
+    /// As it is read.
+    type State: PartialEq + Send + Sync;
+    /// Pause between two looks.
+    const LOOK_EVERY: Duration;
+
+    /// Reads it; `None` when it isn't there any more.
+    fn look(
+        &self,
+        service: &Service,
+    ) -> impl Future<Output = service::Result<Option<Self::State>>> + Send;
+
+    /// What is told of it in JSON, and whether there will be more.
+    fn tell(&self, state: &Self::State) -> serde_json::Result<(String, bool)>;
 }
 
-async fn follow(portal: Portal, visit: &PortalVisit, id: &str) -> Result<Response, Problem> {
-    // A browser asks again after any end but a refusal.
-    let (Some(account), Some(token)) = (visit.account().await?, visit.token()) else {
-        return Ok((StatusCode::UNAUTHORIZED, "Sign in again.").into_response());
-    };
-    let found = match BatchId::parse(id) {
-        Some(batchid) => portal.service.account_batch(account.id, batchid).await?,
-        None => None,
-    };
-    let Some(batch) = found else {
-        return Ok((StatusCode::NOT_FOUND, "There is no such batch.").into_response());
-    };
+/// The answer to an account that may follow a subject. `token` names its session, `state` was just read.
+fn answer<S: Subject>(
+    portal: Portal,
+    (account_id, token): (i64, String),
+    subject: S,
+    state: S::State,
+) -> Response {
     let following = Following {
-        place: portal.followers.enter(account.id),
+        place: portal.followers.enter(account_id),
         service: portal.service,
-        currency: portal.site.currency.clone(),
         token,
-        batch,
+        subject,
+        state,
     };
     let events = Sse::new(following.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT));
     let mut response = events.into_response();
@@ -136,21 +126,32 @@ async fn follow(portal: Portal, visit: &PortalVisit, id: &str) -> Result<Respons
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // nginx would otherwise gather events before it passes them on.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
-/// A batch that is being followed.
-struct Following {
+// A browser asks again after any end but a refusal.
+
+fn signed_out() -> Response {
+    (StatusCode::UNAUTHORIZED, "Sign in again.").into_response()
+}
+
+fn broken(problem: &Problem) -> Response {
+    let words = problem.cause.sentence().into_owned();
+    (StatusCode::INTERNAL_SERVER_ERROR, words).into_response()
+}
+
+/// A subject that is being followed.
+struct Following<S: Subject> {
     service: Service,
-    currency: String,
     token: String,
     place: Place,
+    subject: S,
     /// As it was told last.
-    batch: BatchRecord,
+    state: S::State,
 }
 
-impl Following {
-    /// What has just been read, then each change; ends with the batch, the session, or the server.
+impl<S: Subject> Following<S> {
+    /// What has just been read, then each change; ends with the subject, the session, or the server.
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         unfold(Some((self, true)), |state| async move {
             let (mut following, first) = state?;
@@ -163,39 +164,35 @@ impl Following {
                     changed = following.change() => changed?,
                 }
             }
-            let live = LiveBatch::of(&following.batch, &following.currency);
-            let event = serde_json::to_string(&live).ok()?;
-            let next = live.open.then_some((following, false));
-            Some((Ok(Event::default().data(event)), next))
+            let (told, more) = following.subject.tell(&following.state).ok()?;
+            let next = more.then_some((following, false));
+            Some((Ok(Event::default().data(told)), next))
         })
     }
 
     /// Waits for a change; `None` when there will be none that may be told.
     async fn change(&mut self) -> Option<()> {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(S::LOOK_EVERY).await;
             match self.look().await {
-                Ok(Some(batch)) if batch == self.batch => {}
-                Ok(Some(batch)) => {
-                    self.batch = batch;
+                Ok(Some(state)) if state == self.state => {}
+                Ok(Some(state)) => {
+                    self.state = state;
                     return Some(());
                 }
                 Ok(None) => return None,
                 Err(error) => {
-                    tracing::error!(error = %error.for_operator(), "a batch can't be followed");
+                    tracing::error!(error = %error.for_operator(), "a page can't follow any longer");
                     return None;
                 }
             }
         }
     }
 
-    async fn look(&self) -> service::Result<Option<BatchRecord>> {
+    async fn look(&self) -> service::Result<Option<S::State>> {
         if !self.service.session_holds(&self.token).await? {
             return Ok(None);
         }
-        let batchid = self.batch.batchid;
-        self.service
-            .account_batch(self.place.account_id, batchid)
-            .await
+        self.subject.look(&self.service).await
     }
 }

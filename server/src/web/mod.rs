@@ -13,6 +13,7 @@ mod visit;
 use std::sync::Arc;
 
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
+use app::support::CARRIER_EVENTS_PATH;
 use app::visit::{Site, Visit};
 use axum::Router;
 use axum::http::request::Parts;
@@ -111,7 +112,11 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         .route(CSV_PATH, get(csv::download).with_state(portal.clone()))
         .route(
             BATCH_EVENTS_PATH,
-            get(follow::batch).with_state(portal.clone()),
+            get(follow::batch::events).with_state(portal.clone()),
+        )
+        .route(
+            CARRIER_EVENTS_PATH,
+            get(follow::carriers::events).with_state(portal.clone()),
         )
 }
 

@@ -5,7 +5,8 @@ use std::fs;
 use domain::Category;
 use serde_json::Value;
 
-use crate::harness::{Place, TestServer};
+use crate::harness::{Place, TestServer, until};
+use crate::ops::kept_waiting;
 
 /// Runs a command that must be refused; its words.
 fn refused(place: &Place, arguments: &[&str]) -> String {
@@ -39,6 +40,8 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["deposit", "add", "123456", "1.0000001", "--bank-id", "a"],
         &["deposit", "add", "123456", "1e3", "--bank-id", "a"],
         &["deposit", "assign", "a"],
+        &["carrier", "drain"],
+        &["carrier", "resume"],
         &["backup"],
     ] {
         let output = place.run(arguments);
@@ -391,6 +394,55 @@ fn what_is_no_database_is_called_so() {
     }
     let after = fs::read_to_string(place.path().join("bank.csv")).unwrap();
     assert_eq!(after, text);
+}
+
+#[test]
+fn carriers_are_listed_drained_and_resumed_beside_the_server() {
+    let server = TestServer::demo();
+    let (place, key) = (&server.place, server.key());
+    let words = |arguments: &[&str]| {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let list = || place.json(&["carrier", "list"])[0].clone();
+    let sandbox = until("the sandbox to be up", || {
+        Some(list()).filter(|carrier| carrier["state"] == "up")
+    });
+    assert_eq!(sandbox["name"], "sandbox");
+    assert_eq!(sandbox["connections"][0]["state"], "bound");
+    let table = words(&["carrier", "list"]);
+    assert!(
+        table.contains("sandbox") && table.contains("bound"),
+        "{table}"
+    );
+
+    let drained = place.json(&["carrier", "drain", "sandbox"]);
+    assert_eq!(
+        drained.to_string(),
+        r#"{"changed":true,"drained":true,"name":"sandbox"}"#
+    );
+    assert_eq!(list()["state"], "drained");
+    assert!(words(&["carrier", "drain", "sandbox"]).contains("drained before"));
+    assert_eq!(
+        place.json(&["carrier", "drain", "sandbox"])["changed"],
+        false
+    );
+    let waits = kept_waiting(&server, "sandbox");
+    assert_eq!(server.report(key, &waits)["status"], "queued");
+    assert!(list()["oldest_waiting_at"].is_string());
+
+    let resumed = words(&["carrier", "resume", "sandbox"]);
+    assert!(resumed.contains("resumed"), "{resumed}");
+    assert_eq!(server.final_report(key, &waits)["status"], "delivered");
+    assert_eq!(
+        place.json(&["carrier", "resume", "sandbox"])["changed"],
+        false
+    );
+
+    let words = refused(place, &["carrier", "drain", "nobody"]);
+    assert!(words.contains("no carrier with this name"), "{words}");
+    refused(place, &["carrier", "resume", "nobody"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Batches as open pages follow them.
+//! Batches and carriers as open pages follow them.
 
 use serde_json::Value;
 
@@ -12,15 +12,22 @@ fn server_without_ends() -> TestServer {
     TestServer::start(Place::new(), &["--demo"], &delay)
 }
 
+const CARRIERS: &str = "/support/carriers/events";
+
 fn events_of(batchid: &str) -> String {
     format!("/reports/{batchid}/events")
 }
 
 /// Begins to follow a batch; the answer goes on.
 fn follow(server: &TestServer, browser: &Browser, batchid: &str) -> Connection {
+    listen(server, browser, &events_of(batchid))
+}
+
+/// Begins to read events; the answer goes on.
+fn listen(server: &TestServer, browser: &Browser, target: &str) -> Connection {
     let cookie = browser.cookie.clone().unwrap();
     let mut connection = server.connect();
-    connection.write(&bare("GET", &events_of(batchid), &[("Cookie", &cookie)]));
+    connection.write(&bare("GET", target, &[("Cookie", &cookie)]));
     let beginning = connection.read_beginning();
     assert_eq!(beginning.status, 200);
     assert_eq!(beginning.header("content-type"), Some("text/event-stream"));
@@ -116,4 +123,46 @@ fn many_followers_of_an_account_give_way_to_new_ones() {
     let (code, place) = server.stop_begun();
     assert_eq!(code, Some(0));
     place.check();
+}
+
+#[test]
+fn staff_follow_the_carriers_until_they_sign_out() {
+    let server = TestServer::demo();
+    let mut browser = Browser::of_staff(&server);
+    let mut connection = listen(&server, &browser, CARRIERS);
+    let first = event(&mut connection).unwrap();
+    assert_eq!(first["carriers"][0]["name"], "sandbox");
+    assert_eq!(first["carriers"][0]["drained"], false);
+
+    server.place.json(&["carrier", "drain", "sandbox"]);
+    let drained = loop {
+        let event = event(&mut connection).unwrap();
+        if event["carriers"][0]["drained"] == true {
+            break event;
+        }
+    };
+    assert_eq!(drained["spoken"], "sandbox is drained.");
+    let readings = drained["carriers"][0]["readings"].as_str().unwrap();
+    assert!(readings.contains("drained"), "{readings}");
+
+    browser.post("sign-out", &[]);
+    last_event(&mut connection);
+}
+
+#[test]
+fn only_staff_follow_or_change_the_carriers() {
+    let server = TestServer::demo();
+    let change = [("name", "sandbox"), ("action", "drain")];
+    let mut visitor = Browser::new(&server);
+    assert_eq!(visitor.get(CARRIERS).status, 401);
+    visitor.post("change-carrier", &change);
+    let mut customer = Browser::of_customer(&server);
+    assert_eq!(customer.get(CARRIERS).status, 404);
+    assert_eq!(customer.get("/support/carriers").status, 404);
+    assert_eq!(customer.get("/support").status, 404);
+    customer.post("change-carrier", &change);
+    assert!(server.place.json(&["carrier", "list"])[0]["drained_at"].is_null());
+
+    Browser::of_staff(&server).post("change-carrier", &change);
+    assert!(server.place.json(&["carrier", "list"])[0]["drained_at"].is_string());
 }

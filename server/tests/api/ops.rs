@@ -1,6 +1,6 @@
 //! Health and metrics: on the operator's address alone.
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, until};
 
 #[test]
 fn health_and_metrics_answer_on_their_own_address() {
@@ -27,4 +27,55 @@ fn health_and_metrics_answer_on_their_own_address() {
         assert_eq!(public.status, 404, "{path}");
         assert!(!public.text().contains("heliograph_sends"), "{path}");
     }
+}
+
+/// The value of a carrier's figure; `None` when it isn't there.
+fn figure(server: &TestServer, carrier: &str, name: &str) -> Option<f64> {
+    let metrics = server.get_ops("/metrics").text();
+    let beginning = format!("heliograph_carrier_{name}{{carrier=\"{carrier}\"}} ");
+    let value = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(&beginning))?;
+    Some(value.parse().unwrap())
+}
+
+/// Sends until a message waits for a drained carrier, which a running server learns of in a moment; its transid.
+pub fn kept_waiting(server: &TestServer, carrier: &str) -> String {
+    until("a message that waits", || {
+        let transid = server.accepted(server.key(), "57000001");
+        let age = figure(server, carrier, "oldest_waiting_seconds")?;
+        // What isn't drained takes a message at once.
+        (age > 0.5).then_some(transid)
+    })
+}
+
+#[test]
+fn metrics_tell_how_each_carrier_is() {
+    let server = TestServer::demo();
+    let reads = |name: &str, value: f64| {
+        until(name, || {
+            (figure(&server, "sandbox", name) == Some(value)).then_some(())
+        });
+    };
+    reads("up", 1.0);
+    for name in [
+        "drained",
+        "waiting_messages",
+        "oldest_waiting_seconds",
+        "in_flight",
+        "throttled_total",
+        "receipts_parked_total",
+        "receipts_matched_total",
+    ] {
+        reads(name, 0.0);
+    }
+
+    server.place.json(&["carrier", "drain", "sandbox"]);
+    reads("drained", 1.0);
+    reads("up", 1.0);
+    kept_waiting(&server, "sandbox");
+    assert!(figure(&server, "sandbox", "waiting_messages") >= Some(1.0));
+    server.place.json(&["carrier", "resume", "sandbox"]);
+    reads("drained", 0.0);
+    reads("waiting_messages", 0.0);
 }

@@ -31,11 +31,20 @@ impl<'a> Browser<'a> {
 
     /// A browser in which the demo's customer is signed in.
     pub fn of_customer(server: &'a TestServer) -> Self {
+        Self::of(server, "customer")
+    }
+
+    /// A browser in which the demo's member of staff is signed in.
+    pub fn of_staff(server: &'a TestServer) -> Self {
+        Self::of(server, "staff")
+    }
+
+    fn of(server: &'a TestServer, who: &str) -> Self {
         let mut browser = Self::new(server);
-        let customer = &server.ready["customer"];
+        let person = &server.ready[who];
         let fields = [
-            ("email", customer["email"].as_str().unwrap()),
-            ("password", customer["password"].as_str().unwrap()),
+            ("email", person["email"].as_str().unwrap()),
+            ("password", person["password"].as_str().unwrap()),
             ("next", ""),
         ];
         browser.post("sign-in", &fields);

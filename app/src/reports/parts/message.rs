@@ -5,6 +5,7 @@ use domain::records::{ChargeRecord, MessageDetail, MessageRecord, TimelineEntry}
 use leptos::prelude::*;
 
 use super::counted;
+use super::words::explained;
 use crate::ui::{Moment, Rendered, StateMark};
 
 /// What the page says of a message.
@@ -31,6 +32,7 @@ fn Facts(record: MessageRecord) -> impl IntoView {
         Kind::Local => "local",
         Kind::International => "international",
     };
+    let explained = explained(record.status, record.error.as_deref());
     let error = record.error.map(|error| format!(" ({error})"));
     view! {
         <dl class="facts">
@@ -39,6 +41,7 @@ fn Facts(record: MessageRecord) -> impl IntoView {
                 <dd>
                     <StateMark tone=record.status word=record.status.as_str()/>
                     {error}
+                    {explained.map(|sentence| view! { <p class="fine">{sentence}</p> })}
                 </dd>
             </div>
             <div>

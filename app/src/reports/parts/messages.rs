@@ -3,6 +3,7 @@
 use domain::records::{MessageRecord, Paged};
 use leptos::prelude::*;
 
+use super::words::explained;
 use crate::reports::{CSV_PATH, ReportFilter};
 use crate::ui::{Moment, StateMark};
 
@@ -63,6 +64,7 @@ fn Table(messages: Vec<MessageRecord>, currency: String) -> impl IntoView {
                         <th scope="col">"Message"</th>
                         <th scope="col">"Status"</th>
                         <th scope="col" class="amount">"Pages"</th>
+                        <th scope="col" class="amount">"Segments"</th>
                         <th scope="col" class="amount">
                             {format!("Cost ({currency})")}
                         </th>
@@ -81,6 +83,7 @@ fn Table(messages: Vec<MessageRecord>, currency: String) -> impl IntoView {
 fn Row(message: MessageRecord) -> impl IntoView {
     let transid = message.transid.to_string();
     let href = format!("/reports/{transid}");
+    let explained = explained(message.status, message.error.as_deref());
     view! {
         <tr>
             <td data-label="Time (UTC)" class="figures">
@@ -93,8 +96,10 @@ fn Row(message: MessageRecord) -> impl IntoView {
             </td>
             <td data-label="Status">
                 <StateMark tone=message.status word=message.status.as_str()/>
+                {explained.map(|sentence| view! { <div class="fine reason">{sentence}</div> })}
             </td>
             <td data-label="Pages" class="amount">{message.pages.to_string()}</td>
+            <td data-label="Segments" class="amount">{message.segments.to_string()}</td>
             <td data-label="Cost" class="amount">{message.cost.to_string()}</td>
             <td data-label="Transid" class="key">
                 <a href=href>{transid}</a>

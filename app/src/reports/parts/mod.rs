@@ -9,6 +9,7 @@ mod days;
 mod filters;
 mod message;
 mod messages;
+mod words;
 
 pub use batch::{facts, spoken};
 pub use batches::Batches;

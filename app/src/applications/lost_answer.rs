@@ -1,0 +1,64 @@
+//! What becomes of an application's messages when a carrier's answer is lost.
+
+use domain::{LostAnswer, Reference};
+use leptos::prelude::*;
+
+use crate::problem::Problem;
+use crate::ui::{Choice, FormAlert, FormState, PostForm, SubmitButton};
+#[cfg(feature = "ssr")]
+use {crate::problem::Cause, crate::visit::signed_in};
+
+/// Saves the choice.
+#[server(prefix = "/fn", endpoint = "set-lost-answer")]
+pub async fn set_lost_answer(reference: String, lost_answer: String) -> Result<(), Problem> {
+    let (visit, account) = signed_in().await?;
+    let reference = Reference::parse(&reference)?;
+    let policy = LostAnswer::parse(&lost_answer).ok_or(Cause::Unreadable)?;
+    let service = visit.service();
+    Ok(service
+        .set_lost_answer(account.id, reference, policy)
+        .await?)
+}
+
+/// The choice in force, and the form for another one.
+#[component]
+pub fn LostAnswerSection(
+    reference: Reference,
+    in_force: LostAnswer,
+    form: FormState,
+) -> impl IntoView {
+    let options = LostAnswer::ALL
+        .into_iter()
+        .map(|policy| (policy.as_str().to_owned(), policy.label().to_owned()))
+        .collect();
+    view! {
+        <section>
+            <h2 id="lost-answers">"Lost answers"</h2>
+            <p>
+                "Now and then a connection breaks before the carrier has said whether it took a message."
+            </p>
+            <ul>
+                <li>
+                    <strong>{LostAnswer::Hold.label()}</strong>
+                    ": the message is never sent again, and may never arrive."
+                </li>
+                <li>
+                    <strong>{LostAnswer::Resend.label()}</strong>
+                    ": after a moment it is sent a second time, and may arrive twice. You pay once."
+                </li>
+            </ul>
+            <p>"In force: " <strong>{in_force.label()}</strong></p>
+            <PostForm form>
+                <FormAlert form/>
+                <input type="hidden" name="reference" value=reference.to_string()/>
+                <Choice
+                    label="If a carrier's answer is lost"
+                    name="lost_answer"
+                    options
+                    chosen=in_force.as_str()
+                />
+                <SubmitButton label="Save" form/>
+            </PostForm>
+        </section>
+    }
+}

@@ -1,0 +1,39 @@
+//! Pages that follow what they show, by server-sent events.
+
+use leptos::prelude::*;
+use leptos::wasm_bindgen::JsCast as _;
+use leptos::wasm_bindgen::closure::Closure;
+use send_wrapper::SendWrapper;
+use serde::de::DeserializeOwned;
+use web_sys::{EventSource, MessageEvent};
+
+/// Shows what the server tells, until its last word or until the page is left. `goes_on` says of a state
+/// whether another one may follow.
+pub fn follow<T>(address: &str, live: RwSignal<T>, goes_on: fn(&T) -> bool)
+where
+    T: DeserializeOwned + Send + Sync + 'static,
+{
+    if !live.with_untracked(goes_on) {
+        return;
+    }
+    let Ok(source) = EventSource::new(address) else {
+        return;
+    };
+    let told = {
+        let source = source.clone();
+        Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
+            let text = event.data().as_string().unwrap_or_default();
+            let Ok(state) = serde_json::from_str::<T>(&text) else {
+                return;
+            };
+            if !goes_on(&state) {
+                // It would ask again otherwise.
+                source.close();
+            }
+            live.set(state);
+        })
+    };
+    source.set_onmessage(Some(told.as_ref().unchecked_ref()));
+    let held = SendWrapper::new((source, told));
+    on_cleanup(move || held.0.close());
+}

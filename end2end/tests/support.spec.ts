@@ -1,0 +1,75 @@
+import { expect, test } from '../support/test.js';
+
+test('staff drain a carrier and resume it', async ({ portal, server, scripts, anotherBrowser }) => {
+  const customer = await anotherBrowser();
+  const { key } = await customer.customer();
+  await portal.staff();
+  await portal.link('Support').click();
+  await portal.at('/support');
+  await portal.link('Carriers').click();
+  await portal.at('/support/carriers');
+  await expect(portal.heading('sandbox')).toBeVisible();
+  await expect(portal.fact('State')).toHaveText('up');
+  await expect(portal.fact('Age of the oldest')).toHaveText('none waits');
+  const connections = portal.page.getByRole('region', { name: 'Connections of sandbox' });
+  await expect(connections.locator('tbody tr')).toHaveCount(1);
+  await expect(connections).toContainText('bound');
+  await expect(connections).toContainText(/0 of \d+/);
+
+  await portal.button('Drain').click();
+  await expect(portal.fact('State')).toHaveText(/^drained since/);
+  if (scripts) {
+    await expect(portal.page.getByRole('status')).toHaveText('sandbox is drained.');
+    await expect(portal.button('Resume')).toBeFocused();
+  }
+  await expect(portal.button('Drain')).toHaveCount(0);
+
+  // The server's dispatcher learns of it in a moment.
+  let transid = '';
+  const waiting = async () => {
+    const sent = await server.send(key, '00000001', 'Waits for a drained carrier');
+    transid = sent.body['transid'];
+    return (await server.staff('carrier', 'list'))[0].waiting as number;
+  };
+  await expect.poll(waiting, 'messages that wait').toBeGreaterThan(2);
+  // Where scripts run, the page follows by itself.
+  if (!scripts) await portal.reload();
+  await expect(portal.fact('Waiting messages')).toHaveText(/^[1-9]\d*$/);
+  await expect(portal.fact('Age of the oldest')).toHaveText(/^\d+ s$/);
+
+  await portal.button('Resume').click();
+  await expect(portal.fact('State')).toHaveText('up');
+  expect(await portal.settled(key, transid)).toMatchObject({ status: 'delivered' });
+  await expect(portal.button('Drain')).toBeVisible();
+
+  // What is done elsewhere is seen here.
+  await server.staff('carrier', 'drain', 'sandbox');
+  if (!scripts) await portal.reload();
+  await expect(portal.fact('State')).toHaveText(/^drained since/);
+  await server.staff('carrier', 'resume', 'sandbox');
+  if (!scripts) await portal.reload();
+  await expect(portal.fact('State')).toHaveText('up');
+});
+
+test('the support pages are there for staff alone', async ({ portal, server, watch }) => {
+  watch.expects(/404/);
+  await portal.open('/support/carriers');
+  await portal.at('/login?next=%2Fsupport%2Fcarriers');
+
+  await portal.register();
+  await expect(portal.link('Devices')).toBeVisible();
+  await expect(portal.link('Support')).toHaveCount(0);
+  for (const path of ['/support', '/support/carriers']) {
+    await portal.open(path);
+    await expect(portal.heading('Nothing here')).toBeVisible();
+    await expect(portal.main).not.toContainText('sandbox');
+  }
+  const { request } = portal.page;
+  expect((await request.get('/support/carriers')).status()).toBe(404);
+  expect((await request.get('/support/carriers/events')).status()).toBe(404);
+  for (const path of ['/fn/carriers', '/fn/support']) {
+    expect(await (await request.get(path)).text()).not.toContain('sandbox');
+  }
+  await request.post('/fn/change-carrier', { form: { name: 'sandbox', action: 'drain' } });
+  expect((await server.staff('carrier', 'list'))[0].drained_at).toBeNull();
+});

@@ -1,0 +1,71 @@
+//! A batch while it is being sent.
+
+use std::time::Duration;
+
+use app::problem::Problem;
+use app::reports::LiveBatch;
+use app::visit::Visitor as _;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use domain::BatchId;
+use domain::records::BatchRecord;
+use service::Service;
+
+use super::{Subject, answer, broken, signed_out};
+use crate::web::Portal;
+use crate::web::visit::PortalVisit;
+
+/// A batch of an account.
+struct Batch {
+    account_id: i64,
+    batchid: BatchId,
+    currency: String,
+}
+
+impl Subject for Batch {
+    type State = BatchRecord;
+    const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+    async fn look(&self, service: &Service) -> service::Result<Option<BatchRecord>> {
+        service.account_batch(self.account_id, self.batchid).await
+    }
+
+    fn tell(&self, batch: &BatchRecord) -> serde_json::Result<(String, bool)> {
+        let live = LiveBatch::of(batch, &self.currency);
+        Ok((serde_json::to_string(&live)?, live.open))
+    }
+}
+
+/// `GET /reports/{batchid}/events`: how the batch stands, and then each change until it is done.
+pub async fn events(
+    State(portal): State<Portal>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, _) = request.into_parts();
+    let visit = PortalVisit::new(portal.clone(), &parts);
+    match follow(portal, &visit, &id).await {
+        Ok(response) => response,
+        Err(problem) => broken(&problem),
+    }
+}
+
+async fn follow(portal: Portal, visit: &PortalVisit, id: &str) -> Result<Response, Problem> {
+    let (Some(account), Some(token)) = (visit.account().await?, visit.token()) else {
+        return Ok(signed_out());
+    };
+    let not_found = || (StatusCode::NOT_FOUND, "There is no such batch.").into_response();
+    let Some(batchid) = BatchId::parse(id) else {
+        return Ok(not_found());
+    };
+    let batch = Batch {
+        account_id: account.id,
+        batchid,
+        currency: portal.site.currency.clone(),
+    };
+    Ok(match batch.look(&portal.service).await? {
+        Some(state) => answer(portal, (account.id, token), batch, state),
+        None => not_found(),
+    })
+}
