@@ -105,7 +105,7 @@ fn a_receipt_for_an_unknown_id_finds_its_message_later() {
     smsc.until_submits(1);
     smsc.deliver(&receipt("later", "UNDELIV"));
     assert_ne!(started.report(&transid)["status"], "failed");
-    smsc.accept_late("later");
+    smsc.accept_late(0, "later");
     let report = started.until(&transid, "failed");
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     started.stop();
@@ -275,7 +275,7 @@ fn a_receipt_is_not_taken_for_another_messages() {
             body
         };
         smsc.deliver(&delivered("second", 1));
-        smsc.accept_late("second");
+        smsc.accept_late(1, "second");
         started.until(&next, "delivered");
         assert_eq!(started.report(&lost), open);
         // Its own comes too.
