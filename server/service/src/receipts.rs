@@ -55,7 +55,8 @@ pub struct CarrierReceipt {
 #[must_use]
 pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     // The low bits count within a millisecond, the ones above are milliseconds.
-    (((id.0 >> 21) ^ id.0) & 0xffff) as u16 ^ segment.rotate_right(4)
+    let [low, high, ..] = ((id.0 >> 21) ^ id.0).to_le_bytes();
+    u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
 /// A receipt and the segment that it is for.
@@ -106,7 +107,7 @@ impl Service {
                     }),
                     (None, Some(name)) => parked.push((name.as_str(), status, error)),
                     (None, None) => {
-                        tracing::warn!(carrier, "a receipt that names no message is dropped")
+                        tracing::warn!(carrier, "a receipt that names no message is dropped");
                     }
                 }
             }

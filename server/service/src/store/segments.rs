@@ -31,6 +31,10 @@ pub(crate) type NewSegment = (i64, u16, u16, i64, Option<String>, MessageStatus)
 
 /// A segment as it is stored, in the order of [`Batch::segments_of`].
 #[derive(Clone, Debug, Deserialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "a segment's number and how many there are have the columns' names"
+)]
 pub(crate) struct Segment {
     pub(crate) message_id: i64,
     pub(crate) segment: u16,
