@@ -207,10 +207,18 @@ impl Service {
         for segment in segments::of(tx, batch, &begun).await? {
             stored.entry(segment.message_id).or_default().push(segment);
         }
-        let noted = !self.inner.router.network.is_sandbox(carrier);
-        let mut plan = Plan::default();
+        let network = &self.inner.router.network;
+        let noted = !network.is_sandbox(carrier);
+        // A carrier that is handed whole messages doesn't say how it cuts them.
+        let counted = noted && !network.takes_whole(carrier);
+        let mut plan = Plan {
+            counted,
+            ..Plan::default()
+        };
+        let mut seen = HashSet::new();
         for result in results {
-            match held.get(&result.id.0) {
+            // A second result for a message is behind the first, which ends the claim.
+            match held.get(&result.id.0).filter(|_| seen.insert(result.id)) {
                 Some(held) => {
                     let stored = stored.get(&result.id.0).map_or(&[][..], Vec::as_slice);
                     plan.add(result, held, stored, noted, now);
@@ -233,8 +241,9 @@ impl Service {
         plan: &mut Plan,
         now: Timestamp,
     ) -> Result<()> {
+        let usable = self.inner.router.is_usable(carrier);
         let refused: HashSet<i64> = plan.refused.iter().map(|refused| refused.id.0).collect();
-        let waiting = plan.again.iter().filter(|row| row.is_put_off(now));
+        let waiting = plan.again.iter().filter(|row| row.is_put_off(usable, now));
         let ids: Vec<i64> = waiting.map(|row| row.id).chain(refused.clone()).collect();
         // With one carrier there is no other way.
         if ids.is_empty() || self.inner.router.network.only().is_some() {
@@ -248,7 +257,11 @@ impl Service {
                 Some((id, self.other_way(row, carrier, refused.contains(&id))?))
             })
             .collect();
-        for row in plan.again.iter_mut().filter(|row| row.is_put_off(now)) {
+        for row in plan
+            .again
+            .iter_mut()
+            .filter(|row| row.is_put_off(usable, now))
+        {
             if let Some(way) = ways.get(&row.id) {
                 row.carrier = Some(way.clone());
             }
@@ -335,6 +348,8 @@ struct Plan {
     /// Names that came when the claim was over.
     late: Vec<NewSegment>,
     applications: HashMap<i64, i64>,
+    /// Whether the carrier is handed each segment.
+    counted: bool,
 }
 
 impl Plan {
@@ -367,7 +382,9 @@ impl Plan {
             taken: !release,
         };
         match verdict {
-            Verdict::Submitted => self.taken.push((id.0, noted.then_some(result.segments))),
+            Verdict::Submitted => self
+                .taken
+                .push((id.0, self.counted.then_some(result.segments))),
             Verdict::Failed { error } => {
                 self.failed
                     .push(ending(MessageStatus::Failed, error, false));

@@ -33,7 +33,7 @@ impl Service {
             None => installation::swept(&mut tx).await?.low,
         };
         let below = first_unexpired(now);
-        let overdue = queue::overdue(&mut tx, from, below, CHUNK, now).await?;
+        let overdue = queue::overdue(&mut tx, from, below, CHUNK).await?;
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
         let mut endings = Vec::with_capacity(overdue.len());

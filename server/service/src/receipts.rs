@@ -15,6 +15,9 @@ use crate::{Service, whole};
 
 /// How far a receipt's submit date may be from ours when nothing else tells which message it is for.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
+/// How long a receipt may be ahead of the answer to its submit. An older one is another message's: carriers use
+/// their names again.
+const AHEAD_MS: i64 = 60 * 60 * 1000;
 /// How long receipts for unknown ids are kept, and what segments were called: carriers report within days.
 const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Milliseconds of message ids whose segments one transaction forgets.
@@ -34,8 +37,8 @@ pub struct Receipt {
 /// A carrier's receipt: how a segment ended.
 #[derive(Clone, Debug)]
 pub struct CarrierReceipt {
-    /// The carrier's name for the segment.
-    pub carrier_message_id: Option<String>,
+    /// The carrier's name for the segment, in each of the forms that it may have been given in.
+    pub names: Vec<String>,
     /// A final status.
     pub status: MessageStatus,
     /// Why it wasn't delivered, in a stable word.
@@ -96,25 +99,27 @@ impl Service {
             let found = service
                 .match_receipts(&mut tx, batch, &carrier, &receipts)
                 .await?;
-            let (mut matched, mut parked) = (Vec::new(), Vec::new());
+            let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
             for (place, receipt) in receipts.iter().enumerate() {
                 let (status, error) = (receipt.status, receipt.error.as_deref());
-                match (found.get(&place), &receipt.carrier_message_id) {
-                    (Some(segment), _) => matched.push(Matched {
+                if let Some(segment) = found.get(&place) {
+                    matched.push(Matched {
                         segment: *segment,
                         status,
                         error,
-                    }),
-                    (None, Some(name)) => parked.push((name.as_str(), status, error)),
-                    (None, None) => {
-                        tracing::warn!(carrier, "a receipt that names no message is dropped");
-                    }
+                    });
+                } else if receipt.names.is_empty() {
+                    tracing::warn!(carrier, "a receipt that names no message is dropped");
+                } else {
+                    count += 1;
+                    let names = receipt.names.iter();
+                    parked.extend(names.map(|name| (name.as_str(), status, error)));
                 }
             }
             apply(&mut tx, batch, &matched, now).await?;
-            if !parked.is_empty() {
+            if count > 0 {
                 segments::park(&mut tx, batch, &parked, &carrier, now).await?;
-                carriers::add_parked(&mut tx, &carrier, parked.len(), 0).await?;
+                carriers::add_parked(&mut tx, &carrier, count, 0).await?;
             }
             Ok(tx.commit().await?)
         })
@@ -129,26 +134,28 @@ impl Service {
         carrier: &str,
         receipts: &[CarrierReceipt],
     ) -> Result<HashMap<usize, SegmentId>> {
-        let places: Vec<usize> = (0..receipts.len())
-            .filter(|place| receipts[*place].carrier_message_id.is_some())
-            .collect();
-        let names: Vec<&str> = receipts
-            .iter()
-            .filter_map(|receipt| receipt.carrier_message_id.as_deref())
-            .collect();
+        let named = receipts.iter().enumerate();
+        let (places, names): (Vec<usize>, Vec<&str>) = named
+            .flat_map(|(place, receipt)| receipt.names.iter().map(move |n| (place, n.as_str())))
+            .unzip();
         // The last one is the youngest.
         let mut found: HashMap<usize, SegmentId> = segments::named(tx, batch, carrier, &names)
             .await?
             .into_iter()
             .map(|(place, segment)| (places[place], segment))
             .collect();
+        let country_code = &self.inner.router.network.country_code;
+        let open: Vec<&str> = (receipts.iter().enumerate())
+            .filter(|(place, receipt)| !found.contains_key(place) && !receipt.number.is_empty())
+            .map(|(_, receipt)| receipt.number.as_str())
+            .collect();
+        let unanswered = segments::unanswered(tx, batch, carrier, &open, country_code).await?;
         for (place, receipt) in receipts.iter().enumerate() {
-            if found.contains_key(&place) || receipt.number.is_empty() {
+            if found.contains_key(&place) || unanswered.is_empty() {
                 continue;
             }
-            let country_code = &self.inner.router.network.country_code;
-            let candidates =
-                segments::unanswered(tx, carrier, &receipt.number, country_code).await?;
+            let to_it = unanswered.iter().filter(|c| c.address == receipt.number);
+            let candidates: Vec<&Unanswered> = to_it.collect();
             let Some(segment) = the_one(receipt, &candidates) else {
                 continue;
             };
@@ -176,7 +183,8 @@ impl Service {
         names: &[&str],
         now: Timestamp,
     ) -> Result<()> {
-        let parked = segments::unpark(tx, batch, carrier, names).await?;
+        let since = now.plus_ms(-AHEAD_MS);
+        let parked = segments::unpark(tx, batch, carrier, names, since).await?;
         if parked.is_empty() {
             return Ok(());
         }
@@ -223,12 +231,12 @@ impl Service {
 }
 
 /// The segment that a receipt without a known name is for, if exactly one fits.
-fn the_one(receipt: &CarrierReceipt, candidates: &[Unanswered]) -> Option<SegmentId> {
-    let echoed = |c: &&Unanswered| {
+fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<SegmentId> {
+    let echoed = |c: &&&Unanswered| {
         let reference = user_reference(Transid(c.id.message_id), c.id.segment);
         receipt.user_reference == Some(reference)
     };
-    let in_time = |c: &&Unanswered| {
+    let in_time = |c: &&&Unanswered| {
         receipt
             .submitted_at
             .is_some_and(|at| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS)
@@ -236,7 +244,7 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[Unanswered]) -> Option<Segmen
                 .as_ref()
                 .is_none_or(|sender| *sender == receipt.sender)
     };
-    let only = |mut fitting: Vec<&Unanswered>| match fitting.len() {
+    let only = |mut fitting: Vec<&&Unanswered>| match fitting.len() {
         1 => fitting.pop().map(|candidate| candidate.id),
         _ => None,
     };

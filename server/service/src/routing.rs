@@ -145,6 +145,18 @@ impl Router {
         }
     }
 
+    pub(crate) fn is_usable(&self, carrier: &str) -> bool {
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        !unusable.contains(carrier)
+    }
+
+    /// Whether another carrier that a route leads to can take messages.
+    fn has_other(&self, carrier: &str) -> bool {
+        let routes = self.network.routes.as_slice();
+        let mut others = routes.iter().filter(|route| route.carrier != carrier);
+        others.any(|route| self.is_usable(&route.carrier))
+    }
+
     /// True when that is news.
     fn set_usable(&self, carrier: &str, usable: bool) -> bool {
         let mut unusable = self
@@ -192,7 +204,9 @@ impl Service {
     /// Looks for another way for what waits for a carrier. A message that no route is for is rejected and
     /// given back; one of which the carrier has a part stays.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
-        let waits = {
+        // A backlog isn't read when there is nowhere to go.
+        let leads_on = carrier == NO_CARRIER || self.inner.router.has_other(carrier);
+        let waits = leads_on && {
             let mut conn = self.store().read().await?;
             queue::anything(&mut conn, carrier).await?
         };
@@ -209,7 +223,12 @@ impl Service {
         let now = self.now();
         let batch = self.store().dialect().batch();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        let ids = queue::unclaimed(&mut tx, carrier, after, CHUNK).await?;
+        let ids = if carrier == NO_CARRIER {
+            // All of them leave, so that each look finds the next ones.
+            queue::unrouted(&mut tx, carrier, CHUNK).await?
+        } else {
+            queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
+        };
         let Some(last) = ids.last().copied() else {
             return Ok(None);
         };

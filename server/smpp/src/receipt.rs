@@ -17,8 +17,12 @@ const INTERMEDIATE: u8 = 0x20;
 /// What a receipt says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// The message it is about, as the peer writes it: the TLV's, otherwise the text's.
+    /// The message it is about, as the text writes it.
     pub message_id: Option<String>,
+    /// The same as the TLV writes it, mostly as the submit's answer did.
+    pub receipted_message_id: Option<String>,
+    /// An intermediate notification: whatever it says, more will follow.
+    pub intermediate: bool,
     /// What became of it.
     pub state: State,
     /// The network's error code: the text's `err` as it stands there, otherwise the TLV's number in
@@ -44,8 +48,10 @@ pub enum State {
     Accepted,
     /// Under way.
     Enroute,
-    /// The SMSC doesn't know, or used a word that we don't.
+    /// The SMSC says that it doesn't know.
     Unknown,
+    /// It says nothing, or nothing that we know.
+    Unrecognised,
 }
 
 /// How a message failed.
@@ -71,15 +77,14 @@ pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     if !marked && delivery.receipted_message_id.is_none() {
         return None;
     }
-    let text = decode(delivery.data_coding, &delivery.text);
+    let text = decode(&delivery.text);
     let fields = Fields::read(&text);
     let by_tlv = delivery.message_state.and_then(by_number);
-    let by_text = fields.get("stat").map_or(State::Unknown, by_word);
+    let by_text = fields.get("stat").map_or(State::Unrecognised, by_word);
     Some(Receipt {
-        message_id: delivery
-            .receipted_message_id
-            .clone()
-            .or_else(|| fields.get("id").map(str::to_owned)),
+        message_id: fields.get("id").map(str::to_owned),
+        receipted_message_id: delivery.receipted_message_id.clone(),
+        intermediate: delivery.esm_class & MESSAGE_TYPE == INTERMEDIATE,
         state: by_tlv.unwrap_or(by_text),
         error: fields
             .get("err")
@@ -121,6 +126,7 @@ fn by_word(word: &str) -> State {
         ("REJEC", State::Failed(Failure::Rejected)),
         ("ACCEP", State::Accepted),
         ("ENROU", State::Enroute),
+        ("UNKNO", State::Unknown),
     ];
     let matches = |stem: &str| {
         let length = word.len().min(stem.len());
@@ -128,13 +134,15 @@ fn by_word(word: &str) -> State {
         length >= 4 && word.as_bytes()[..length] == stem.as_bytes()[..length]
     };
     let found = known.into_iter().find(|(stem, _)| matches(stem));
-    found.map_or(State::Unknown, |(_, state)| state)
+    found.map_or(State::Unrecognised, |(_, state)| state)
 }
 
 /// The text as characters. Receipts are ASCII in whatever coding they come; the rest doesn't matter.
-fn decode(data_coding: u8, text: &[u8]) -> Cow<'_, str> {
-    // UCS-2, also where the coding doesn't say so: no receipt begins with an octet 0.
-    let wide = data_coding == 8 || (text.len() >= 2 && text[0] == 0 && text[1] != 0);
+fn decode(text: &[u8]) -> Cow<'_, str> {
+    // UCS-2 by its octets and not by what the coding says, which many SMSCs copy from the message: no receipt
+    // begins with an octet 0, but for a byte order mark.
+    let text = text.strip_prefix(&[0xfe, 0xff]).unwrap_or(text);
+    let wide = text.len() >= 2 && text[0] == 0 && text[1] != 0;
     if !wide {
         return String::from_utf8_lossy(text);
     }

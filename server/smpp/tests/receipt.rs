@@ -118,20 +118,20 @@ fn texts_in_many_dialects() {
             None,
         ),
         ("stat:DELIVRD", None, delivered, None, None, None),
-        ("id:0123456789", id, State::Unknown, None, None, None),
+        ("id:0123456789", id, State::Unrecognised, None, None, None),
         (
             "id:0123456789 stat: err:",
             id,
-            State::Unknown,
+            State::Unrecognised,
             None,
             None,
             None,
         ),
-        ("id:0123456789\0", id, State::Unknown, None, None, None),
+        ("id:0123456789\0", id, State::Unrecognised, None, None, None),
         (
             "text:id:5 stat:DELIVRD",
             None,
-            State::Unknown,
+            State::Unrecognised,
             None,
             None,
             None,
@@ -139,16 +139,18 @@ fn texts_in_many_dialects() {
         (
             "void:5 avoid:6 state:7",
             None,
-            State::Unknown,
+            State::Unrecognised,
             None,
             None,
             None,
         ),
-        ("", None, State::Unknown, None, None, None),
+        ("", None, State::Unrecognised, None, None, None),
     ];
     for (text, id, state, error, submitted_at, done_at) in table {
         let expected = Receipt {
             message_id: id.map(str::to_owned),
+            receipted_message_id: None,
+            intermediate: false,
             state,
             error: error.map(str::to_owned),
             submitted_at,
@@ -175,8 +177,9 @@ fn words_whole_cut_and_written_out() {
         ("accepted", State::Accepted),
         ("ENROUTE", State::Enroute),
         ("UNKNOWN", State::Unknown),
-        ("DEL", State::Unknown),
-        ("whatever", State::Unknown),
+        ("DEL", State::Unrecognised),
+        ("BUFFERED", State::Unrecognised),
+        ("whatever", State::Unrecognised),
     ];
     for (word, state) in table {
         assert_eq!(
@@ -191,7 +194,16 @@ fn words_whole_cut_and_written_out() {
 fn texts_in_other_codings() {
     let text = "id:77 stat:EXPIRED err:011 text:Grüße";
     let latin: Vec<u8> = text.chars().map(|c| u8::try_from(c).unwrap()).collect();
-    for (data_coding, text) in [(8, wide(text)), (0, wide(text)), (3, latin)] {
+    let ascii = text.replace("Grüße", "Gruss").into_bytes();
+    let marked_wide = [&[0xfe, 0xff][..], &wide(text)].concat();
+    for (data_coding, text) in [
+        (8, wide(text)),
+        (0, wide(text)),
+        (8, marked_wide),
+        (3, latin),
+        // The message's coding, copied.
+        (8, ascii),
+    ] {
         let delivery = Delivery {
             data_coding,
             ..marked(&text)
@@ -212,7 +224,8 @@ fn what_the_tlvs_say_counts_more_than_the_text() {
         ..marked(b"id:text stat:DELIVRD done date:2611211201")
     };
     let receipt = parse(&delivery).unwrap();
-    assert_eq!(receipt.message_id.as_deref(), Some("tlv"));
+    assert_eq!(receipt.receipted_message_id.as_deref(), Some("tlv"));
+    assert_eq!(receipt.message_id.as_deref(), Some("text"));
     assert_eq!(receipt.state, State::Failed(Failure::Undeliverable));
     assert_eq!(receipt.error.as_deref(), Some("258"));
     assert_eq!(receipt.done_at, Some(AFTER));

@@ -93,6 +93,7 @@ impl Parts {
                         Err(error) => {
                             let name = carrier.name;
                             tracing::error!(name, %error, "a carrier can't be used");
+                            self.service.set_usable(&name, false);
                         }
                     }
                 }
@@ -106,9 +107,10 @@ impl Parts {
                 }
             }
         }
-        let watched = std::mem::take(&mut self.watched);
-        let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-        self.tasks.spawn(watching::run(service, watched, shutdown));
+        let watched = Arc::new(std::mem::take(&mut self.watched));
+        self.supervise("watching", move |service, shutdown| {
+            watching::run(service, Arc::clone(&watched), shutdown)
+        });
         self.supervise("rerouting", rerouting::run);
         self.supervise("lapsing", lapsing::run);
         self.supervise("expanding", expanding::run);

@@ -1,6 +1,7 @@
 //! How the connections are: whom messages may go to, and what operators see.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -38,7 +39,11 @@ struct Seen {
 }
 
 /// Looks until the token is cancelled.
-pub(super) async fn run(service: Service, carriers: Vec<Watched>, shutdown: CancellationToken) {
+pub(super) async fn run(
+    service: Service,
+    carriers: Arc<Vec<Watched>>,
+    shutdown: CancellationToken,
+) {
     let mut seen: HashMap<(usize, usize), Seen> = HashMap::new();
     let (mut written, mut written_at) = (Vec::new(), None::<Instant>);
     while !shutdown.is_cancelled() {

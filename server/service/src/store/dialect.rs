@@ -183,15 +183,19 @@ pub(crate) struct Batch {
     /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments, application,
     /// status]]`, the oldest message first.
     pub(crate) segments_named: &'static str,
+    /// `[number as carriers have it]`, then carrier, country code → `[[message, segment, segments, application,
+    /// submitted at, sender, number as carriers have it]]`: those whose submits weren't answered.
+    pub(crate) unanswered_segments: &'static str,
     /// `[[message, segment, status, error]]`: makes segments final where they aren't.
     pub(crate) finish_segments: &'static str,
     /// `[[carrier's id, status, error]]`, then carrier, the moment.
     pub(crate) park_receipts: &'static str,
-    /// `[carrier's id]`, then carrier → `[[id, carrier's id, status, error]]`.
+    /// `[carrier's id]`, then carrier, the moment after which they came → `[[id, carrier's id, status, error]]`.
     pub(crate) parked_receipts: &'static str,
     /// `[id]`
     pub(crate) drop_parked: &'static str,
-    /// `[message]` → `[[message, number, kind, sender, reference, refused by]]`: what routes look at.
+    /// `[message]` → `[[message, number, kind, sender, reference, refused by]]`: what routes look
+    /// at. Test messages have no other way, and aren't among them.
     pub(crate) routed_messages: &'static str,
     /// `[[message, carrier]]`: gives waiting rows to another carrier.
     pub(crate) move_queued: &'static str,
@@ -225,7 +229,7 @@ fn without_password(url: &str) -> String {
 #[cfg(test)]
 impl Batch {
     /// Every statement with its name.
-    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 37] {
+    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 38] {
         [
             ("applications_by_reference", self.applications_by_reference),
             ("charge_applications", self.charge_applications),
@@ -251,6 +255,7 @@ impl Batch {
             ("name_segments", self.name_segments),
             ("segments_of", self.segments_of),
             ("segments_named", self.segments_named),
+            ("unanswered_segments", self.unanswered_segments),
             ("finish_segments", self.finish_segments),
             ("park_receipts", self.park_receipts),
             ("parked_receipts", self.parked_receipts),

@@ -29,6 +29,7 @@ statements! {
     // The plus sign keeps SQLite from sorting all that waits for the carrier, for each chunk.
     UNCLAIMED = "SELECT message_id FROM queue WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 \
                  AND begun = 0 ORDER BY message_id LIMIT $3";
+    UNROUTED = "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2";
     ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 LIMIT 1";
     LAPSED = "SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
               FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
@@ -37,14 +38,14 @@ statements! {
     STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
     NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM (\
                 SELECT MIN(due_at) AS due_at FROM queue \
-                WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 \
+                WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0 \
                 UNION ALL SELECT MIN(due_at) FROM queue \
-                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2) q";
+                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0) q";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
                    WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
     OVERDUE = "SELECT id, status, submitted_at, \
-                   (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0 AND due_at > $4) AS leased, \
+                   (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0) AS leased, \
                    (SELECT MIN(COALESCE(s.error, '')) FROM segments s \
                     WHERE s.message_id = messages.id AND s.status = 'failed') AS failed \
                FROM messages WHERE id >= $1 AND id < $2 \
@@ -178,6 +179,20 @@ pub(crate) async fn unclaimed(
     let rows = sqlx::query(UNCLAIMED)
         .bind(carrier)
         .bind(after)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter().map(|row| row::int(row, "message_id")).collect()
+}
+
+/// Some of the rows that wait for a carrier which nobody claims for.
+pub(crate) async fn unrouted(
+    conn: &mut AnyConnection,
+    carrier: &str,
+    limit: i64,
+) -> Result<Vec<i64>> {
+    let rows = sqlx::query(UNROUTED)
+        .bind(carrier)
         .bind(limit)
         .fetch_all(conn)
         .await?;
@@ -470,9 +485,9 @@ pub(crate) struct Requeued {
 
 impl Requeued {
     /// Whether its carrier has nothing of it and doesn't want it now. What didn't leave at all may be
-    /// claimed again at once.
-    pub(crate) const fn is_put_off(&self, now: Timestamp) -> bool {
-        self.begun == 0 && self.due_at > now.unix_ms()
+    /// claimed again at once, unless the carrier can't take it.
+    pub(crate) const fn is_put_off(&self, usable: bool, now: Timestamp) -> bool {
+        self.begun == 0 && (!usable || self.due_at > now.unix_ms())
     }
 }
 
@@ -579,13 +594,11 @@ pub(crate) async fn overdue(
     from: i64,
     below: i64,
     limit: i64,
-    now: Timestamp,
 ) -> Result<Vec<Overdue>> {
     let rows = sqlx::query(OVERDUE)
         .bind(from)
         .bind(below)
         .bind(limit)
-        .bind(now.unix_ms())
         .fetch_all(conn)
         .await?;
     rows.iter()

@@ -11,11 +11,6 @@ use crate::error::Result;
 
 statements! {
     // Numbers as the carrier has them: local ones behind the country code.
-    UNANSWERED = "SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at, m.sender \
-                  FROM segments s JOIN messages m ON m.id = s.message_id \
-                  WHERE s.carrier = $1 AND s.status = 'unknown' AND s.carrier_message_id IS NULL \
-                    AND ((m.kind = 'international' AND m.number = $2) OR (m.kind = 'local' AND $3 || m.number = $2)) \
-                  ORDER BY s.message_id LIMIT 100";
     BEING_SUBMITTED = "SELECT q.message_id FROM queue q JOIN messages m ON m.id = q.message_id \
                        WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 \
                          AND ((m.kind = 'international' AND m.number = $2) \
@@ -69,6 +64,8 @@ pub(crate) struct Unanswered {
     pub(crate) id: SegmentId,
     pub(crate) submitted_at: Timestamp,
     pub(crate) sender: Option<String>,
+    /// The number as the carrier has it.
+    pub(crate) address: String,
 }
 
 /// Stores what was handed over.
@@ -158,36 +155,42 @@ pub(crate) async fn named(
     Ok(found.into_iter().map(id).collect())
 }
 
-/// The segments to a number whose submits a carrier didn't answer.
+/// The segments to these numbers, as the carrier has them, whose submits it didn't answer.
 pub(crate) async fn unanswered(
     conn: &mut AnyConnection,
+    batch: &Batch,
     carrier: &str,
-    number: &str,
+    numbers: &[&str],
     country_code: &str,
 ) -> Result<Vec<Unanswered>> {
-    let rows = sqlx::query(UNANSWERED)
+    type Row = (i64, u16, u16, i64, i64, Option<String>, String);
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let row = sqlx::query(batch.unanswered_segments)
+        .bind(json(&numbers)?)
         .bind(carrier)
-        .bind(number)
         .bind(country_code)
-        .fetch_all(conn)
+        .fetch_one(conn)
         .await?;
-    rows.iter()
-        .map(|row| {
-            let small =
-                |column| Ok::<_, crate::Error>(row::int(row, column)?.try_into().unwrap_or(0));
-            Ok(Unanswered {
+    let found: Vec<Row> = row::found(&row, "segments")?;
+    Ok(found
+        .into_iter()
+        .map(
+            |(message_id, segment, segments, application_id, at, sender, address)| Unanswered {
                 id: SegmentId {
-                    message_id: row::int(row, "message_id")?,
-                    segment: small("segment")?,
-                    segments: small("segments")?,
-                    application_id: row::int(row, "application_id")?,
+                    message_id,
+                    segment,
+                    segments,
+                    application_id,
                     status: MessageStatus::Unknown,
                 },
-                submitted_at: Timestamp::from_unix_ms(row::int(row, "submitted_at")?),
-                sender: row::opt_text(row, "sender")?,
-            })
-        })
-        .collect()
+                submitted_at: Timestamp::from_unix_ms(at),
+                sender,
+                address,
+            },
+        )
+        .collect())
 }
 
 /// Whether a message to a number, other than this one, is being submitted now.
@@ -243,12 +246,13 @@ pub(crate) async fn park(
     Ok(())
 }
 
-/// Takes out the receipts that were parked for these names.
+/// Takes out the receipts that were parked for these names since a moment.
 pub(crate) async fn unpark(
     conn: &mut AnyConnection,
     batch: &Batch,
     carrier: &str,
     names: &[&str],
+    since: Timestamp,
 ) -> Result<Vec<Parked>> {
     if names.is_empty() {
         return Ok(Vec::new());
@@ -256,6 +260,7 @@ pub(crate) async fn unpark(
     let row = sqlx::query(batch.parked_receipts)
         .bind(json(&names)?)
         .bind(carrier)
+        .bind(since.unix_ms())
         .fetch_one(&mut *conn)
         .await?;
     let found: Vec<Parked> = row::found(&row, "parked_receipts")?;

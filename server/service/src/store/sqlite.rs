@@ -164,6 +164,14 @@ pub(super) const BATCH: Batch = Batch {
         SELECT json_group_array(json_array(r.key, s.message_id, s.segment, s.segments, s.application_id, s.status) \
                                 ORDER BY s.message_id) AS found \
         FROM json_each($1) AS r CROSS JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value",
+    unanswered_segments: "\
+        SELECT json_group_array(json_array(message_id, segment, segments, application_id, submitted_at, sender, \
+                                           address)) AS found \
+        FROM (SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at, m.sender, \
+                     CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address \
+              FROM segments s CROSS JOIN messages m ON m.id = s.message_id \
+              WHERE s.carrier = $2 AND s.status = 'unknown' AND s.carrier_message_id IS NULL) \
+        WHERE address IN (SELECT value FROM json_each($1))",
     finish_segments: "\
         UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM json_each($1) AS r \
         WHERE segments.message_id = r.value ->> 0 AND segments.segment = r.value ->> 1 \
@@ -174,13 +182,13 @@ pub(super) const BATCH: Batch = Batch {
     parked_receipts: "\
         SELECT json_group_array(json_array(p.id, p.carrier_message_id, p.status, p.error) ORDER BY p.id) AS found \
         FROM json_each($1) AS r CROSS JOIN parked_receipts p \
-          ON p.carrier = $2 AND p.carrier_message_id = r.value",
+          ON p.carrier = $2 AND p.carrier_message_id = r.value AND p.received_at > $3",
     drop_parked: "DELETE FROM parked_receipts WHERE id IN (SELECT value FROM json_each($1))",
     routed_messages: "\
         SELECT json_group_array(json_array(q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by)) \
                AS found \
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
-        WHERE q.message_id IN (SELECT value FROM json_each($1))",
+        WHERE q.message_id IN (SELECT value FROM json_each($1)) AND m.test = 0",
     move_queued: "\
         UPDATE queue SET carrier = r.value ->> 1 FROM json_each($1) AS r \
         WHERE queue.message_id = r.value ->> 0 AND lease_token = 0 AND begun = 0",

@@ -79,7 +79,7 @@ fn throttled() -> SubmitOutcome {
 
 fn receipt(name: &str, status: MessageStatus) -> CarrierReceipt {
     CarrierReceipt {
-        carrier_message_id: Some(name.to_owned()),
+        names: vec![name.to_owned()],
         status,
         error: (status != MessageStatus::Delivered).then(|| status.to_string()),
         user_reference: None,
@@ -442,7 +442,7 @@ async fn a_name_that_comes_late_keeps_a_message_from_being_sent_again() {
 async fn a_receipt_without_a_known_name_finds_the_one_message_that_fits() {
     let (world, customer) = world().await;
     let unnamed = |message: &Claimed, submitted_at: Timestamp| CarrierReceipt {
-        carrier_message_id: None,
+        names: Vec::new(),
         number: message.address.clone(),
         sender: message.sender.clone(),
         submitted_at: Some(submitted_at),
@@ -674,6 +674,36 @@ async fn a_carrier_that_is_down_gets_nothing_that_another_put_off() {
     world
         .record("acme", &lease, vec![answered(&message, refused())])
         .await;
+    assert_eq!(claim(&world, "beta").await.1.len(), 1);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_test_message_has_no_other_way_than_the_sandbox() {
+    let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
+    let customer = world.active("one@example.org", "1").await;
+    let sent = world.send(&customer.test, "00000004").await.unwrap();
+    let (lease, messages) = claim(&world, service::SANDBOX_CARRIER).await;
+    let result = answered(&messages[0], refused());
+    world
+        .record(service::SANDBOX_CARRIER, &lease, vec![result])
+        .await;
+    let access = world.access(&customer.test).await;
+    let id = sent.transid.unwrap();
+    let found = world.service.message(&access, id).await.unwrap().unwrap();
+    assert_eq!(found.record.status, MessageStatus::Rejected);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn what_comes_back_from_a_carrier_that_is_down_goes_another_way() {
+    let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
+    let customer = world.active("one@example.org", "1").await;
+    let (lease, message) = claimed(&world, &customer).await;
+    world.service.set_usable("acme", false);
+    world.service.reroute("acme").await.unwrap();
+    let back = answered(&message, SubmitOutcome::NotSent);
+    world.record("acme", &lease, vec![back]).await;
     assert_eq!(claim(&world, "beta").await.1.len(), 1);
     world.assert_sound().await;
 }

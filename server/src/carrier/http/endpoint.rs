@@ -144,7 +144,7 @@ fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
         kept.take(ERROR_CHARS_MAX).collect()
     });
     Some(CarrierReceipt {
-        carrier_message_id: Some(receipt.message_id),
+        names: vec![receipt.message_id],
         status,
         error: word.map(|word| said.unwrap_or_else(|| word.to_owned())),
         user_reference: None,

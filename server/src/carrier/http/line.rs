@@ -120,8 +120,11 @@ impl Inner {
     fn note(&mut self, outcome: &HttpOutcome) {
         match outcome {
             HttpOutcome::Throttled => self.throttled += 1,
-            HttpOutcome::NotSent { error } => self.last_error = Some(error.clone()),
-            HttpOutcome::Unknown { error } | HttpOutcome::Retry { error } => {
+            // What isn't answered properly may be lost, each time.
+            HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
+                self.last_error = Some(error.clone());
+            }
+            HttpOutcome::Retry { error } => {
                 self.last_error = Some(error.clone());
                 return;
             }
@@ -248,7 +251,7 @@ impl Line for HttpLine {
         LineState {
             state: if inner.closed {
                 ConnectionState::Closed
-            } else if inner.is_paused() {
+            } else if inner.is_paused() || (inner.pause.is_some() && inner.in_flight > 0) {
                 ConnectionState::Waiting
             } else {
                 ConnectionState::Bound

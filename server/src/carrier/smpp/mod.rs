@@ -13,7 +13,7 @@ use std::time::Duration;
 use ::smpp::{Connection, Event, Events, Outcome, Submit};
 use domain::Transid;
 use domain::records::ConnectionState;
-use service::{Claimed, Clock, Lease, SubmitOutcome};
+use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -24,6 +24,9 @@ use pending::Pending;
 /// How long a message may wait to be written. With the time for an answer, and for the answer to be stored,
 /// it is less than the claim holds.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How often to look at what waits for a place in the window.
+const SWEEP: Duration = Duration::from_millis(200);
 
 /// A connection to an SMSC.
 pub struct SmppLine {
@@ -77,7 +80,7 @@ impl SmppLine {
             match event {
                 Event::Answer { tag, outcome } => {
                     let outcome = self.outcome(outcome);
-                    news.submitted.extend(inner.pending.answer(tag, outcome));
+                    inner.pending.answer(tag, outcome, &mut news.submitted);
                 }
                 Event::Deliver(delivery) => {
                     news.confirmation.deliveries.push(delivery.handle);
@@ -86,34 +89,23 @@ impl SmppLine {
                 }
             }
         }
-        // What waits for a place longer than it may is given back, so that its claim doesn't end under it.
-        let now = Instant::now();
-        while inner
-            .waiting
-            .front()
-            .is_some_and(|submit| submit.not_after <= now)
-        {
-            if let Some(submit) = inner.waiting.pop_front() {
-                let told = inner.pending.answer(submit.tag, SubmitOutcome::NotSent);
-                news.submitted.extend(told);
-            }
-        }
+        self.sweep(&mut inner, &mut news.submitted);
         self.feed(&mut inner);
         news
     }
 
-    /// What was never handed over, at the end.
-    fn give_back(&self) -> Option<News> {
-        let mut inner = self.inner();
-        let waiting = std::mem::take(&mut inner.waiting);
-        let submitted: Vec<_> = waiting
-            .into_iter()
-            .filter_map(|submit| inner.pending.answer(submit.tag, SubmitOutcome::NotSent))
-            .collect();
-        (!submitted.is_empty()).then(|| News {
-            submitted,
-            ..News::default()
-        })
+    /// Gives back what can't be handed over: everything while the connection is down, and what waited for a place
+    /// for so long that its claim might end under it.
+    fn sweep(&self, inner: &mut Inner, told: &mut Vec<Submitted>) {
+        let now = Instant::now();
+        let down = self.connection.status().state != ::smpp::State::Bound;
+        let over = |submit: &Submit| down || submit.not_after <= now;
+        while inner.waiting.front().is_some_and(over) {
+            if let Some(submit) = inner.waiting.pop_front() {
+                let outcome = SubmitOutcome::NotSent;
+                inner.pending.answer(submit.tag, outcome, told);
+            }
+        }
     }
 
     fn outcome(&self, outcome: Outcome) -> SubmitOutcome {
@@ -174,26 +166,27 @@ impl Line for SmppLine {
     async fn news(&self) -> Option<News> {
         let mut events = self.events.lock().await;
         loop {
-            let (done, waits) = {
+            let (submitted, waits) = {
                 let mut inner = self.inner();
-                (inner.pending.take_done(), !inner.waiting.is_empty())
+                let mut told = inner.pending.take_done();
+                self.sweep(&mut inner, &mut told);
+                (told, !inner.waiting.is_empty())
             };
-            if !done.is_empty() {
+            if !submitted.is_empty() {
                 return Some(News {
-                    submitted: done,
+                    submitted,
                     ..News::default()
                 });
             }
             tokio::select! {
-                events = events.next() => return match events {
-                    Some(events) => Some(self.read(events)),
-                    None => self.give_back(),
-                },
+                // Before the end everything that waits was swept.
+                events = events.next() => return Some(self.read(events?)),
                 () = self.added.notified() => {}
                 () = self.connection.until_free(), if waits => {
                     let mut inner = self.inner();
                     self.feed(&mut inner);
                 }
+                () = tokio::time::sleep(SWEEP), if waits => {}
             }
         }
     }

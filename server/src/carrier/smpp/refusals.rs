@@ -3,14 +3,20 @@
 use ::smpp::{UnknownCause, status_code};
 use service::SubmitOutcome;
 
+/// ESME_RSUBMITFAIL.
+const SUBMIT_FAILED: u32 = 0x45;
+
 /// What becomes of a message that was refused.
 pub(super) fn outcome(status: u32) -> SubmitOutcome {
     let error = error(status);
     match status {
         status_code::THROTTLED | status_code::QUEUE_FULL => SubmitOutcome::Throttled { error },
+        // The last two say nothing about the message: many carriers answer passing faults so.
         status_code::TEMPORARY_ERROR
         | status_code::SYSTEM_ERROR
-        | status_code::INCORRECT_BIND_STATUS => SubmitOutcome::Temporary { error },
+        | status_code::INCORRECT_BIND_STATUS
+        | SUBMIT_FAILED
+        | status_code::UNKNOWN_ERROR => SubmitOutcome::Temporary { error },
         _ => SubmitOutcome::Refused { error },
     }
 }
@@ -23,6 +29,8 @@ fn error(status: u32) -> String {
         status_code::SYSTEM_ERROR => "carrier_error",
         status_code::INVALID_SOURCE => "invalid_sender",
         status_code::INVALID_DESTINATION => "invalid_destination",
+        SUBMIT_FAILED => "submit_failed",
+        status_code::UNKNOWN_ERROR => "unknown_error",
         status_code::QUEUE_FULL => "carrier_queue_full",
         status_code::THROTTLED => "throttled",
         status_code::INVALID_VALIDITY => "invalid_validity",
