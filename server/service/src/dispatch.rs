@@ -428,8 +428,8 @@ impl Plan {
         queue::insert_events(tx, batch, &self.events, now).await?;
         segments::insert(tx, batch, &self.segments, carrier, now).await?;
         segments::name(tx, batch, &self.late, carrier, now).await?;
-        let named = self.segments.iter().chain(&self.late);
-        let names: Vec<&str> = named.filter_map(|row| row.4.as_deref()).collect();
+        let answered = self.segments.iter().chain(&self.late);
+        let names: Vec<&str> = answered.filter_map(|row| row.4.as_deref()).collect();
         service
             .match_parked(tx, batch, carrier, &names, now)
             .await?;

@@ -55,7 +55,8 @@ pub struct CarrierReceipt {
 #[must_use]
 pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     // The low bits count within a millisecond, the ones above are milliseconds.
-    (((id.0 >> 21) ^ id.0) & 0xffff) as u16 ^ segment.rotate_right(4)
+    let [low, high, ..] = ((id.0 >> 21) ^ id.0).to_le_bytes();
+    u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
 /// A receipt and the segment that it is for.
@@ -106,7 +107,7 @@ impl Service {
                     }),
                     (None, Some(name)) => parked.push((name.as_str(), status, error)),
                     (None, None) => {
-                        tracing::warn!(carrier, "a receipt that names no message is dropped")
+                        tracing::warn!(carrier, "a receipt that names no message is dropped");
                     }
                 }
             }
@@ -148,11 +149,19 @@ impl Service {
             let country_code = &self.inner.router.network.country_code;
             let candidates =
                 segments::unanswered(tx, carrier, &receipt.number, country_code).await?;
-            if let Some(segment) = the_one(receipt, &candidates) {
-                // The next receipt of this batch must not take it for its own.
-                if !found.values().any(|other| *other == segment) {
-                    found.insert(place, segment);
-                }
+            let Some(segment) = the_one(receipt, &candidates) else {
+                continue;
+            };
+            // It may be for one whose answer is behind it, unless it says more than number and time.
+            let (number, id) = (&receipt.number, segment.message_id);
+            if receipt.user_reference.is_none()
+                && segments::is_another_submitted(tx, carrier, number, country_code, id).await?
+            {
+                continue;
+            }
+            // The next receipt of this batch must not take it for its own.
+            if !found.values().any(|other| *other == segment) {
+                found.insert(place, segment);
             }
         }
         Ok(found)

@@ -341,3 +341,32 @@ fn a_lost_answer_is_made_up_for_by_sending_once_more() {
     assert_eq!(started.balance(), "99.9");
     started.stop();
 }
+
+#[test]
+fn a_stop_waits_for_the_requests_under_way() {
+    let upstream = Upstream::start(|_, _| Reply::Nothing);
+    let patient = settings(&upstream.address).replace("connections = 4", "timeout = 2");
+    let started = Started::start(&patient);
+    let sent = started.send_to(57_000_001..57_000_004);
+    until("a request", || {
+        let requests = upstream.requests_for("26657000001");
+        (!requests.is_empty()).then_some(())
+    });
+    let (code, place) = started.server.stop();
+    assert_eq!(code, Some(0));
+    let accepting = Upstream::start(|request, _| accept(request));
+    let settings = settings(&accepting.address);
+    let started = Started::start_with(place, started.keys, &settings);
+    // As a rule the first had left, and the others had not.
+    for (transid, number) in sent.iter().zip(57_000_001..) {
+        let number = format!("266{number}");
+        if upstream.requests_for(&number).is_empty() {
+            started.until(transid, "submitted");
+            continue;
+        }
+        let timeline = started.until(transid, "unknown")["timeline"].to_string();
+        assert!(timeline.contains("no answer in time"), "{timeline}");
+        assert_eq!(accepting.requests_for(&number).len(), 0);
+    }
+    started.stop();
+}

@@ -105,7 +105,7 @@ fn a_receipt_for_an_unknown_id_finds_its_message_later() {
     smsc.until_submits(1);
     smsc.deliver(&receipt("later", "UNDELIV"));
     assert_ne!(started.report(&transid)["status"], "failed");
-    smsc.accept_late("later");
+    smsc.accept_late(0, "later");
     let report = started.until(&transid, "failed");
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     started.stop();
@@ -251,33 +251,38 @@ fn a_throttled_part_alone_is_sent_again() {
     started.stop();
 }
 
-/// An older message to the same number has no answer; what the carrier echoes says that the receipt isn't for it.
+/// An older message to the same number has no answer, and the receipt comes before the younger one's.
 #[test]
 fn a_receipt_is_not_taken_for_another_messages() {
-    let (smsc, started) = start(|submit| {
-        if submit.before == 0 {
-            return vec![Act::Cut];
-        }
-        Vec::new()
-    });
-    let lost = started.send("57000001", "Hello");
-    let open = started.until(&lost, "unknown");
-    smsc.until_binds(2);
-    let next = started.send("57000001", "Hello again");
-    smsc.until_submits(2);
-    let now = smsc_date(open["created_at"].as_str().unwrap());
-    let mut delivered = receipt_from("26657000001", "second", &now, "DELIVRD");
-    delivered.extend(smsc.submits()[1].user_reference());
-    smsc.deliver(&delivered);
-    smsc.accept_late("second");
-    started.until(&next, "delivered");
-    assert_eq!(started.report(&lost)["status"], "unknown");
-    // Its own comes too.
-    let mut delivered = receipt_from("26657000001", "first", &now, "DELIVRD");
-    delivered.extend(smsc.submits()[0].user_reference());
-    smsc.deliver(&delivered);
-    assert_eq!(started.report(&lost)["status"], "delivered");
-    started.stop();
+    for echoes in [true, false] {
+        let (smsc, started) = start(|submit| {
+            if submit.before == 0 {
+                return vec![Act::Cut];
+            }
+            Vec::new()
+        });
+        let lost = started.send("57000001", "Hello");
+        let open = started.until(&lost, "unknown");
+        smsc.until_binds(2);
+        let next = started.send("57000001", "Hello again");
+        smsc.until_submits(2);
+        let now = smsc_date(open["created_at"].as_str().unwrap());
+        let delivered = |id, place: usize| {
+            let mut body = receipt_from("26657000001", id, &now, "DELIVRD");
+            if echoes {
+                body.extend(smsc.submits()[place].user_reference());
+            }
+            body
+        };
+        smsc.deliver(&delivered("second", 1));
+        smsc.accept_late(1, "second");
+        started.until(&next, "delivered");
+        assert_eq!(started.report(&lost), open);
+        // Its own comes too.
+        smsc.deliver(&delivered("first", 0));
+        assert_eq!(started.report(&lost)["status"], "delivered");
+        started.stop();
+    }
 }
 
 /// A message is sent on where its connection was lost before that, and not where the carrier has it.
@@ -351,6 +356,55 @@ fn what_was_in_flight_at_a_kill_is_unknown_and_sent_once() {
         "DELIVRD",
     ));
     assert_eq!(started.report(&short[3])["status"], "delivered");
+    started.stop();
+}
+
+/// Whatever moment a kill hits, nothing is sent twice, and what the carrier has can still be settled.
+#[test]
+fn kills_under_load_send_nothing_twice() {
+    const ROWS: u64 = 300;
+    let smsc = Scripted::start(accept);
+    let settings = settings(&smsc, "window = 20\nrate = 300");
+    let mut started = Started::start(&settings);
+    let rows: Vec<String> = (0..ROWS).map(|n| (57_000_000 + n).to_string()).collect();
+    let batchid = started
+        .server
+        .accepted_batch(started.key(), &rows.join("\n"));
+    for submits in [40, 110, 180] {
+        smsc.until_submits(submits);
+        started = started.killed(&settings);
+    }
+    let counts = until("all to be handed over", || {
+        let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
+        (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
+    });
+    let count = |status: &str| counts[status].as_u64().unwrap();
+    assert_eq!(count("submitted") + count("unknown"), ROWS, "{counts}");
+    // At most a window, and what is claimed ahead of the rate, for each kill.
+    assert!(count("unknown") <= 3 * 40, "{counts}");
+    let submits = smsc.submits();
+    for row in &rows {
+        assert!(smsc.count(&format!("266{row}")) <= 1, "{row}");
+    }
+
+    smsc.until_binds(4);
+    let now = smsc_date(
+        started.server.reports(started.key(), "limit=1")[0]["created_at"]
+            .as_str()
+            .unwrap(),
+    );
+    let receipts: Vec<_> = submits
+        .iter()
+        .map(|submit| {
+            let mut receipt = receipt_from(&submit.number, &submit.number, &now, "DELIVRD");
+            receipt.extend(submit.user_reference());
+            receipt
+        })
+        .collect();
+    smsc.deliver_all(&receipts);
+    let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
+    assert_eq!(counts["delivered"], submits.len(), "{counts}");
+    assert_eq!(started.balance(), "85");
     started.stop();
 }
 

@@ -3,7 +3,8 @@
 use domain::Category;
 
 use crate::harness::{Place, until};
-use crate::scripted::{Act, Scripted};
+use crate::scripted::{Act, Scripted, deliver};
+use crate::smsc::receipt;
 use crate::started::Started;
 use crate::upstream::Upstream;
 
@@ -152,6 +153,45 @@ fn what_one_carrier_refuses_another_may_take() {
     assert_eq!(report["error"], "invalid_sender", "{report}");
     assert_eq!((one.submits().len(), two.submits().len()), (2, 2));
     assert_eq!(started.balance(), "99.95");
+    started.stop();
+}
+
+#[test]
+fn a_drained_carrier_gets_nothing_until_it_is_resumed() {
+    let one = Scripted::start(|submit| {
+        if submit.before == 0 {
+            return Vec::new();
+        }
+        deliver(submit)
+    });
+    let two = Scripted::delivering();
+    let started = Started::start(&both(&one, &two, AROUND));
+    one.until_bound();
+    two.until_bound();
+    let begun = started.send("57000001", "Hello");
+    one.until_submits(1);
+    let send_until_seen_by = |carrier: &Scripted| {
+        let before = carrier.submits().len();
+        until("a message by the other carrier", || {
+            let transid = started.send("57000002", "Hello");
+            started.until(&transid, "delivered");
+            (carrier.submits().len() > before).then_some(())
+        });
+    };
+    let place = &started.server.place;
+    place.json(&["carrier", "drain", "one"]);
+    send_until_seen_by(&two);
+    let by_one = one.submits().len();
+    let sent = started.send_to(57_000_010..57_000_015);
+    started.until_all(&sent, "delivered");
+    assert_eq!(one.submits().len(), by_one);
+    // What it has goes on.
+    one.accept_late(0, "first");
+    started.until(&begun, "submitted");
+    one.deliver(&receipt("first", "DELIVRD"));
+    assert_eq!(started.report(&begun)["status"], "delivered");
+    place.json(&["carrier", "resume", "one"]);
+    send_until_seen_by(&one);
     started.stop();
 }
 

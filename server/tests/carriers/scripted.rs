@@ -35,6 +35,7 @@ pub struct Submit {
     pub text: Vec<u8>,
     /// How many came before it.
     pub before: usize,
+    sequence: u32,
     body: Vec<u8>,
 }
 
@@ -73,8 +74,6 @@ struct Shared {
 #[derive(Default)]
 struct Inner {
     submits: Vec<Submit>,
-    /// Its sequence number.
-    last_submit: u32,
     binds: usize,
     deliveries: u32,
     /// `command_status` of the answers to deliveries, by their sequence number.
@@ -172,30 +171,40 @@ impl Scripted {
         *self.shared.script.lock().unwrap() = Box::new(script);
     }
 
-    /// Takes, after all, the last submit under this id.
-    pub fn accept_late(&self, id: &str) {
+    /// Takes a submit after all, which came after so many.
+    pub fn accept_late(&self, before: usize, id: &str) {
         let inner = self.shared.inner();
-        let answer = pdu(SUBMIT_SM_RESP, 0, inner.last_submit, &c_string(id));
+        let sequence = inner.submits[before].sequence;
+        let answer = pdu(SUBMIT_SM_RESP, 0, sequence, &c_string(id));
         inner.links.last().unwrap().send(answer).unwrap();
     }
 
     /// Delivers on the youngest connection, and waits until that is acknowledged: what it says is durable.
     pub fn deliver(&self, body: &[u8]) {
-        let sequence = {
+        self.deliver_all(&[body.to_vec()]);
+    }
+
+    pub fn deliver_all(&self, bodies: &[Vec<u8>]) {
+        let sequences = {
             let mut inner = self.shared.inner();
-            let delivery = inner.delivery(body);
-            inner.links.last().unwrap().send(delivery).unwrap();
-            inner.deliveries
+            let first = inner.deliveries + 1;
+            for body in bodies {
+                let delivery = inner.delivery(body);
+                inner.links.last().unwrap().send(delivery).unwrap();
+            }
+            first..=inner.deliveries
         };
-        let answer = until("an acknowledged delivery", || {
-            self.shared.inner().answers.get(&sequence).copied()
-        });
-        assert_eq!(answer, 0);
+        for sequence in sequences {
+            let answer = until("an acknowledged delivery", || {
+                self.shared.inner().answers.get(&sequence).copied()
+            });
+            assert_eq!(answer, 0);
+        }
     }
 }
 
 /// What [`Scripted::delivering`] does.
-fn deliver(submit: &Submit) -> Vec<Act> {
+pub fn deliver(submit: &Submit) -> Vec<Act> {
     let id = (submit.before + 1).to_string();
     let delivered = receipt(&id, "DELIVRD");
     vec![Act::Accept(id), Act::Deliver(delivered)]
@@ -257,8 +266,7 @@ fn answer(request: &Pdu, shared: &Shared) -> Option<Vec<u8>> {
         SUBMIT_SM => {
             let submit = {
                 let mut inner = shared.inner();
-                let submit = read(&request.body, inner.submits.len());
-                inner.last_submit = request.sequence;
+                let submit = read(request, inner.submits.len());
                 inner.submits.push(submit.clone());
                 submit
             };
@@ -285,8 +293,8 @@ fn answer(request: &Pdu, shared: &Shared) -> Option<Vec<u8>> {
 }
 
 /// The fields of a submit_sm that tests look at.
-fn read(body: &[u8], before: usize) -> Submit {
-    let mut rest = body;
+fn read(request: &Pdu, before: usize) -> Submit {
+    let mut rest = &request.body[..];
     let mut text = |skipped: usize| {
         rest = &rest[skipped..];
         let end = rest.iter().position(|byte| *byte == 0).unwrap();
@@ -301,9 +309,10 @@ fn read(body: &[u8], before: usize) -> Submit {
     Submit {
         number,
         sender,
-        text: short_message(body),
+        text: short_message(&request.body),
         before,
-        body: body.to_vec(),
+        sequence: request.sequence,
+        body: request.body.clone(),
     }
 }
 

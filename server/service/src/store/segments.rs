@@ -16,6 +16,10 @@ statements! {
                   WHERE s.carrier = $1 AND s.status = 'unknown' AND s.carrier_message_id IS NULL \
                     AND ((m.kind = 'international' AND m.number = $2) OR (m.kind = 'local' AND $3 || m.number = $2)) \
                   ORDER BY s.message_id LIMIT 100";
+    BEING_SUBMITTED = "SELECT q.message_id FROM queue q JOIN messages m ON m.id = q.message_id \
+                       WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 \
+                         AND ((m.kind = 'international' AND m.number = $2) \
+                              OR (m.kind = 'local' AND $3 || m.number = $2)) LIMIT 1";
     FORGET_PARKED = "DELETE FROM parked_receipts WHERE received_at < $1";
     FORGET = "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2";
     OLDEST = "SELECT MIN(message_id) AS id FROM segments";
@@ -27,6 +31,10 @@ pub(crate) type NewSegment = (i64, u16, u16, i64, Option<String>, MessageStatus)
 
 /// A segment as it is stored, in the order of [`Batch::segments_of`].
 #[derive(Clone, Debug, Deserialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "a segment's number and how many there are have the columns' names"
+)]
 pub(crate) struct Segment {
     pub(crate) message_id: i64,
     pub(crate) segment: u16,
@@ -180,6 +188,24 @@ pub(crate) async fn unanswered(
             })
         })
         .collect()
+}
+
+/// Whether a message to a number, other than this one, is being submitted now.
+pub(crate) async fn is_another_submitted(
+    conn: &mut AnyConnection,
+    carrier: &str,
+    number: &str,
+    country_code: &str,
+    message_id: i64,
+) -> Result<bool> {
+    let found = sqlx::query(BEING_SUBMITTED)
+        .bind(carrier)
+        .bind(number)
+        .bind(country_code)
+        .bind(message_id)
+        .fetch_optional(conn)
+        .await?;
+    Ok(found.is_some())
 }
 
 /// Makes segments final by their receipts: message, segment, status, error.

@@ -75,7 +75,7 @@ pub(super) const BATCH: Batch = Batch {
           AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
     kept_answers: "\
         SELECT i.application_id, i.test, i.key, i.digest, i.answer \
-        FROM json_each($1) AS r JOIN idempotency i \
+        FROM json_each($1) AS r CROSS JOIN idempotency i \
           ON i.application_id = r.value ->> 0 AND i.test = r.value ->> 1 AND i.key = r.value ->> 2 \
         WHERE i.created_at > $2",
     keep_answers: "\
@@ -132,7 +132,7 @@ pub(super) const BATCH: Batch = Batch {
               WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending', 'unknown') ORDER BY id)",
     leased: "\
         SELECT json_group_array(json_array(q.message_id, q.begun, q.attempts, a.lost_answer = 'resend')) AS found \
-        FROM json_each($1) AS r JOIN queue q ON q.message_id = r.value ->> 0 AND q.lease_token = r.value ->> 1 \
+        FROM json_each($1) AS r CROSS JOIN queue q ON q.message_id = r.value ->> 0 AND q.lease_token = r.value ->> 1 \
         JOIN applications a ON a.id = q.application_id",
     drop_queued: "DELETE FROM queue WHERE message_id IN (SELECT value FROM json_each($1))",
     requeue: "\
@@ -163,7 +163,7 @@ pub(super) const BATCH: Batch = Batch {
     segments_named: "\
         SELECT json_group_array(json_array(r.key, s.message_id, s.segment, s.segments, s.application_id, s.status) \
                                 ORDER BY s.message_id) AS found \
-        FROM json_each($1) AS r JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value",
+        FROM json_each($1) AS r CROSS JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value",
     finish_segments: "\
         UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM json_each($1) AS r \
         WHERE segments.message_id = r.value ->> 0 AND segments.segment = r.value ->> 1 \
@@ -173,7 +173,7 @@ pub(super) const BATCH: Batch = Batch {
         SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3 FROM json_each($1)",
     parked_receipts: "\
         SELECT json_group_array(json_array(p.id, p.carrier_message_id, p.status, p.error) ORDER BY p.id) AS found \
-        FROM json_each($1) AS r JOIN parked_receipts p \
+        FROM json_each($1) AS r CROSS JOIN parked_receipts p \
           ON p.carrier = $2 AND p.carrier_message_id = r.value",
     drop_parked: "DELETE FROM parked_receipts WHERE id IN (SELECT value FROM json_each($1))",
     routed_messages: "\
