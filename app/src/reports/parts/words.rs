@@ -52,21 +52,30 @@ const WORDS: [(&str, &str); 16] = [
     ),
 ];
 
-/// What became of a message, as far as its status alone doesn't say it; `None` where nothing is to be added,
-/// and for what only a carrier's own documents explain.
+/// Why a message isn't delivered, as far as is known; `None` while it is on its way, and once it has arrived.
 pub fn explained(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
-    if status == MessageStatus::Unknown {
-        return Some(
-            "It was handed to a carrier whose answer was lost: it may have arrived. A receipt may still tell.",
-        );
-    }
-    let error = error?;
+    // What carriers say in words of their own is explained by its status.
+    let in_general = match status {
+        MessageStatus::Queued
+        | MessageStatus::Sending
+        | MessageStatus::Submitted
+        | MessageStatus::Delivered => return None,
+        MessageStatus::Unknown => {
+            return Some(
+                "It was handed to a carrier whose answer was lost: it may have arrived. A receipt may still tell.",
+            );
+        }
+        MessageStatus::Failed => "The carrier couldn't deliver it.",
+        MessageStatus::Expired => "It wasn't delivered in time.",
+        MessageStatus::Rejected => "The carrier refused the message.",
+    };
+    let error = error.unwrap_or_default();
     let fits = |word: &str| {
         let rest = error.strip_prefix(word);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     };
-    let (_, sentence) = WORDS.into_iter().find(|(word, _)| fits(word))?;
-    Some(sentence)
+    let ours = WORDS.into_iter().find(|(word, _)| fits(word));
+    Some(ours.map_or(in_general, |(_, sentence)| sentence))
 }
 
 #[cfg(test)]
@@ -75,47 +84,110 @@ mod tests {
 
     use super::explained;
 
+    const CASES: [(MessageStatus, &str, &str); 19] = [
+        (MessageStatus::Rejected, "no_route", "No carrier takes"),
+        (
+            MessageStatus::Rejected,
+            "invalid_destination",
+            "no such number",
+        ),
+        (
+            MessageStatus::Rejected,
+            "invalid_sender",
+            "this sender name",
+        ),
+        (MessageStatus::Rejected, "invalid_length", "too long"),
+        (
+            MessageStatus::Rejected,
+            "invalid_validity",
+            "so little time",
+        ),
+        (
+            MessageStatus::Rejected,
+            "refused_0x00000045",
+            "refused the message",
+        ),
+        (
+            MessageStatus::Rejected,
+            "refused_by_carrier",
+            "refused the message",
+        ),
+        (
+            MessageStatus::Failed,
+            "handset_unavailable",
+            "off or out of reach",
+        ),
+        (
+            MessageStatus::Failed,
+            "undeliverable",
+            "network couldn't deliver",
+        ),
+        (
+            MessageStatus::Failed,
+            "undeliverable_011",
+            "network couldn't deliver",
+        ),
+        (
+            MessageStatus::Failed,
+            "rejected_by_network_7",
+            "The network rejected",
+        ),
+        (MessageStatus::Failed, "deleted_by_carrier", "deleted it"),
+        (
+            MessageStatus::Failed,
+            "unknown_to_carrier",
+            "doesn't know what became",
+        ),
+        (
+            MessageStatus::Expired,
+            "validity_expired_3",
+            "wasn't reached in time",
+        ),
+        (
+            MessageStatus::Expired,
+            "no_answer",
+            "never said whether it took it",
+        ),
+        (
+            MessageStatus::Expired,
+            "no_receipt",
+            "took it, and no receipt came",
+        ),
+        (
+            MessageStatus::Expired,
+            "expired_in_queue",
+            "No carrier could take it",
+        ),
+        (
+            MessageStatus::Expired,
+            "expired_in_part",
+            "some of its segments",
+        ),
+        // A word that only begins like one of ours.
+        (MessageStatus::Rejected, "no_routes", "refused the message"),
+    ];
+
     #[test]
     fn every_word_of_ours_has_a_sentence() {
-        for word in [
-            "no_route",
-            "invalid_destination",
-            "invalid_sender",
-            "invalid_length",
-            "invalid_validity",
-            "refused_0x00000045",
-            "refused_by_carrier",
-            "handset_unavailable",
-            "undeliverable",
-            "undeliverable_011",
-            "rejected_by_network",
-            "rejected_by_network_7",
-            "deleted_by_carrier",
-            "unknown_to_carrier",
-            "validity_expired",
-            "validity_expired_3",
-            "no_answer",
-            "no_receipt",
-            "expired_in_queue",
-            "expired_in_part",
-        ] {
-            let found = explained(MessageStatus::Rejected, Some(word));
-            assert!(found.is_some(), "{word}");
-        }
-        for word in ["", "no", "no_routes", "HTTP status 400", "Refused"] {
-            assert_eq!(
-                explained(MessageStatus::Rejected, Some(word)),
-                None,
-                "{word}"
-            );
+        for (status, word, part) in CASES {
+            let sentence = explained(status, Some(word)).unwrap();
+            assert!(sentence.contains(part), "{word}: {sentence}");
         }
     }
 
     #[test]
-    fn what_is_unknown_says_so_and_the_rest_speaks_for_itself() {
+    fn a_status_is_explained_unless_it_speaks_for_itself() {
         for status in MessageStatus::ALL {
-            let silent = status != MessageStatus::Unknown;
-            assert_eq!(explained(status, None).is_none(), silent, "{status:?}");
+            let speaks = matches!(
+                status,
+                MessageStatus::Queued
+                    | MessageStatus::Sending
+                    | MessageStatus::Submitted
+                    | MessageStatus::Delivered
+            );
+            for error in [None, Some("HTTP status 400 blocked")] {
+                assert_eq!(explained(status, error).is_none(), speaks, "{status:?}");
+            }
         }
     }
 }
