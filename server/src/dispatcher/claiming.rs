@@ -29,17 +29,10 @@ pub(super) async fn run<L: Line>(
     shutdown: CancellationToken,
 ) {
     while let Some(places) = places(line.as_ref(), &mut open, &shutdown).await {
-        // Taken before the claim, so that what is queued during it wakes the wait below.
-        let queued = service.queued().notified();
         let limit = i64::try_from(places).unwrap_or(i64::MAX);
         match service.claim(&carrier, limit).await {
             Ok((_, messages)) if messages.is_empty() => {
-                let wait = until_due(&service, &carrier).await;
-                tokio::select! {
-                    () = queued => {}
-                    () = tokio::time::sleep(wait) => {}
-                    () = shutdown.cancelled() => {}
-                }
+                until_due(&service, &carrier, &shutdown).await;
             }
             Ok((lease, messages)) => {
                 let all = messages.len() < places;
@@ -82,13 +75,28 @@ async fn places<L: Line>(
     }
 }
 
-/// How long until a queued message is due, at most the polling interval.
-async fn until_due(service: &Service, carrier: &str) -> Duration {
-    match service.next_due(carrier).await {
-        Ok(Some(due)) => {
-            let ms = due.ms_since(service.clock().now()).max(1);
-            POLL.min(Duration::from_millis(ms.unsigned_abs()))
+/// Waits until a message is due. Only reads: most of what is queued is for other carriers, and whoever sends
+/// waits at the gate that a claim goes through.
+async fn until_due(service: &Service, carrier: &str, shutdown: &CancellationToken) {
+    while !shutdown.is_cancelled() {
+        // Taken before the look, so that what is queued during it ends the wait.
+        let queued = service.queued().notified();
+        let wait = match service.next_due(carrier).await {
+            Ok(Some(due)) => match due.ms_since(service.clock().now()) {
+                ..=0 => return,
+                ms => POLL.min(Duration::from_millis(ms.unsigned_abs())),
+            },
+            Ok(None) => POLL,
+            // The claim will say what is wrong.
+            Err(_) => {
+                pause(RETRY, shutdown).await;
+                return;
+            }
+        };
+        tokio::select! {
+            () = queued => {}
+            () = tokio::time::sleep(wait) => {}
+            () = shutdown.cancelled() => {}
         }
-        _ => POLL,
     }
 }

@@ -31,6 +31,10 @@ const RECEIPTS_MAX: usize = 20;
 const ROWS_PER_CUT: usize = 16;
 /// Uploads of each application.
 const ROUNDS: usize = 10;
+/// Price of a page.
+const PAGE_MICROS: u64 = 50_000;
+/// Three pages, and three parts.
+const LONG_CHARS: usize = 400;
 const DEPOSIT: &str = "1000000";
 /// By when the next cut, or the end, must have come.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -41,8 +45,8 @@ struct Carrier {
     random: StdRng,
     cuts_left: usize,
     next_id: u64,
-    /// How often a whole submit to a number came.
-    submits: HashMap<String, usize>,
+    /// How often a part of the message to a number came whole.
+    submits: HashMap<(String, u8), usize>,
     /// Receipts that aren't acknowledged, and aren't on a connection.
     owed: VecDeque<Receipt>,
     acknowledged: usize,
@@ -179,11 +183,12 @@ impl Connection {
 
     /// A submit came whole: from here on the carrier has the message.
     fn accept(&self, body: &[u8]) -> String {
-        let number = destination(body);
+        let (number, part) = destination(body);
         let mut carrier = self.carrier.lock().unwrap();
         carrier.next_id += 1;
         let id = format!("c{}", carrier.next_id);
-        *carrier.submits.entry(number.clone()).or_default() += 1;
+        let key = (number.clone(), part);
+        *carrier.submits.entry(key).or_default() += 1;
         // Half of the carriers echo it.
         let echoes: bool = carrier.random.random();
         let reference = reference(body).filter(|_| echoes);
@@ -239,12 +244,22 @@ fn frame_length(input: &[u8]) -> Option<usize> {
     (input.len() >= 4).then(|| usize::try_from(word(input, 0)).unwrap())
 }
 
-/// Fields that end with a zero: service type, source, destination. Two octets stand before an address.
-fn destination(body: &[u8]) -> String {
+/// Whom a submit is for, and which part it is of the message; 0 for one that stands alone. Fields that end with a
+/// zero come first: service type, source, destination; two octets stand before an address.
+fn destination(body: &[u8]) -> (String, u8) {
     let end = |from: usize| from + body[from..].iter().position(|b| *b == 0).unwrap();
     let source = end(0) + 1 + 2;
     let destination = end(source) + 1 + 2;
-    String::from_utf8(body[destination..end(destination)].to_vec()).unwrap()
+    let number = String::from_utf8(body[destination..end(destination)].to_vec()).unwrap();
+    let flags = end(destination) + 1;
+    // Protocol and priority; two times; four octets and the length; then the text, whose header ends with the part.
+    let validity = end(flags + 3) + 1;
+    let text = end(validity) + 1 + 5;
+    let part = match body[flags] & 0x40 {
+        0 => 0,
+        _ => body[text + usize::from(body[text])],
+    };
+    (number, part)
 }
 
 fn reference(body: &[u8]) -> Option<Vec<u8>> {
@@ -356,7 +371,19 @@ fn cuts_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
         for (keys, first) in [(&holding, 10_000_000), (&resending, 20_000_000)] {
             let numbers = numbers(first + round * rows, rows).join("\n");
             let key = keys.live.expose();
-            batches.push((key, server.accepted_batch(key, &numbers)));
+            let text = if round % 2 == 0 {
+                "Hello".to_owned()
+            } else {
+                "a".repeat(LONG_CHARS)
+            };
+            let parts = [
+                ("numbers", numbers.as_bytes()),
+                ("message", text.as_bytes()),
+            ];
+            let answer = server.upload(key, &parts);
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let batch = answer.json()["batchid"].as_str().unwrap().to_owned();
+            batches.push((key, batch));
         }
     }
     let none = |statuses: &[&str]| {
@@ -371,11 +398,7 @@ fn cuts_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
         // When everything is sent before, there is nothing left to cut.
         known(&|c| c.cuts_left) == 0 || none(&["queued", "sending"])
     });
-    println!(
-        "{} cuts of {cuts} were made",
-        cuts - known(&|c| c.cuts_left)
-    );
-    carrier.lock().unwrap().cuts_left = 0;
+    assert_eq!(known(&|c| c.cuts_left), 0, "cuts of {cuts} weren't made");
     until_progress("the end", moved, || {
         none(&["queued", "sending", "submitted"]) && waiting(&server) == "0"
     });
@@ -401,20 +424,23 @@ fn judge(server: &TestServer, keys: &Keys, rows: usize, most: usize, carrier: &M
     assert_eq!(reports.len(), rows);
     let carrier = carrier.lock().unwrap();
     let (mut unknown, mut came_unknown, mut twice) = (0, 0, 0);
+    let mut price = 0;
     for report in &reports {
-        let number = report["number"].as_str().unwrap();
-        let came = carrier
-            .submits
-            .get(&format!("266{number}"))
-            .copied()
-            .unwrap_or(0);
-        assert!(came <= most, "submitted {came} times: {report}");
-        twice += usize::from(came == 2);
+        let number = format!("266{}", report["number"].as_str().unwrap());
+        let parts = match report["segments"].as_u64().unwrap() {
+            1 => 0..=0,
+            all => 1..=u8::try_from(all).unwrap(),
+        };
+        price += report["pages"].as_u64().unwrap() * PAGE_MICROS;
+        let came = |part| carrier.submits.get(&(number.clone(), part)).copied();
+        let came: Vec<usize> = parts.map(|part| came(part).unwrap_or(0)).collect();
+        assert!(came.iter().all(|n| *n <= most), "{came:?}: {report}");
+        twice += usize::from(came.contains(&2));
         match report["status"].as_str().unwrap() {
-            "delivered" => assert!(came > 0, "never came: {report}"),
+            "delivered" => assert!(!came.contains(&0), "{came:?}: {report}"),
             "unknown" => {
                 unknown += 1;
-                came_unknown += came;
+                came_unknown += usize::from(!came.contains(&0));
             }
             _ => panic!("neither delivered nor unknown: {report}"),
         }
@@ -423,7 +449,7 @@ fn judge(server: &TestServer, keys: &Keys, rows: usize, most: usize, carrier: &M
     // The cuts did what they were for.
     assert!(unknown > 0 || twice > 0);
     // Charged once each, and nothing given back.
-    let price = money("0.05").checked_times(rows).unwrap();
-    let left = money(DEPOSIT).checked_sub(price).unwrap();
+    let left = money(DEPOSIT).micros() - i64::try_from(price).unwrap();
+    let left = domain::Money::from_micros(left);
     assert_eq!(server.balance(key), left.to_string());
 }
