@@ -87,7 +87,10 @@ impl Link {
         };
         self.answered += 1;
         match outcome {
-            Outcome::Accepted { .. } => self.throttle.accepted(),
+            Outcome::Accepted { .. } => {
+                self.worked = true;
+                self.throttle.accepted();
+            }
             Outcome::Refused { status } if Throttle::is_throttling(status) => {
                 self.throttled += 1;
                 self.throttle.throttled(Instant::now());
@@ -131,6 +134,7 @@ impl Link {
             self.respond(status_code::SYSTEM_ERROR, sequence, Pdu::GenericNack);
             return;
         };
+        self.worked = true;
         self.deliveries += 1;
         self.unacknowledged.insert(self.deliveries);
         let handle = DeliveryHandle {

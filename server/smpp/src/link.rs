@@ -34,6 +34,26 @@ pub(crate) enum Phase {
     Leaving { until: Instant },
 }
 
+/// What is left of a link.
+pub(crate) struct Ended {
+    pub(crate) error: String,
+    /// How long it was bound.
+    pub(crate) held: Duration,
+    /// The peer accepted a submit or delivered something: refusals alone are good for nothing.
+    pub(crate) worked: bool,
+}
+
+impl Ended {
+    /// Before it was bound.
+    pub(crate) fn unbound(error: String) -> Self {
+        Self {
+            error,
+            held: Duration::ZERO,
+            worked: false,
+        }
+    }
+}
+
 /// One socket.
 pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
@@ -44,6 +64,8 @@ pub(crate) struct Link {
     pub(crate) socket: Socket,
     pub(crate) phase: Phase,
     bound_at: Option<Instant>,
+    /// The peer accepted or delivered something.
+    pub(crate) worked: bool,
     /// Why the link is given up: it ends once what is being written is.
     pub(crate) parting: Option<String>,
     /// Why the link ended.
@@ -86,6 +108,7 @@ impl Link {
             socket: Socket::new(stream, shared.settings.tls.is_some()),
             phase,
             bound_at: None,
+            worked: false,
             parting: None,
             end: None,
             window,
@@ -102,8 +125,8 @@ impl Link {
         }
     }
 
-    /// Serves until the link ends: why, and how long it was bound.
-    pub(crate) async fn run(mut self) -> (String, Duration) {
+    /// Serves until the link ends.
+    pub(crate) async fn run(mut self) -> Ended {
         match encode::bind(&self.shared.settings, self.role) {
             Ok(pdu) => {
                 if let Phase::Binding { sequence, .. } = self.phase {
@@ -288,7 +311,7 @@ impl Link {
     }
 
     /// Answers all that is left.
-    fn finish(mut self) -> (String, Duration) {
+    fn finish(mut self) -> Ended {
         let closing = self.shared.lock().closing.is_some();
         let cause = if closing {
             UnknownCause::Closed
@@ -303,9 +326,11 @@ impl Link {
         self.throttle = Throttle::new();
         self.shared.link_down(self.index);
         self.publish();
-        let held = self
-            .bound_at
-            .map_or(Duration::ZERO, |since| since.elapsed());
-        (self.end.unwrap_or_default(), held)
+        let held = self.bound_at.map(|since| since.elapsed());
+        Ended {
+            error: self.end.unwrap_or_default(),
+            held: held.unwrap_or_default(),
+            worked: self.worked,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use smpp::{Outcome, State, UnknownCause};
+use tokio::time::Instant;
 
 use crate::client::{Client, accepted, long_submits, settings, submit};
 use crate::smsc::{
@@ -81,6 +82,30 @@ async fn after_a_failure_it_waits() {
     assert_eq!(client.connection.free(), 0);
     // A close doesn't wait for it.
     assert!(client.close().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_peer_that_only_refuses_is_bound_less_and_less_often() {
+    const BINDS: u32 = 8;
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.backoff_min = Duration::from_millis(30);
+    settings.timers.backoff_max = Duration::from_hours(1);
+    let longest_first = settings.timers.backoff_min;
+    let mut client = Client::open(settings);
+    let began = Instant::now();
+    for _ in 0..BINDS {
+        let mut peer = smsc.bound().await;
+        client.until_free().await;
+        client.connection.submit(vec![submit(1)]);
+        let sent = peer.expect(SUBMIT_SM).await;
+        peer.answer(&sent, 0x0B, b"").await;
+        let outcome = Outcome::Refused { status: 0x0B };
+        assert_eq!(client.answer().await, (1, outcome));
+    }
+    // More than if each wait were a first one.
+    let elapsed = began.elapsed();
+    assert!(elapsed > longest_first * BINDS, "{elapsed:?}");
 }
 
 #[tokio::test]
