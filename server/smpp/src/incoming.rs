@@ -86,6 +86,7 @@ impl Link {
             return;
         };
         self.answered += 1;
+        self.answered_at = Some(Instant::now());
         match outcome {
             Outcome::Accepted { .. } => {
                 self.worked = true;

@@ -44,8 +44,8 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Before it was bound.
-    pub(crate) fn unbound(error: String) -> Self {
+    /// Without a bind, or with one that was good for nothing.
+    pub(crate) fn failed(error: String) -> Self {
         Self {
             error,
             held: Duration::ZERO,
@@ -66,6 +66,10 @@ pub(crate) struct Link {
     bound_at: Option<Instant>,
     /// The peer accepted or delivered something.
     pub(crate) worked: bool,
+    /// When the peer last answered a submit.
+    pub(crate) answered_at: Option<Instant>,
+    /// The peer has ceased to answer submits.
+    pub(crate) unresponsive: bool,
     /// Why the link is given up: it ends once what is being written is.
     pub(crate) parting: Option<String>,
     /// Why the link ended.
@@ -109,6 +113,8 @@ impl Link {
             phase,
             bound_at: None,
             worked: false,
+            answered_at: None,
+            unresponsive: false,
             parting: None,
             end: None,
             window,
@@ -326,9 +332,14 @@ impl Link {
         self.throttle = Throttle::new();
         self.shared.link_down(self.index);
         self.publish();
+        let error = self.end.unwrap_or_default();
+        // However long it was bound and whatever it took before, the next bind promises nothing.
+        if self.unresponsive {
+            return Ended::failed(error);
+        }
         let held = self.bound_at.map(|since| since.elapsed());
         Ended {
-            error: self.end.unwrap_or_default(),
+            error,
             held: held.unwrap_or_default(),
             worked: self.worked,
         }

@@ -92,7 +92,8 @@ pub enum Outcome {
 /// Why a submit's outcome isn't known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownCause {
-    /// No answer within [`crate::Timers::answer`].
+    /// No answer within [`crate::Timers::answer`]. When none came to any other submit either since
+    /// it was written, the link is made anew.
     NoAnswer,
     /// The connection ended first.
     ConnectionLost,

@@ -53,12 +53,12 @@ async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> Ended {
     let connect = timeout(settings.timers.connect, stream::connect(settings));
     let connected = tokio::select! {
         connected = connect => connected,
-        () = closed(shared, index) => return Ended::unbound(String::new()),
+        () = closed(shared, index) => return Ended::failed(String::new()),
     };
     match connected {
         Ok(Ok(stream)) => Link::new(shared, index, role, stream).run().await,
-        Ok(Err(error)) => Ended::unbound(format!("connect: {error}")),
-        Err(_) => Ended::unbound("connect: no answer in time".to_owned()),
+        Ok(Err(error)) => Ended::failed(format!("connect: {error}")),
+        Err(_) => Ended::failed("connect: no answer in time".to_owned()),
     }
 }
 

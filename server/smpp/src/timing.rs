@@ -13,10 +13,7 @@ impl Link {
         let timers = self.shared.settings.timers;
         self.take_back(|not_after| not_after < now);
         if self.socket.caught_up && self.may_read() {
-            while let Some(tag) = self.window.overdue(now) {
-                let cause = UnknownCause::NoAnswer;
-                self.finish_submit(tag, Outcome::Unknown { cause });
-            }
+            self.give_up_overdue(now);
             self.check_silence(now);
         }
         if (self.socket.caught_up || !self.may_read())
@@ -49,6 +46,22 @@ impl Link {
         for sequence in self.socket.outbox.remove(over) {
             if let Some(tag) = self.window.remove(sequence) {
                 self.finish_submit(tag, Outcome::NotSent);
+            }
+        }
+    }
+
+    /// Gives up submits whose answers are overdue. When the peer has answered none since one of them
+    /// was written, it isn't that answer which is lost: it takes submits and does nothing about them,
+    /// however well it answers enquire_links.
+    fn give_up_overdue(&mut self, now: Instant) {
+        let answer = self.shared.settings.timers.answer;
+        while let Some((tag, due)) = self.window.overdue(now) {
+            let cause = UnknownCause::NoAnswer;
+            self.finish_submit(tag, Outcome::Unknown { cause });
+            let answered = self.answered_at.is_some_and(|at| at + answer >= due);
+            if !answered && matches!(self.phase, Phase::Bound) {
+                self.unresponsive = true;
+                self.end = Some("submits aren't answered".to_owned());
             }
         }
     }

@@ -87,15 +87,15 @@ impl Window {
         self.late.remove(&sequence).map(Answered::Late)
     }
 
-    /// Gives up the next one whose answer is overdue; its tag.
-    pub(crate) fn overdue(&mut self, now: Instant) -> Option<u64> {
+    /// Gives up the next one whose answer is overdue; its tag and when the answer was due.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Option<(u64, Instant)> {
         while let Some((due, sequence)) = self.due.front().copied() {
             if self.waits(due, sequence) {
                 if due > now {
                     return None;
                 }
                 self.due.pop_front();
-                return self.give_up(sequence);
+                return self.give_up(sequence).map(|tag| (tag, due));
             }
             self.due.pop_front();
         }
@@ -158,7 +158,7 @@ mod tests {
         window.insert(3, 13);
         let now = Instant::now();
         window.written(3, now);
-        assert_eq!(window.overdue(now), Some(13));
+        assert_eq!(window.overdue(now), Some((13, now)));
         assert_eq!(window.next_sequence(), 4);
         window.last = MAX_SEQUENCE - 2;
         assert_eq!(window.next_sequence(), 1);

@@ -101,14 +101,18 @@ async fn no_answer_in_time_is_unknown_and_a_late_one_is_told_as_well() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.answer = Duration::from_millis(300);
-    settings.window = 1;
+    settings.window = 2;
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
-    client.connection.submit(vec![submit(1)]);
+    client.connection.submit(vec![submit(1), submit(2)]);
     let late = peer.expect(SUBMIT_SM).await;
+    // That others are answered says that the peer is at work.
+    let other = peer.expect(SUBMIT_SM).await;
+    peer.accept(&other, "other").await;
+    assert_eq!(client.answer().await, (2, accepted("other")));
     let cause = UnknownCause::NoAnswer;
     assert_eq!(client.answer().await, (1, Outcome::Unknown { cause }));
     // Its place in the window is free again.
-    assert_eq!(client.connection.free(), 1);
+    assert_eq!(client.connection.free(), 2);
     peer.accept(&late, "late").await;
     assert_eq!(client.answer().await, (1, accepted("late")));
     peer.accept(&late, "later").await;

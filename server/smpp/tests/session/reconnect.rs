@@ -5,7 +5,7 @@ use std::time::Duration;
 use smpp::{Outcome, State, UnknownCause};
 use tokio::time::Instant;
 
-use crate::client::{Client, accepted, long_submits, settings, submit};
+use crate::client::{Client, LONG, accepted, long_submits, settings, submit};
 use crate::smsc::{
     ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
 };
@@ -106,6 +106,49 @@ async fn a_peer_that_only_refuses_is_bound_less_and_less_often() {
     // More than if each wait were a first one.
     let elapsed = began.elapsed();
     assert!(elapsed > longest_first * BINDS, "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn a_peer_that_answers_everything_but_submits_is_given_up() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.answer = Duration::from_millis(300);
+    settings.timers.enquire_link = Duration::from_millis(20);
+    (settings.timers.backoff_min, settings.timers.backoff_max) = (LONG, LONG);
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    let first = loop {
+        let pdu = peer.read().await.unwrap();
+        match pdu.command {
+            SUBMIT_SM => break pdu,
+            _ => peer.answer(&pdu, 0, b"").await,
+        }
+    };
+    // What it took earlier on this bind doesn't speak for it.
+    peer.accept(&first, "x").await;
+    assert_eq!(client.answer().await, (1, accepted("x")));
+    client.connection.submit(vec![submit(2)]);
+    let mut asked = 0;
+    while let Some(asked_for) = peer.read().await {
+        if asked_for.command == ENQUIRE_LINK {
+            let answer = pdu(ENQUIRE_LINK_RESP, 0, asked_for.sequence, &[]);
+            peer.try_write(&answer).await;
+            asked += 1;
+            // Written later than the second, so not overdue with it.
+            if asked == 3 {
+                client.connection.submit(vec![submit(3)]);
+            }
+        }
+    }
+    let unknown = |cause| Outcome::Unknown { cause };
+    let answers = client.answers(2).await;
+    let expected = [
+        (2, unknown(UnknownCause::NoAnswer)),
+        (3, unknown(UnknownCause::ConnectionLost)),
+    ];
+    assert_eq!(answers, expected);
+    let status = client.until(|status| status.state == State::Waiting).await;
+    assert!(status.last_error.unwrap().contains("aren't answered"));
 }
 
 #[tokio::test]
