@@ -121,10 +121,15 @@ impl Link {
     fn read_delivery(&mut self, frame: Frame) {
         let data = frame.command == command::DATA_SM;
         let sequence = frame.sequence;
-        if !matches!(self.phase, Phase::Bound) {
-            let status = status_code::INCORRECT_BIND_STATUS;
-            self.respond(status, sequence, encode::delivered(data));
-            return;
+        match self.phase {
+            Phase::Bound => {}
+            Phase::Binding { .. } => {
+                let status = status_code::INCORRECT_BIND_STATUS;
+                self.respond(status, sequence, encode::delivered(data));
+                return;
+            }
+            // A refusal might be taken for good; what isn't answered is delivered again.
+            Phase::Leaving { .. } => return,
         }
         let read = if data {
             frames::data_sm(frame.body)

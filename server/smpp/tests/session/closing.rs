@@ -5,7 +5,9 @@ use std::time::Duration;
 use smpp::{Event, Outcome, State, UnknownCause};
 
 use crate::client::{Client, accepted, long_submits, settings, submit};
-use crate::smsc::{SUBMIT_SM, Smsc, UNBIND};
+use crate::smsc::{
+    DELIVER_SM, ENQUIRE_LINK, ENQUIRE_LINK_RESP, SUBMIT_SM, Smsc, UNBIND, pdu, receipt,
+};
 
 #[tokio::test]
 async fn answers_are_waited_for_and_the_link_unbound() {
@@ -25,6 +27,20 @@ async fn answers_are_waited_for_and_the_link_unbound() {
     let outcome = accepted("x");
     assert_eq!(close.await.unwrap(), [Event::Answer { tag: 1, outcome }]);
     assert_eq!(connection.status().state, State::Closed);
+}
+
+#[tokio::test]
+async fn what_is_delivered_after_the_unbind_is_left_to_be_delivered_again() {
+    let smsc = Smsc::start().await;
+    let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    let close = tokio::spawn(client.close());
+    let unbind = peer.expect(UNBIND).await;
+    let delivery = pdu(DELIVER_SM, 0, 7, &receipt("x", "DELIVRD"));
+    let question = pdu(ENQUIRE_LINK, 0, 8, &[]);
+    peer.write(&[delivery, question].concat()).await;
+    assert_eq!(peer.expect(ENQUIRE_LINK_RESP).await.sequence, 8);
+    peer.answer(&unbind, 0, b"").await;
+    assert!(close.await.unwrap().is_empty());
 }
 
 #[tokio::test]
