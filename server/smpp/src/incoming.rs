@@ -73,11 +73,23 @@ impl Link {
             self.end = Some(format!("bind refused: generic_nack {:#010X}", frame.status));
             return;
         }
+        // It says nothing about what is refused. A submit that went through must not be taken for
+        // refused; one that is meant indeed comes to its end as one without an answer.
+        if self.has_responded(frame.sequence) {
+            return;
+        }
         let status = match frame.status {
             status_code::OK => status_code::UNKNOWN_ERROR,
             status => status,
         };
         self.answer(frame.sequence, Outcome::Refused { status });
+    }
+
+    /// Whether a PDU of the peer's with this sequence number was answered lately.
+    fn has_responded(&self, sequence: u32) -> bool {
+        let lately = self.shared.settings.timers.answer;
+        let mut responses = self.responses.iter();
+        responses.any(|(at, responded)| *responded == sequence && at.elapsed() <= lately)
     }
 
     fn answer(&mut self, sequence: u32, outcome: Outcome) {

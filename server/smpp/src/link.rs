@@ -1,6 +1,6 @@
 //! One socket from its bind to its end.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,8 @@ use crate::{DeliveryHandle, Event, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT,
 const OUTBOX_FULL: usize = 64 * 1024;
 /// Nothing is read while more than this waits to be written: a peer that asks and doesn't read.
 const OUTBOX_LIMIT: usize = 256 * 1024;
+/// Of how many of the peer's PDUs it is remembered that they were answered.
+const RESPONSES_REMEMBERED: usize = 1000;
 /// How long the last words of a link may take.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -77,6 +79,8 @@ pub(crate) struct Link {
     pub(crate) window: Window,
     pub(crate) pace: Pace,
     pub(crate) throttle: Throttle,
+    /// When the peer's latest PDUs were answered, and their sequence numbers.
+    pub(crate) responses: VecDeque<(Instant, u32)>,
     /// Deliveries not acknowledged, by serial number.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
@@ -120,6 +124,7 @@ impl Link {
             window,
             pace: Pace::new(shared.settings.rate, now),
             throttle: Throttle::new(),
+            responses: VecDeque::new(),
             unacknowledged: HashSet::new(),
             deliveries: 0,
             events: Vec::new(),
@@ -202,7 +207,22 @@ impl Link {
         self.take_back(|_| true);
     }
 
+    /// Answers the peer's PDU of that sequence number.
     pub(crate) fn respond(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
+        if self.responses.len() == RESPONSES_REMEMBERED {
+            self.responses.pop_front();
+        }
+        self.responses.push_back((Instant::now(), sequence));
+        self.put(status, sequence, pdu);
+    }
+
+    /// Asks the peer something.
+    pub(crate) fn request(&mut self, pdu: rusmpp::Pdu) {
+        let sequence = self.window.next_sequence();
+        self.put(0, sequence, pdu);
+    }
+
+    fn put(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
         self.socket
             .outbox
             .append(|out| encode::put(out, status, sequence, pdu));

@@ -78,8 +78,7 @@ impl Link {
             }
             None if self.socket.heard + timers.enquire_link <= now => {
                 self.enquired = Some(now);
-                let sequence = self.window.next_sequence();
-                self.respond(0, sequence, rusmpp::Pdu::EnquireLink);
+                self.request(rusmpp::Pdu::EnquireLink);
             }
             _ => {}
         }
@@ -95,8 +94,7 @@ impl Link {
             Phase::Bound => {
                 self.take_back(|_| true);
                 if self.window.is_empty() || until <= now {
-                    let sequence = self.window.next_sequence();
-                    self.respond(0, sequence, rusmpp::Pdu::Unbind);
+                    self.request(rusmpp::Pdu::Unbind);
                     let until = now + FAREWELL;
                     self.phase = Phase::Leaving { until };
                 }

@@ -79,10 +79,11 @@ impl Window {
         self.waiting.remove(&sequence).map(|waiting| waiting.tag)
     }
 
-    /// The peer answered.
+    /// The peer answered. What it hasn't received whole it can't have answered.
     pub(crate) fn answered(&mut self, sequence: u32) -> Option<Answered> {
-        if let Some(tag) = self.remove(sequence) {
-            return Some(Answered::InTime(tag));
+        if let Some(waiting) = self.waiting.get(&sequence) {
+            waiting.due?;
+            return self.remove(sequence).map(Answered::InTime);
         }
         self.late.remove(&sequence).map(Answered::Late)
     }
@@ -162,6 +163,9 @@ mod tests {
         assert_eq!(window.next_sequence(), 4);
         window.last = MAX_SEQUENCE - 2;
         assert_eq!(window.next_sequence(), 1);
+        // Not written yet.
+        assert_eq!(window.answered(MAX_SEQUENCE), None);
+        window.written(MAX_SEQUENCE, now);
         assert_eq!(window.answered(MAX_SEQUENCE), Some(Answered::InTime(11)));
         assert_eq!(window.answered(MAX_SEQUENCE), None);
         assert_eq!(window.answered(3), Some(Answered::Late(13)));

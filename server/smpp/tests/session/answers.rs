@@ -6,7 +6,10 @@ use smpp::{Outcome, UnknownCause, status_code};
 use tokio::time::Instant;
 
 use crate::client::{Client, accepted, settings, submit, submits};
-use crate::smsc::{GENERIC_NACK, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, pdu, short_message};
+use crate::smsc::{
+    ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, pdu,
+    short_message,
+};
 
 #[tokio::test]
 async fn answers_come_back_by_tag_in_whatever_order() {
@@ -78,6 +81,20 @@ async fn a_refusal_a_nack_and_an_answer_without_body_are_told_apart() {
     let last = peer.expect(SUBMIT_SM).await;
     peer.accept(&last, "on").await;
     assert_eq!(client.answer().await, (9, accepted("on")));
+}
+
+#[tokio::test]
+async fn a_nack_that_may_mean_a_response_of_ours_refuses_no_submit() {
+    let smsc = Smsc::start().await;
+    let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    client.connection.submit(vec![submit(1)]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    peer.write(&pdu(ENQUIRE_LINK, 0, sent.sequence, &[])).await;
+    peer.expect(ENQUIRE_LINK_RESP).await;
+    peer.write(&pdu(GENERIC_NACK, 0x03, sent.sequence, &[]))
+        .await;
+    peer.accept(&sent, "x").await;
+    assert_eq!(client.answer().await, (1, accepted("x")));
 }
 
 #[tokio::test]
