@@ -13,9 +13,11 @@ use crate::{Delivery, DeliveryHandle, Event, Outcome, status_code};
 impl Link {
     /// Goes through the PDUs that are there.
     pub(crate) fn read_frames(&mut self) {
-        while self.end.is_none() && self.may_read() {
+        loop {
             if self.parting.is_some() {
                 self.socket.incoming.clear();
+            }
+            if self.end.is_some() || !self.may_read() {
                 return;
             }
             match frames::next(&mut self.socket.incoming) {
@@ -25,6 +27,16 @@ impl Link {
                     self.respond(status_code::INVALID_COMMAND_LENGTH, 0, Pdu::GenericNack);
                     self.part(format!("the peer sent a PDU of {length} octets"));
                 }
+            }
+        }
+    }
+
+    /// Goes through what was received and not looked at, once the link has ended: the answers among
+    /// it count though nothing more may be delivered.
+    pub(crate) fn read_left_answers(&mut self) {
+        while let Ok(Some(frame)) = frames::next(&mut self.socket.incoming) {
+            if frame.command == command::SUBMIT_SM_RESP {
+                self.read_answer(&frame);
             }
         }
     }

@@ -338,6 +338,7 @@ impl Link {
 
     /// Answers all that is left.
     fn finish(mut self) -> Ended {
+        self.read_left_answers();
         let closing = self.shared.lock().closing.is_some();
         let cause = if closing {
             UnknownCause::Closed

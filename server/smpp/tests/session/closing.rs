@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use smpp::{Event, Outcome, State, UnknownCause};
+use smpp::{Event, Outcome, State, UNACKNOWLEDGED_LIMIT, UnknownCause};
 
 use crate::client::{Client, accepted, long_submits, settings, submit};
 use crate::smsc::{
-    DELIVER_SM, ENQUIRE_LINK, ENQUIRE_LINK_RESP, SUBMIT_SM, Smsc, UNBIND, pdu, receipt,
+    DELIVER_SM, ENQUIRE_LINK, ENQUIRE_LINK_RESP, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, UNBIND, pdu,
+    receipt,
 };
 
 #[tokio::test]
@@ -58,6 +59,27 @@ async fn answers_are_not_waited_for_forever() {
         cause: UnknownCause::Closed,
     };
     assert_eq!(close.await.unwrap(), [Event::Answer { tag: 1, outcome }]);
+}
+
+#[tokio::test]
+async fn an_answer_behind_deliveries_that_are_held_back_counts() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.close = Duration::from_millis(50);
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    let one = pdu(DELIVER_SM, 0, 3, &receipt("flood", "DELIVRD"));
+    peer.write(&one.repeat(UNACKNOWLEDGED_LIMIT - 1)).await;
+    for _ in 1..UNACKNOWLEDGED_LIMIT {
+        client.delivery().await;
+    }
+    // Received together, so that the session has the answer when it stops to read.
+    let answer = pdu(SUBMIT_SM_RESP, 0, sent.sequence, b"behind\0");
+    peer.write(&[one, answer].concat()).await;
+    client.delivery().await;
+    let outcome = accepted("behind");
+    assert_eq!(client.close().await, [Event::Answer { tag: 1, outcome }]);
 }
 
 #[tokio::test]
