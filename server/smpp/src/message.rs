@@ -21,7 +21,8 @@ pub struct Address {
 pub struct Submit {
     /// The caller's; comes back with the answer.
     pub tag: u64,
-    /// Not begun to be written after this: answered [`Outcome::NotSent`] then.
+    /// Not begun to be written after this: answered [`Outcome::NotSent`] then. What is begun and not
+    /// done five seconds later ends the link, and is NotSent as well.
     pub not_after: Instant,
     /// At most 5 ASCII characters; mostly empty.
     pub service_type: String,

@@ -7,6 +7,10 @@ use tokio::time::Instant;
 use crate::link::{FAREWELL, Link, Phase};
 use crate::{Outcome, UnknownCause};
 
+/// How long after its time the rest of a submit may leave that was begun before. A peer that takes
+/// a byte now and then would get it whenever it likes.
+const OVERTIME: Duration = Duration::from_secs(5);
+
 impl Link {
     /// What is due by now.
     pub(crate) fn check_time(&mut self, now: Instant) {
@@ -28,6 +32,10 @@ impl Link {
         if stalled.is_some_and(|since| since + timers.answer <= now) {
             self.end = Some("the peer takes no more bytes".to_owned());
         }
+        let begun = self.socket.outbox.begun_not_after();
+        if begun.is_some_and(|not_after| not_after + OVERTIME <= now) {
+            self.end = Some("the peer takes a submit too slowly".to_owned());
+        }
         match self.phase {
             Phase::Binding { until, .. } if until <= now => {
                 self.end = Some("no answer to the bind in time".to_owned());
@@ -43,7 +51,7 @@ impl Link {
 
     /// Answers submits NotSent of which nothing was written and whose time `over` calls over.
     pub(crate) fn take_back(&mut self, over: impl Fn(Instant) -> bool) {
-        for sequence in self.socket.outbox.remove(over) {
+        for sequence in self.socket.take_back(over) {
             if let Some(tag) = self.window.remove(sequence) {
                 self.finish_submit(tag, Outcome::NotSent);
             }
@@ -121,6 +129,8 @@ impl Link {
         }
         at(self.socket.stalled().map(|since| since + timers.answer));
         at(self.socket.outbox.not_after().map(just_after));
+        let begun = self.socket.outbox.begun_not_after();
+        at(begun.map(|not_after| not_after + OVERTIME));
         at(self.throttle.until(now));
         let inner = self.shared.lock();
         at(inner.closing.filter(|until| *until > now));

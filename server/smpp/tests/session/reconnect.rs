@@ -224,6 +224,27 @@ async fn a_link_that_is_silent_when_asked_is_dropped_and_bound_again() {
 }
 
 #[tokio::test]
+async fn a_submit_that_was_begun_in_time_is_not_written_whenever_the_peer_likes() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 400;
+    let (mut client, _slow) = Client::bound(&smsc, settings).await;
+    let mut submits = long_submits(400, 60_000);
+    for submit in &mut submits {
+        submit.not_after = Instant::now() + Duration::from_millis(300);
+    }
+    client.connection.submit(submits);
+    // Long before the peer counts as one that takes nothing.
+    let status = client.until(|status| status.last_error.is_some()).await;
+    assert!(status.last_error.unwrap().contains("too slowly"));
+    let answers = client.answers(400).await;
+    let is_unknown = |(_, outcome): &(u64, Outcome)| matches!(outcome, Outcome::Unknown { .. });
+    let (written, rest) = answers.split_at(answers.partition_point(is_unknown));
+    assert!(!written.is_empty() && !rest.is_empty());
+    assert!(rest.iter().all(|(_, outcome)| *outcome == Outcome::NotSent));
+}
+
+#[tokio::test]
 async fn a_peer_that_takes_no_more_bytes_is_dropped() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
