@@ -205,6 +205,7 @@ impl Link {
         };
         self.parting = Some(reason);
         self.take_back(|_| true);
+        self.shared.link_down(self.index);
     }
 
     /// Answers the peer's PDU of that sequence number.

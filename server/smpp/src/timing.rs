@@ -134,7 +134,9 @@ impl Link {
         at(self.throttle.until(now));
         let inner = self.shared.lock();
         at(inner.closing.filter(|until| *until > now));
-        if self.index == 0 && !inner.queue.is_empty() {
+        // Only a bound link takes from the queue; for another it would be a time that has passed.
+        let takes = self.index == 0 && matches!(self.phase, Phase::Bound);
+        if takes && !inner.queue.is_empty() {
             at(inner
                 .queue
                 .iter()
