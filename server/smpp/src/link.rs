@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::encode::{self, Role};
+use crate::guard::guarded;
 use crate::pace::Pace;
 use crate::shared::{Inner, Shared};
 use crate::socket::Socket;
@@ -136,8 +137,17 @@ impl Link {
         }
     }
 
-    /// Serves until the link ends.
+    /// Serves until the link ends. A panic ends it as well: what is under way comes to an answer.
     pub(crate) async fn run(mut self) -> Ended {
+        if guarded(self.serve()).await.is_none() {
+            self.end = Some("the link panicked".to_owned());
+            // It may be what is left of this that it panics at.
+            self.socket.incoming.clear();
+        }
+        self.finish()
+    }
+
+    async fn serve(&mut self) {
         match encode::bind(&self.shared.settings, self.role) {
             Ok(pdu) => {
                 if let Phase::Binding { sequence, .. } = self.phase {
@@ -175,7 +185,6 @@ impl Link {
                     .get_or_insert_with(|| reason.unwrap_or_else(|| error.to_string()));
             }
         }
-        self.finish()
     }
 
     /// The answers of submits of which the socket took the last byte are due from now on.
@@ -264,18 +273,22 @@ impl Link {
         let mut submits = Vec::new();
         let mut waiting = self.socket.outbox.len();
         while waiting < OUTBOX_FULL
-            && let Some(next) = inner.queue.front()
+            && !inner.queue.is_empty()
             && self.throttle.until(now).is_none()
             && self.pace.let_out(now)
+            && let Some(submit) = inner.queue.pop_front()
         {
-            waiting += encode::size(next);
-            submits.extend(inner.queue.pop_front());
+            waiting += encode::size(&submit);
+            // In the window at once: whatever happens from here on, there is an answer.
+            let sequence = self.window.next_sequence();
+            self.window.insert(sequence, submit.tag);
+            submits.push((sequence, submit));
         }
         inner.in_flight += submits.len();
         drop(inner);
         let some = !submits.is_empty();
-        for submit in submits {
-            self.encode_submit(submit);
+        for (sequence, submit) in submits {
+            self.encode_submit(sequence, submit);
         }
         some
     }
@@ -303,26 +316,27 @@ impl Link {
         }
     }
 
-    fn encode_submit(&mut self, submit: Submit) {
+    fn encode_submit(&mut self, sequence: u32, submit: Submit) {
         let (tag, not_after) = (submit.tag, submit.not_after);
         match encode::submit(submit) {
             Ok(pdu) => {
-                let sequence = self.window.next_sequence();
-                self.window.insert(sequence, tag);
                 self.socket
                     .outbox
                     .append_submit(sequence, not_after, |out| {
                         encode::put(out, 0, sequence, pdu);
                     });
             }
-            Err(status) => self.finish_submit(tag, Outcome::Refused { status }),
+            Err(status) => {
+                self.window.remove(sequence);
+                self.finish_submit(tag, Outcome::Refused { status });
+            }
         }
     }
 
     /// Hands over what happened since the last time.
     fn publish(&mut self) {
         let mut inner = self.shared.lock();
-        inner.in_flight -= self.finished;
+        inner.in_flight = inner.in_flight.saturating_sub(self.finished);
         inner.answered += self.answered;
         inner.throttled += self.throttled;
         if self.index == 0 {

@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::backoff::{Backoff, Went};
 use crate::encode::Role;
+use crate::guard::guarded;
 use crate::link::{Ended, Link};
 use crate::shared::Shared;
 use crate::{BindMode, State, stream};
@@ -29,7 +30,11 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
     while !closing(&shared) {
         shared.enter(index, State::Connecting, None);
-        let ended = attempt(&shared, index, role).await;
+        let ended = guarded(attempt(&shared, index, role)).await;
+        let ended = ended.unwrap_or_else(|| {
+            shared.link_down(index);
+            Ended::failed("the attempt panicked".to_owned())
+        });
         if closing(&shared) {
             break;
         }
