@@ -116,7 +116,7 @@ mod tests {
         let stream = Box::new(Panicking(ours));
         let link = tokio::spawn(Link::new(&shared, 0, Role::Transceiver, stream).run());
         let mut pdu = [0; 1024];
-        peer.read(&mut pdu).await.unwrap();
+        assert!(peer.read(&mut pdu).await.unwrap() > 0);
         // bind_transceiver_resp, sequence number 1.
         let accepted = b"\0\0\0\x11\x80\0\0\x09\0\0\0\0\0\0\0\x01\0";
         peer.write_all(accepted).await.unwrap();
@@ -125,7 +125,7 @@ mod tests {
         }
         shared.lock().queue.push_back(submit());
         shared.wake[0].notify_one();
-        peer.read(&mut pdu).await.unwrap();
+        assert!(peer.read(&mut pdu).await.unwrap() > 0);
         peer.write_all(&[PANIC]).await.unwrap();
         let ended = link.await.unwrap();
         assert!(ended.error.contains("panic"), "{}", ended.error);
