@@ -134,6 +134,7 @@ async fn a_peer_that_answers_everything_but_submits_is_given_up() {
             let answer = pdu(ENQUIRE_LINK_RESP, 0, asked_for.sequence, &[]);
             peer.try_write(&answer).await;
             asked += 1;
+            assert!(asked < 500, "it is still bound");
             // Written later than the second, so not overdue with it.
             if asked == 3 {
                 client.connection.submit(vec![submit(3)]);
