@@ -1,10 +1,21 @@
-//! Waits before reconnects: exponential with full jitter, so that many connections that were cut
-//! together don't come back together.
+//! Waits before reconnects: exponential with jitter, so that many connections that were cut together
+//! don't come back together.
 
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+
+/// How the attempt before a wait went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Went {
+    /// No bind, or one that was good for nothing.
+    Failed,
+    /// The peer accepted or delivered something, and the bind was short.
+    Worked,
+    /// The bind held for the longest wait, or longer.
+    Held,
+}
 
 /// The waits of one link.
 pub(crate) struct Backoff {
@@ -19,21 +30,22 @@ impl Backoff {
         Self {
             min,
             max,
-            bound: min.min(max),
+            bound: min / 2,
             random: StdRng::seed_from_u64(seed),
         }
     }
 
-    /// The next wait.
-    pub(crate) fn next(&mut self) -> Duration {
+    /// The next wait. Never none at all: a peer that drops each bind must not be flooded with them,
+    /// even one that takes a PDU before. What works in between brings the waits down only by steps.
+    pub(crate) fn next(&mut self, went: Went) -> Duration {
+        let bound = match went {
+            Went::Failed => self.bound * 2,
+            Went::Worked => self.bound / 2,
+            Went::Held => self.min,
+        };
+        self.bound = bound.max(self.min).min(self.max);
         let wait = self.bound.mul_f64(self.random.random());
-        self.bound = (self.bound * 2).min(self.max);
-        wait
-    }
-
-    /// A bind held: the next wait is short again.
-    pub(crate) fn reset(&mut self) {
-        self.bound = self.min.min(self.max);
+        wait.max(self.min / 4).min(self.max)
     }
 }
 
@@ -41,20 +53,54 @@ impl Backoff {
 mod tests {
     use super::*;
 
+    const MIN: Duration = Duration::from_millis(100);
+    const MAX: Duration = Duration::from_secs(1);
+
+    /// The longest of many first waits, each drawn after these attempts.
+    fn longest(attempts: &[Went]) -> Duration {
+        let last = |seed| {
+            let mut backoff = Backoff::new(MIN, MAX, seed);
+            let waits = attempts.iter().map(|went| backoff.next(*went));
+            waits.last().unwrap_or_default()
+        };
+        let waits: Vec<_> = (0..1000).map(last).collect();
+        assert!(waits.iter().all(|wait| *wait >= MIN / 4));
+        waits.into_iter().max().unwrap_or_default()
+    }
+
+    /// Within a tenth below the bound, as the longest of a thousand is.
+    fn assert_bound(attempts: &[Went], bound: u64) {
+        let (longest, bound) = (longest(attempts), Duration::from_millis(bound));
+        assert!(
+            longest <= bound && longest > bound.mul_f64(0.9),
+            "{longest:?}, {bound:?}"
+        );
+    }
+
     #[test]
     fn waits_double_up_to_the_longest_and_start_over() {
-        let (min, max) = (Duration::from_millis(100), Duration::from_secs(1));
-        let mut backoff = Backoff::new(min, max, 7);
-        for bound in [100, 200, 400, 800, 1000, 1000] {
-            assert!(backoff.next() <= Duration::from_millis(bound));
+        for (count, bound) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (6, 1000)] {
+            assert_bound(&vec![Went::Failed; count], bound);
         }
-        backoff.reset();
-        assert!(backoff.next() <= min);
+        let held = [[Went::Failed; 5].as_slice(), &[Went::Held]].concat();
+        assert_bound(&held, 100);
+    }
+
+    #[test]
+    fn a_short_bind_that_worked_brings_the_waits_down_by_steps() {
+        assert_bound(&[Went::Worked; 3], 100);
+        let (failed, worked) = ([Went::Failed; 4], [Went::Worked; 4]);
+        for (count, bound) in [(1, 400), (2, 200), (3, 100), (4, 100)] {
+            assert_bound(&[failed.as_slice(), &worked[..count]].concat(), bound);
+        }
     }
 
     #[test]
     fn waits_of_two_seeds_differ() {
-        let wait = |seed| Backoff::new(Duration::from_secs(1), Duration::from_secs(9), seed).next();
+        let wait = |seed| {
+            let (min, max) = (Duration::from_secs(1), Duration::from_secs(9));
+            Backoff::new(min, max, seed).next(Went::Failed)
+        };
         assert_ne!(wait(1), wait(2));
     }
 }

@@ -13,9 +13,11 @@ use crate::{Delivery, DeliveryHandle, Event, Outcome, status_code};
 impl Link {
     /// Goes through the PDUs that are there.
     pub(crate) fn read_frames(&mut self) {
-        while self.end.is_none() && self.may_read() {
+        loop {
             if self.parting.is_some() {
                 self.socket.incoming.clear();
+            }
+            if self.end.is_some() || !self.may_read() {
                 return;
             }
             match frames::next(&mut self.socket.incoming) {
@@ -25,6 +27,16 @@ impl Link {
                     self.respond(status_code::INVALID_COMMAND_LENGTH, 0, Pdu::GenericNack);
                     self.part(format!("the peer sent a PDU of {length} octets"));
                 }
+            }
+        }
+    }
+
+    /// Goes through what was received and not looked at, once the link has ended: the answers among
+    /// it count though nothing more may be delivered.
+    pub(crate) fn read_left_answers(&mut self) {
+        while let Ok(Some(frame)) = frames::next(&mut self.socket.incoming) {
+            if frame.command == command::SUBMIT_SM_RESP {
+                self.read_answer(&frame);
             }
         }
     }
@@ -73,11 +85,23 @@ impl Link {
             self.end = Some(format!("bind refused: generic_nack {:#010X}", frame.status));
             return;
         }
+        // It says nothing about what is refused. A submit that went through must not be taken for
+        // refused; one that is meant indeed comes to its end as one without an answer.
+        if self.has_responded(frame.sequence) {
+            return;
+        }
         let status = match frame.status {
             status_code::OK => status_code::UNKNOWN_ERROR,
             status => status,
         };
         self.answer(frame.sequence, Outcome::Refused { status });
+    }
+
+    /// Whether a PDU of the peer's with this sequence number was answered lately.
+    fn has_responded(&self, sequence: u32) -> bool {
+        let lately = self.shared.settings.timers.answer;
+        let mut responses = self.responses.iter();
+        responses.any(|(at, responded)| *responded == sequence && at.elapsed() <= lately)
     }
 
     fn answer(&mut self, sequence: u32, outcome: Outcome) {
@@ -86,8 +110,12 @@ impl Link {
             return;
         };
         self.answered += 1;
+        self.answered_at = Some(Instant::now());
         match outcome {
-            Outcome::Accepted { .. } => self.throttle.accepted(),
+            Outcome::Accepted { .. } => {
+                self.worked = true;
+                self.throttle.accepted();
+            }
             Outcome::Refused { status } if Throttle::is_throttling(status) => {
                 self.throttled += 1;
                 self.throttle.throttled(Instant::now());
@@ -117,10 +145,15 @@ impl Link {
     fn read_delivery(&mut self, frame: Frame) {
         let data = frame.command == command::DATA_SM;
         let sequence = frame.sequence;
-        if !matches!(self.phase, Phase::Bound) {
-            let status = status_code::INCORRECT_BIND_STATUS;
-            self.respond(status, sequence, encode::delivered(data));
-            return;
+        match self.phase {
+            Phase::Bound => {}
+            Phase::Binding { .. } => {
+                let status = status_code::INCORRECT_BIND_STATUS;
+                self.respond(status, sequence, encode::delivered(data));
+                return;
+            }
+            // A refusal might be taken for good; what isn't answered is delivered again.
+            Phase::Leaving { .. } => return,
         }
         let read = if data {
             frames::data_sm(frame.body)
@@ -131,6 +164,7 @@ impl Link {
             self.respond(status_code::SYSTEM_ERROR, sequence, Pdu::GenericNack);
             return;
         };
+        self.worked = true;
         self.deliveries += 1;
         self.unacknowledged.insert(self.deliveries);
         let handle = DeliveryHandle {

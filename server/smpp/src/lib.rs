@@ -11,6 +11,7 @@ mod backoff;
 mod connection;
 mod encode;
 mod frames;
+mod guard;
 mod incoming;
 mod link;
 mod message;

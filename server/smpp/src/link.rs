@@ -1,6 +1,6 @@
 //! One socket from its bind to its end.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::encode::{self, Role};
+use crate::guard::guarded;
 use crate::pace::Pace;
 use crate::shared::{Inner, Shared};
 use crate::socket::Socket;
@@ -20,6 +21,8 @@ use crate::{DeliveryHandle, Event, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT,
 const OUTBOX_FULL: usize = 64 * 1024;
 /// Nothing is read while more than this waits to be written: a peer that asks and doesn't read.
 const OUTBOX_LIMIT: usize = 256 * 1024;
+/// Of how many of the peer's PDUs it is remembered that they were answered.
+const RESPONSES_REMEMBERED: usize = 1000;
 /// How long the last words of a link may take.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -34,6 +37,26 @@ pub(crate) enum Phase {
     Leaving { until: Instant },
 }
 
+/// What is left of a link.
+pub(crate) struct Ended {
+    pub(crate) error: String,
+    /// How long it was bound.
+    pub(crate) held: Duration,
+    /// The peer accepted a submit or delivered something: refusals alone are good for nothing.
+    pub(crate) worked: bool,
+}
+
+impl Ended {
+    /// Without a bind, or with one that was good for nothing.
+    pub(crate) fn failed(error: String) -> Self {
+        Self {
+            error,
+            held: Duration::ZERO,
+            worked: false,
+        }
+    }
+}
+
 /// One socket.
 pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
@@ -44,6 +67,12 @@ pub(crate) struct Link {
     pub(crate) socket: Socket,
     pub(crate) phase: Phase,
     bound_at: Option<Instant>,
+    /// The peer accepted or delivered something.
+    pub(crate) worked: bool,
+    /// When the peer last answered a submit.
+    pub(crate) answered_at: Option<Instant>,
+    /// The peer has ceased to answer submits.
+    pub(crate) unresponsive: bool,
     /// Why the link is given up: it ends once what is being written is.
     pub(crate) parting: Option<String>,
     /// Why the link ended.
@@ -51,6 +80,8 @@ pub(crate) struct Link {
     pub(crate) window: Window,
     pub(crate) pace: Pace,
     pub(crate) throttle: Throttle,
+    /// When the peer's latest PDUs were answered, and their sequence numbers.
+    pub(crate) responses: VecDeque<(Instant, u32)>,
     /// Deliveries not acknowledged, by serial number.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
@@ -86,11 +117,15 @@ impl Link {
             socket: Socket::new(stream, shared.settings.tls.is_some()),
             phase,
             bound_at: None,
+            worked: false,
+            answered_at: None,
+            unresponsive: false,
             parting: None,
             end: None,
             window,
             pace: Pace::new(shared.settings.rate, now),
             throttle: Throttle::new(),
+            responses: VecDeque::new(),
             unacknowledged: HashSet::new(),
             deliveries: 0,
             events: Vec::new(),
@@ -102,8 +137,17 @@ impl Link {
         }
     }
 
-    /// Serves until the link ends: why, and how long it was bound.
-    pub(crate) async fn run(mut self) -> (String, Duration) {
+    /// Serves until the link ends. A panic ends it as well: what is under way comes to an answer.
+    pub(crate) async fn run(mut self) -> Ended {
+        if guarded(self.serve()).await.is_none() {
+            self.end = Some("the link panicked".to_owned());
+            // It may be what is left of this that it panics at.
+            self.socket.incoming.clear();
+        }
+        self.finish()
+    }
+
+    async fn serve(&mut self) {
         match encode::bind(&self.shared.settings, self.role) {
             Ok(pdu) => {
                 if let Phase::Binding { sequence, .. } = self.phase {
@@ -141,7 +185,6 @@ impl Link {
                     .get_or_insert_with(|| reason.unwrap_or_else(|| error.to_string()));
             }
         }
-        self.finish()
     }
 
     /// The answers of submits of which the socket took the last byte are due from now on.
@@ -171,9 +214,25 @@ impl Link {
         };
         self.parting = Some(reason);
         self.take_back(|_| true);
+        self.shared.link_down(self.index);
     }
 
+    /// Answers the peer's PDU of that sequence number.
     pub(crate) fn respond(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
+        if self.responses.len() == RESPONSES_REMEMBERED {
+            self.responses.pop_front();
+        }
+        self.responses.push_back((Instant::now(), sequence));
+        self.put(status, sequence, pdu);
+    }
+
+    /// Asks the peer something.
+    pub(crate) fn request(&mut self, pdu: rusmpp::Pdu) {
+        let sequence = self.window.next_sequence();
+        self.put(0, sequence, pdu);
+    }
+
+    fn put(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
         self.socket
             .outbox
             .append(|out| encode::put(out, status, sequence, pdu));
@@ -214,18 +273,22 @@ impl Link {
         let mut submits = Vec::new();
         let mut waiting = self.socket.outbox.len();
         while waiting < OUTBOX_FULL
-            && let Some(next) = inner.queue.front()
+            && !inner.queue.is_empty()
             && self.throttle.until(now).is_none()
             && self.pace.let_out(now)
+            && let Some(submit) = inner.queue.pop_front()
         {
-            waiting += encode::size(next);
-            submits.extend(inner.queue.pop_front());
+            waiting += encode::size(&submit);
+            // In the window at once: whatever happens from here on, there is an answer.
+            let sequence = self.window.next_sequence();
+            self.window.insert(sequence, submit.tag);
+            submits.push((sequence, submit));
         }
         inner.in_flight += submits.len();
         drop(inner);
         let some = !submits.is_empty();
-        for submit in submits {
-            self.encode_submit(submit);
+        for (sequence, submit) in submits {
+            self.encode_submit(sequence, submit);
         }
         some
     }
@@ -253,26 +316,27 @@ impl Link {
         }
     }
 
-    fn encode_submit(&mut self, submit: Submit) {
+    fn encode_submit(&mut self, sequence: u32, submit: Submit) {
         let (tag, not_after) = (submit.tag, submit.not_after);
         match encode::submit(submit) {
             Ok(pdu) => {
-                let sequence = self.window.next_sequence();
-                self.window.insert(sequence, tag);
                 self.socket
                     .outbox
                     .append_submit(sequence, not_after, |out| {
                         encode::put(out, 0, sequence, pdu);
                     });
             }
-            Err(status) => self.finish_submit(tag, Outcome::Refused { status }),
+            Err(status) => {
+                self.window.remove(sequence);
+                self.finish_submit(tag, Outcome::Refused { status });
+            }
         }
     }
 
     /// Hands over what happened since the last time.
     fn publish(&mut self) {
         let mut inner = self.shared.lock();
-        inner.in_flight -= self.finished;
+        inner.in_flight = inner.in_flight.saturating_sub(self.finished);
         inner.answered += self.answered;
         inner.throttled += self.throttled;
         if self.index == 0 {
@@ -288,7 +352,8 @@ impl Link {
     }
 
     /// Answers all that is left.
-    fn finish(mut self) -> (String, Duration) {
+    fn finish(mut self) -> Ended {
+        self.read_left_answers();
         let closing = self.shared.lock().closing.is_some();
         let cause = if closing {
             UnknownCause::Closed
@@ -303,9 +368,16 @@ impl Link {
         self.throttle = Throttle::new();
         self.shared.link_down(self.index);
         self.publish();
-        let held = self
-            .bound_at
-            .map_or(Duration::ZERO, |since| since.elapsed());
-        (self.end.unwrap_or_default(), held)
+        let error = self.end.unwrap_or_default();
+        // However long it was bound and whatever it took before, the next bind promises nothing.
+        if self.unresponsive {
+            return Ended::failed(error);
+        }
+        let held = self.bound_at.map(|since| since.elapsed());
+        Ended {
+            error,
+            held: held.unwrap_or_default(),
+            worked: self.worked,
+        }
     }
 }

@@ -21,7 +21,8 @@ pub struct Address {
 pub struct Submit {
     /// The caller's; comes back with the answer.
     pub tag: u64,
-    /// Not begun to be written after this: answered [`Outcome::NotSent`] then.
+    /// Not begun to be written after this: answered [`Outcome::NotSent`] then. What is begun and not
+    /// done five seconds later ends the link, and is NotSent as well.
     pub not_after: Instant,
     /// At most 5 ASCII characters; mostly empty.
     pub service_type: String,
@@ -92,7 +93,8 @@ pub enum Outcome {
 /// Why a submit's outcome isn't known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownCause {
-    /// No answer within [`crate::Timers::answer`].
+    /// No answer within [`crate::Timers::answer`]. When none came to any other submit either since
+    /// it was written, the link is made anew.
     NoAnswer,
     /// The connection ended first.
     ConnectionLost,

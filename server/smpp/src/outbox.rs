@@ -109,6 +109,12 @@ impl Outbox {
         self.submits.retain(|submit| submit.end <= self.taken);
     }
 
+    /// By when the submit should have left of which the socket took a part only.
+    pub(crate) fn begun_not_after(&self) -> Option<Instant> {
+        let first = self.submits.iter().find(|submit| submit.end > self.taken)?;
+        (first.start < self.taken).then_some(first.not_after)
+    }
+
     /// When the first submit that can still be taken out runs out of time.
     pub(crate) fn not_after(&self) -> Option<Instant> {
         let whole = self

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, Went};
 use crate::encode::Role;
-use crate::link::Link;
+use crate::guard::guarded;
+use crate::link::{Ended, Link};
 use crate::shared::Shared;
 use crate::{BindMode, State, stream};
 
@@ -29,36 +30,41 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
     while !closing(&shared) {
         shared.enter(index, State::Connecting, None);
-        let before = worked(&shared);
-        let (error, held) = attempt(&shared, index, role).await;
+        let ended = guarded(attempt(&shared, index, role)).await;
+        let ended = ended.unwrap_or_else(|| {
+            shared.link_down(index);
+            Ended::failed("the attempt panicked".to_owned())
+        });
         if closing(&shared) {
             break;
         }
-        tracing::warn!(address = %shared.settings.address, ?role, error, "SMPP link down");
-        // A peer that drops every bind at once must not be flooded with binds.
-        if held >= timers.backoff_max || worked(&shared) > before {
-            backoff.reset();
-        }
-        shared.enter(index, State::Waiting, Some(error));
-        wait(&shared, index, backoff.next()).await;
+        tracing::warn!(address = %shared.settings.address, ?role, error = ended.error, "SMPP link down");
+        let went = if ended.held >= timers.backoff_max {
+            Went::Held
+        } else if ended.worked {
+            Went::Worked
+        } else {
+            Went::Failed
+        };
+        shared.enter(index, State::Waiting, Some(ended.error));
+        wait(&shared, index, backoff.next(went)).await;
     }
     shared.enter(index, State::Closed, None);
 }
 
-/// One connect and what comes of it: why it ended, and how long it was bound.
-async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> (String, Duration) {
+/// One connect and what comes of it.
+async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> Ended {
     let settings = &shared.settings;
     let connect = timeout(settings.timers.connect, stream::connect(settings));
     let connected = tokio::select! {
         connected = connect => connected,
-        () = closed(shared, index) => return (String::new(), Duration::ZERO),
+        () = closed(shared, index) => return Ended::failed(String::new()),
     };
-    let error = match connected {
-        Ok(Ok(stream)) => return Link::new(shared, index, role, stream).run().await,
-        Ok(Err(error)) => format!("connect: {error}"),
-        Err(_) => "connect: no answer in time".to_owned(),
-    };
-    (error, Duration::ZERO)
+    match connected {
+        Ok(Ok(stream)) => Link::new(shared, index, role, stream).run().await,
+        Ok(Err(error)) => Ended::failed(format!("connect: {error}")),
+        Err(_) => Ended::failed("connect: no answer in time".to_owned()),
+    }
 }
 
 async fn wait(shared: &Shared, index: usize, time: Duration) {
@@ -73,12 +79,6 @@ async fn closed(shared: &Shared, index: usize) {
     while !closing(shared) {
         shared.wake[index].notified().await;
     }
-}
-
-/// What the peer has answered and delivered so far: a bind that was good for something.
-fn worked(shared: &Shared) -> u64 {
-    let inner = shared.lock();
-    inner.answered + inner.delivered
 }
 
 fn closing(shared: &Shared) -> bool {

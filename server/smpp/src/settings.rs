@@ -71,7 +71,8 @@ pub struct Timers {
     pub answer: Duration,
     /// Silence after which an enquire_link is sent.
     pub enquire_link: Duration,
-    /// Upper bound of the first wait before a reconnect; it doubles from there.
+    /// Upper bound of the first wait before a reconnect; it doubles from there. No wait is shorter
+    /// than a quarter of it.
     pub backoff_min: Duration,
     /// Upper bound of every wait before a reconnect.
     pub backoff_max: Duration,

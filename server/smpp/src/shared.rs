@@ -108,7 +108,7 @@ impl Shared {
         }
     }
 
-    /// A link ended: from now on nothing is taken, and what it had to do is over.
+    /// A link ended or is given up: from now on nothing is taken, and what it had to do is over.
     pub(crate) fn link_down(&self, link: usize) {
         let mut inner = self.lock();
         inner.links[link].acknowledgements.clear();

@@ -49,11 +49,20 @@ impl Socket {
 
     /// Since when the socket has taken nothing of what waits to be written.
     pub(crate) fn stalled(&self) -> Option<Instant> {
-        self.stalled.filter(|_| self.outbox.len() > 0)
+        self.stalled
     }
 
     pub(crate) fn all_written(&self) -> bool {
         self.outbox.len() == 0 && !self.unflushed
+    }
+
+    /// Takes submits back of which no byte was taken and for which `drop` says so.
+    pub(crate) fn take_back(&mut self, drop: impl Fn(Instant) -> bool) -> Vec<u32> {
+        let removed = self.outbox.remove(drop);
+        if self.outbox.len() == 0 {
+            self.stalled = None;
+        }
+        removed
     }
 
     /// Reads once and writes all that the socket takes; pending when neither went on. The error is
@@ -147,6 +156,34 @@ impl Socket {
         }
         self.write_error = Some(error.unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
         self.outbox.abandon();
+        self.stalled = None;
         self.caught_up = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// Through the public face it would depend on when exactly the peer reads.
+    #[tokio::test]
+    async fn nothing_stalls_once_all_that_waited_is_taken_back() {
+        let (ours, _peer) = tokio::io::duplex(3);
+        let mut socket = Socket::new(Box::new(ours), false);
+        for (sequence, text) in [(1, "aaa"), (2, "bbb")] {
+            let not_after = Instant::now();
+            socket.outbox.append_submit(sequence, not_after, |out| {
+                out.extend_from_slice(text.as_bytes());
+            });
+        }
+        while socket.stalled().is_none() {
+            poll_fn(|context| socket.poll(context, true)).await.unwrap();
+        }
+        assert_eq!(socket.take_back(|_| true), [2]);
+        assert_eq!(socket.stalled(), None);
+        socket.outbox.append(|out| out.extend_from_slice(b"ccc"));
+        assert_eq!(socket.stalled(), None);
     }
 }

@@ -7,16 +7,17 @@ use tokio::time::Instant;
 use crate::link::{FAREWELL, Link, Phase};
 use crate::{Outcome, UnknownCause};
 
+/// How long after its time the rest of a submit may leave that was begun before. A peer that takes
+/// a byte now and then would get it whenever it likes.
+const OVERTIME: Duration = Duration::from_secs(5);
+
 impl Link {
     /// What is due by now.
     pub(crate) fn check_time(&mut self, now: Instant) {
         let timers = self.shared.settings.timers;
         self.take_back(|not_after| not_after < now);
         if self.socket.caught_up && self.may_read() {
-            while let Some(tag) = self.window.overdue(now) {
-                let cause = UnknownCause::NoAnswer;
-                self.finish_submit(tag, Outcome::Unknown { cause });
-            }
+            self.give_up_overdue(now);
             self.check_silence(now);
         }
         if (self.socket.caught_up || !self.may_read())
@@ -30,6 +31,10 @@ impl Link {
         let stalled = self.socket.stalled();
         if stalled.is_some_and(|since| since + timers.answer <= now) {
             self.end = Some("the peer takes no more bytes".to_owned());
+        }
+        let begun = self.socket.outbox.begun_not_after();
+        if begun.is_some_and(|not_after| not_after + OVERTIME <= now) {
+            self.end = Some("the peer takes a submit too slowly".to_owned());
         }
         match self.phase {
             Phase::Binding { until, .. } if until <= now => {
@@ -46,9 +51,25 @@ impl Link {
 
     /// Answers submits NotSent of which nothing was written and whose time `over` calls over.
     pub(crate) fn take_back(&mut self, over: impl Fn(Instant) -> bool) {
-        for sequence in self.socket.outbox.remove(over) {
+        for sequence in self.socket.take_back(over) {
             if let Some(tag) = self.window.remove(sequence) {
                 self.finish_submit(tag, Outcome::NotSent);
+            }
+        }
+    }
+
+    /// Gives up submits whose answers are overdue. When the peer has answered none since one of them
+    /// was written, it isn't that answer which is lost: it takes submits and does nothing about them,
+    /// however well it answers enquire_links.
+    fn give_up_overdue(&mut self, now: Instant) {
+        let answer = self.shared.settings.timers.answer;
+        while let Some((tag, due)) = self.window.overdue(now) {
+            let cause = UnknownCause::NoAnswer;
+            self.finish_submit(tag, Outcome::Unknown { cause });
+            let answered = self.answered_at.is_some_and(|at| at + answer >= due);
+            if !answered && matches!(self.phase, Phase::Bound) {
+                self.unresponsive = true;
+                self.end = Some("submits aren't answered".to_owned());
             }
         }
     }
@@ -65,8 +86,7 @@ impl Link {
             }
             None if self.socket.heard + timers.enquire_link <= now => {
                 self.enquired = Some(now);
-                let sequence = self.window.next_sequence();
-                self.respond(0, sequence, rusmpp::Pdu::EnquireLink);
+                self.request(rusmpp::Pdu::EnquireLink);
             }
             _ => {}
         }
@@ -82,8 +102,7 @@ impl Link {
             Phase::Bound => {
                 self.take_back(|_| true);
                 if self.window.is_empty() || until <= now {
-                    let sequence = self.window.next_sequence();
-                    self.respond(0, sequence, rusmpp::Pdu::Unbind);
+                    self.request(rusmpp::Pdu::Unbind);
                     let until = now + FAREWELL;
                     self.phase = Phase::Leaving { until };
                 }
@@ -110,10 +129,14 @@ impl Link {
         }
         at(self.socket.stalled().map(|since| since + timers.answer));
         at(self.socket.outbox.not_after().map(just_after));
+        let begun = self.socket.outbox.begun_not_after();
+        at(begun.map(|not_after| not_after + OVERTIME));
         at(self.throttle.until(now));
         let inner = self.shared.lock();
         at(inner.closing.filter(|until| *until > now));
-        if self.index == 0 && !inner.queue.is_empty() {
+        // Only a bound link takes from the queue; for another it would be a time that has passed.
+        let takes = self.index == 0 && matches!(self.phase, Phase::Bound);
+        if takes && !inner.queue.is_empty() {
             at(inner
                 .queue
                 .iter()

@@ -79,23 +79,24 @@ impl Window {
         self.waiting.remove(&sequence).map(|waiting| waiting.tag)
     }
 
-    /// The peer answered.
+    /// The peer answered. What it hasn't received whole it can't have answered.
     pub(crate) fn answered(&mut self, sequence: u32) -> Option<Answered> {
-        if let Some(tag) = self.remove(sequence) {
-            return Some(Answered::InTime(tag));
+        if let Some(waiting) = self.waiting.get(&sequence) {
+            waiting.due?;
+            return self.remove(sequence).map(Answered::InTime);
         }
         self.late.remove(&sequence).map(Answered::Late)
     }
 
-    /// Gives up the next one whose answer is overdue; its tag.
-    pub(crate) fn overdue(&mut self, now: Instant) -> Option<u64> {
+    /// Gives up the next one whose answer is overdue; its tag and when the answer was due.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Option<(u64, Instant)> {
         while let Some((due, sequence)) = self.due.front().copied() {
             if self.waits(due, sequence) {
                 if due > now {
                     return None;
                 }
                 self.due.pop_front();
-                return self.give_up(sequence);
+                return self.give_up(sequence).map(|tag| (tag, due));
             }
             self.due.pop_front();
         }
@@ -158,10 +159,13 @@ mod tests {
         window.insert(3, 13);
         let now = Instant::now();
         window.written(3, now);
-        assert_eq!(window.overdue(now), Some(13));
+        assert_eq!(window.overdue(now), Some((13, now)));
         assert_eq!(window.next_sequence(), 4);
         window.last = MAX_SEQUENCE - 2;
         assert_eq!(window.next_sequence(), 1);
+        // Not written yet.
+        assert_eq!(window.answered(MAX_SEQUENCE), None);
+        window.written(MAX_SEQUENCE, now);
         assert_eq!(window.answered(MAX_SEQUENCE), Some(Answered::InTime(11)));
         assert_eq!(window.answered(MAX_SEQUENCE), None);
         assert_eq!(window.answered(3), Some(Answered::Late(13)));

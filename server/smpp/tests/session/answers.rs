@@ -6,7 +6,10 @@ use smpp::{Outcome, UnknownCause, status_code};
 use tokio::time::Instant;
 
 use crate::client::{Client, accepted, settings, submit, submits};
-use crate::smsc::{GENERIC_NACK, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, pdu, short_message};
+use crate::smsc::{
+    ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, pdu,
+    short_message,
+};
 
 #[tokio::test]
 async fn answers_come_back_by_tag_in_whatever_order() {
@@ -81,6 +84,20 @@ async fn a_refusal_a_nack_and_an_answer_without_body_are_told_apart() {
 }
 
 #[tokio::test]
+async fn a_nack_that_may_mean_a_response_of_ours_refuses_no_submit() {
+    let smsc = Smsc::start().await;
+    let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    client.connection.submit(vec![submit(1)]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    peer.write(&pdu(ENQUIRE_LINK, 0, sent.sequence, &[])).await;
+    peer.expect(ENQUIRE_LINK_RESP).await;
+    peer.write(&pdu(GENERIC_NACK, 0x03, sent.sequence, &[]))
+        .await;
+    peer.accept(&sent, "x").await;
+    assert_eq!(client.answer().await, (1, accepted("x")));
+}
+
+#[tokio::test]
 async fn an_answer_that_comes_twice_or_to_nothing_is_told_once_or_not_at_all() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
@@ -101,14 +118,18 @@ async fn no_answer_in_time_is_unknown_and_a_late_one_is_told_as_well() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.answer = Duration::from_millis(300);
-    settings.window = 1;
+    settings.window = 2;
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
-    client.connection.submit(vec![submit(1)]);
+    client.connection.submit(vec![submit(1), submit(2)]);
     let late = peer.expect(SUBMIT_SM).await;
+    // That others are answered says that the peer is at work.
+    let other = peer.expect(SUBMIT_SM).await;
+    peer.accept(&other, "other").await;
+    assert_eq!(client.answer().await, (2, accepted("other")));
     let cause = UnknownCause::NoAnswer;
     assert_eq!(client.answer().await, (1, Outcome::Unknown { cause }));
     // Its place in the window is free again.
-    assert_eq!(client.connection.free(), 1);
+    assert_eq!(client.connection.free(), 2);
     peer.accept(&late, "late").await;
     assert_eq!(client.answer().await, (1, accepted("late")));
     peer.accept(&late, "later").await;

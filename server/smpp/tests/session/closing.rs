@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use smpp::{Event, Outcome, State, UnknownCause};
+use smpp::{Event, Outcome, State, UNACKNOWLEDGED_LIMIT, UnknownCause};
 
 use crate::client::{Client, accepted, long_submits, settings, submit};
-use crate::smsc::{SUBMIT_SM, Smsc, UNBIND};
+use crate::smsc::{
+    DELIVER_SM, ENQUIRE_LINK, ENQUIRE_LINK_RESP, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, UNBIND, pdu,
+    receipt,
+};
 
 #[tokio::test]
 async fn answers_are_waited_for_and_the_link_unbound() {
@@ -28,6 +31,20 @@ async fn answers_are_waited_for_and_the_link_unbound() {
 }
 
 #[tokio::test]
+async fn what_is_delivered_after_the_unbind_is_left_to_be_delivered_again() {
+    let smsc = Smsc::start().await;
+    let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    let close = tokio::spawn(client.close());
+    let unbind = peer.expect(UNBIND).await;
+    let delivery = pdu(DELIVER_SM, 0, 7, &receipt("x", "DELIVRD"));
+    let question = pdu(ENQUIRE_LINK, 0, 8, &[]);
+    peer.write(&[delivery, question].concat()).await;
+    assert_eq!(peer.expect(ENQUIRE_LINK_RESP).await.sequence, 8);
+    peer.answer(&unbind, 0, b"").await;
+    assert!(close.await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn answers_are_not_waited_for_forever() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
@@ -42,6 +59,27 @@ async fn answers_are_not_waited_for_forever() {
         cause: UnknownCause::Closed,
     };
     assert_eq!(close.await.unwrap(), [Event::Answer { tag: 1, outcome }]);
+}
+
+#[tokio::test]
+async fn an_answer_behind_deliveries_that_are_held_back_counts() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.close = Duration::from_millis(50);
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    let one = pdu(DELIVER_SM, 0, 3, &receipt("flood", "DELIVRD"));
+    peer.write(&one.repeat(UNACKNOWLEDGED_LIMIT - 1)).await;
+    for _ in 1..UNACKNOWLEDGED_LIMIT {
+        client.delivery().await;
+    }
+    // Received together, so that the session has the answer when it stops to read.
+    let answer = pdu(SUBMIT_SM_RESP, 0, sent.sequence, b"behind\0");
+    peer.write(&[one, answer].concat()).await;
+    client.delivery().await;
+    let outcome = accepted("behind");
+    assert_eq!(client.close().await, [Event::Answer { tag: 1, outcome }]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use smpp::{UNACKNOWLEDGED_LIMIT, status_code};
+use smpp::{State, UNACKNOWLEDGED_LIMIT, status_code};
 use tokio::time::Instant;
 
 use crate::client::{Client, LONG, long_submits, settings, submit, submits};
@@ -100,6 +100,28 @@ async fn while_the_peer_takes_nothing_and_more_is_queued() {
     client.connection.submit(long_submits(400, 60_000));
     client.until_stuck().await;
     rests("stuck with a queue").await;
+}
+
+#[tokio::test]
+async fn while_its_last_words_wait_for_the_socket() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 4000;
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    let mut submits = long_submits(4000, 6000);
+    let not_after = Instant::now() + Duration::from_millis(600);
+    for submit in &mut submits {
+        submit.not_after = not_after;
+    }
+    client.connection.submit(submits);
+    client.until_stuck().await;
+    peer.write(&pdu(UNBIND, 0, 44, &[])).await;
+    // What is left of the queue is for others to send, and nothing is taken any more.
+    let status = client.until(|status| status.queued == 0).await;
+    assert_ne!(status.state, State::Bound);
+    assert!(status.in_flight > 0, "the link has ended");
+    tokio::time::sleep_until(not_after).await;
+    rests("parting").await;
 }
 
 #[tokio::test]

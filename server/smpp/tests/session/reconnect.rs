@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use smpp::{Outcome, State, UnknownCause};
+use tokio::time::Instant;
 
-use crate::client::{Client, accepted, long_submits, settings, submit};
+use crate::client::{Client, LONG, accepted, long_submits, settings, submit};
 use crate::smsc::{
     ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
 };
@@ -84,6 +85,74 @@ async fn after_a_failure_it_waits() {
 }
 
 #[tokio::test]
+async fn a_peer_that_only_refuses_is_bound_less_and_less_often() {
+    const BINDS: u32 = 8;
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.backoff_min = Duration::from_millis(30);
+    settings.timers.backoff_max = Duration::from_hours(1);
+    let longest_first = settings.timers.backoff_min;
+    let mut client = Client::open(settings);
+    let began = Instant::now();
+    for _ in 0..BINDS {
+        let mut peer = smsc.bound().await;
+        client.until_free().await;
+        client.connection.submit(vec![submit(1)]);
+        let sent = peer.expect(SUBMIT_SM).await;
+        peer.answer(&sent, 0x0B, b"").await;
+        let outcome = Outcome::Refused { status: 0x0B };
+        assert_eq!(client.answer().await, (1, outcome));
+    }
+    // More than if each wait were a first one.
+    let elapsed = began.elapsed();
+    assert!(elapsed > longest_first * BINDS, "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn a_peer_that_answers_everything_but_submits_is_given_up() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.answer = Duration::from_millis(300);
+    settings.timers.enquire_link = Duration::from_millis(20);
+    (settings.timers.backoff_min, settings.timers.backoff_max) = (LONG, LONG);
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(vec![submit(1)]);
+    let first = loop {
+        let pdu = peer.read().await.unwrap();
+        match pdu.command {
+            SUBMIT_SM => break pdu,
+            _ => peer.answer(&pdu, 0, b"").await,
+        }
+    };
+    // What it took earlier on this bind doesn't speak for it.
+    peer.accept(&first, "x").await;
+    assert_eq!(client.answer().await, (1, accepted("x")));
+    client.connection.submit(vec![submit(2)]);
+    let mut asked = 0;
+    while let Some(asked_for) = peer.read().await {
+        if asked_for.command == ENQUIRE_LINK {
+            let answer = pdu(ENQUIRE_LINK_RESP, 0, asked_for.sequence, &[]);
+            peer.try_write(&answer).await;
+            asked += 1;
+            assert!(asked < 500, "it is still bound");
+            // Written later than the second, so not overdue with it.
+            if asked == 3 {
+                client.connection.submit(vec![submit(3)]);
+            }
+        }
+    }
+    let unknown = |cause| Outcome::Unknown { cause };
+    let answers = client.answers(2).await;
+    let expected = [
+        (2, unknown(UnknownCause::NoAnswer)),
+        (3, unknown(UnknownCause::ConnectionLost)),
+    ];
+    assert_eq!(answers, expected);
+    let status = client.until(|status| status.state == State::Waiting).await;
+    assert!(status.last_error.unwrap().contains("aren't answered"));
+}
+
+#[tokio::test]
 async fn an_unbind_is_answered_and_bound_again() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
@@ -153,6 +222,27 @@ async fn a_link_that_is_silent_when_asked_is_dropped_and_bound_again() {
     let _again = smsc.bound().await;
     let status = client.connection.status();
     assert!(status.last_error.unwrap().contains("enquire_link"));
+}
+
+#[tokio::test]
+async fn a_submit_that_was_begun_in_time_is_not_written_whenever_the_peer_likes() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 400;
+    let (mut client, _slow) = Client::bound(&smsc, settings).await;
+    let mut submits = long_submits(400, 60_000);
+    for submit in &mut submits {
+        submit.not_after = Instant::now() + Duration::from_millis(300);
+    }
+    client.connection.submit(submits);
+    // Long before the peer counts as one that takes nothing.
+    let status = client.until(|status| status.last_error.is_some()).await;
+    assert!(status.last_error.unwrap().contains("too slowly"));
+    let answers = client.answers(400).await;
+    let is_unknown = |(_, outcome): &(u64, Outcome)| matches!(outcome, Outcome::Unknown { .. });
+    let (written, rest) = answers.split_at(answers.partition_point(is_unknown));
+    assert!(!written.is_empty() && !rest.is_empty());
+    assert!(rest.iter().all(|(_, outcome)| *outcome == Outcome::NotSent));
 }
 
 #[tokio::test]

@@ -1,0 +1,144 @@
+//! Panics of a link, which must not take the connection with them.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// What `future` comes to; None when it panicked. It isn't polled after that, and whoever looks at
+/// what it worked on must be ready to find it half done.
+pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(
+        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => Poll::Ready(None),
+        },
+    )
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::Context;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::encode::Role;
+    use crate::link::Link;
+    use crate::shared::Shared;
+    use crate::{Address, BindMode, Event, Outcome, Settings, State, Submit, Timers, UnknownCause};
+
+    /// Panics when it has something to read that begins with this.
+    const PANIC: u8 = 0xFF;
+
+    struct Panicking(DuplexStream);
+
+    impl AsyncRead for Panicking {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let read = Pin::new(&mut self.0).poll_read(context, buffer);
+            assert_ne!(
+                buffer.filled().first(),
+                Some(&PANIC),
+                "as the test wants it"
+            );
+            read
+        }
+    }
+
+    impl AsyncWrite for Panicking {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.0).poll_write(context, bytes)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            address: String::new(),
+            tls: None,
+            system_id: "heliograph".to_owned(),
+            password: String::new(),
+            system_type: String::new(),
+            bind: BindMode::Transceiver,
+            window: 1,
+            rate: 0,
+            timers: Timers::default(),
+        }
+    }
+
+    fn submit() -> Submit {
+        Submit {
+            tag: 1,
+            not_after: Instant::now() + Duration::from_secs(20),
+            service_type: String::new(),
+            source: Address::default(),
+            destination: Address::default(),
+            esm_class: 0,
+            validity_period: None,
+            registered_delivery: 0,
+            data_coding: 0,
+            short_message: Vec::new(),
+            sar_msg_ref_num: None,
+            sar_total_segments: None,
+            sar_segment_seqnum: None,
+            message_payload: None,
+            user_message_reference: None,
+        }
+    }
+
+    /// Nothing that a peer can send is known to make it panic, so the socket does.
+    #[tokio::test]
+    async fn a_panic_ends_the_link_and_answers_what_was_under_way() {
+        let shared = Arc::new(Shared::new(settings()));
+        let (ours, mut peer) = tokio::io::duplex(1024);
+        let stream = Box::new(Panicking(ours));
+        let link = tokio::spawn(Link::new(&shared, 0, Role::Transceiver, stream).run());
+        let mut pdu = [0; 1024];
+        assert!(peer.read(&mut pdu).await.unwrap() > 0);
+        // bind_transceiver_resp, sequence number 1.
+        let accepted = b"\0\0\0\x11\x80\0\0\x09\0\0\0\0\0\0\0\x01\0";
+        peer.write_all(accepted).await.unwrap();
+        while shared.lock().state() != State::Bound {
+            tokio::task::yield_now().await;
+        }
+        shared.lock().queue.push_back(submit());
+        shared.wake[0].notify_one();
+        assert!(peer.read(&mut pdu).await.unwrap() > 0);
+        peer.write_all(&[PANIC]).await.unwrap();
+        let ended = link.await.unwrap();
+        assert!(ended.error.contains("panic"), "{}", ended.error);
+        let cause = UnknownCause::ConnectionLost;
+        let outcome = Outcome::Unknown { cause };
+        let (events, _) = shared.take_events(9);
+        assert_eq!(events, [Event::Answer { tag: 1, outcome }]);
+        assert_ne!(shared.lock().state(), State::Bound);
+        assert_eq!(shared.lock().in_flight, 0);
+    }
+
+    #[tokio::test]
+    async fn what_does_not_panic_comes_through() {
+        assert_eq!(guarded(async { 7 }).await, Some(7));
+    }
+}
