@@ -134,15 +134,16 @@ impl Service {
         carrier: &str,
         receipts: &[CarrierReceipt],
     ) -> Result<HashMap<usize, SegmentId>> {
-        let named = receipts.iter().enumerate();
-        let (places, names): (Vec<usize>, Vec<&str>) = named
+        let (owners, names): (Vec<usize>, Vec<&str>) = receipts
+            .iter()
+            .enumerate()
             .flat_map(|(place, receipt)| receipt.names.iter().map(move |n| (place, n.as_str())))
             .unzip();
         // The last one is the youngest.
         let mut found: HashMap<usize, SegmentId> = segments::named(tx, batch, carrier, &names)
             .await?
             .into_iter()
-            .map(|(place, segment)| (places[place], segment))
+            .map(|(place, segment)| (owners[place], segment))
             .collect();
         let country_code = &self.inner.router.network.country_code;
         let open: Vec<&str> = (receipts.iter().enumerate())
