@@ -16,11 +16,11 @@ use crate::store::{WriteTx, installation};
 use crate::{Service, whole};
 
 /// How long a claim holds. A submit takes far less; after a crash, others wait this long.
-pub const LEASE_MS: i64 = 60_000;
+const LEASE_MS: i64 = 60_000;
 /// Stands in the queue for messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";
 /// One in so many of a claim's messages is of a batch, however many single ones wait.
-const BATCHES_SHARE: i64 = 8;
+pub const BATCHES_SHARE: usize = 8;
 /// Messages that one transaction lets go on: it takes a few milliseconds.
 const RESUME_CHUNK: i64 = 1000;
 
@@ -102,7 +102,7 @@ impl Service {
         let batch = self.store().dialect().batch();
         let mut tx = self.store().begin_as(Priority::Results).await?;
         // Messages to one person go before those of a file, which are left a share all the same.
-        let singles_max = limit - limit / BATCHES_SHARE;
+        let singles_max = limit - limit / BATCHES_SHARE.cast_signed() as i64;
         let due = queue::due(&mut tx, batch, carrier, now, singles_max, limit).await?;
         if due.is_empty() {
             return Ok(Some((lease, Vec::new())));

@@ -52,7 +52,7 @@ pub use batches::BatchFilter;
 pub use bulk::{AcceptedBatch, BatchOrder};
 pub use clock::Clock;
 pub use devices::{ClientInfo, SessionRow};
-pub use dispatch::{Claimed, LEASE_MS, Lease, Outstanding, QueueState, Submitted};
+pub use dispatch::{BATCHES_SHARE, Claimed, Lease, Outstanding, QueueState, Submitted};
 pub use entropy::Entropy;
 pub use error::{Broken, Error, OpenError, Refusal, Result};
 pub use idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use service::Service;
+use service::{BATCHES_SHARE, Service};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,8 @@ pub(super) async fn run<L: Line>(
                 until_due(&service, &carrier, &shutdown).await;
             }
             Ok((lease, messages)) => {
-                let all = messages.len() < places;
+                // A part of a claim is left to uploads, even when there are none.
+                let all = messages.len() < places - places / BATCHES_SHARE;
                 // After a call to stop, closing the line gives them back.
                 line.submit(lease, messages);
                 if all {
