@@ -23,6 +23,8 @@ pub struct Receipt {
     pub receipted_message_id: Option<String>,
     /// An intermediate notification: whatever it says, more will follow.
     pub intermediate: bool,
+    /// Nothing but its text says that it is a receipt: a mobile could have written it.
+    pub by_text_alone: bool,
     /// What became of it.
     pub state: State,
     /// The network's error code: the text's `err` as it stands there, otherwise the TLV's number in
@@ -68,23 +70,26 @@ pub enum Failure {
 /// Reads a receipt; None when the delivery is none but a mobile's message.
 ///
 /// A receipt is what esm_class says is one, and what names a message by TLV; a mobile's message may
-/// begin with `id:` as well. The TLVs count more than the text, which some SMSCs cut off.
+/// begin with `id:` as well. Some SMSCs do neither: then the text must have all that Appendix B asks for.
+/// The TLVs count more than the text, which some SMSCs cut off.
 pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     let marked = matches!(
         delivery.esm_class & MESSAGE_TYPE,
         RECEIPT_BIT | INTERMEDIATE
     );
-    if !marked && delivery.receipted_message_id.is_none() {
-        return None;
-    }
+    let by_text_alone = !marked && delivery.receipted_message_id.is_none();
     let text = decode(&delivery.text);
     let fields = Fields::read(&text);
+    if by_text_alone && !is_whole(&fields) {
+        return None;
+    }
     let by_tlv = delivery.message_state.and_then(by_number);
     let by_text = fields.get("stat").map_or(State::Unrecognised, by_word);
     Some(Receipt {
         message_id: fields.get("id").map(str::to_owned),
         receipted_message_id: delivery.receipted_message_id.clone(),
         intermediate: delivery.esm_class & MESSAGE_TYPE == INTERMEDIATE,
+        by_text_alone,
         state: by_tlv.unwrap_or(by_text),
         error: fields
             .get("err")
@@ -93,6 +98,15 @@ pub fn parse(delivery: &Delivery) -> Option<Receipt> {
         submitted_at: fields.get("submit date").and_then(dates::milliseconds),
         done_at: fields.get("done date").and_then(dates::milliseconds),
     })
+}
+
+/// Whether a text has what a receipt has, and a mobile's message hasn't.
+fn is_whole(fields: &Fields<'_>) -> bool {
+    let known = |word| by_word(word) != State::Unrecognised;
+    fields.get("id").is_some()
+        && fields.get("stat").is_some_and(known)
+        && fields.get("submit date").is_some()
+        && fields.get("done date").is_some()
 }
 
 /// The third octet is the low one of the error code; the first says which network's.

@@ -151,6 +151,7 @@ fn texts_in_many_dialects() {
             message_id: id.map(str::to_owned),
             receipted_message_id: None,
             intermediate: false,
+            by_text_alone: false,
             state,
             error: error.map(str::to_owned),
             submitted_at,
@@ -268,6 +269,14 @@ fn a_mobiles_message_is_no_receipt() {
         };
         assert_eq!(parse(&delivery), None, "{esm_class:#04X}");
     }
+    // With everything that a receipt has it is one.
+    let whole =
+        b"id:1 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000";
+    let unmarked = Delivery {
+        esm_class: 0,
+        ..marked(whole)
+    };
+    assert!(parse(&unmarked).is_some_and(|receipt| receipt.by_text_alone));
     for esm_class in [0x04, 0x05, 0x20, 0x44] {
         let delivery = Delivery {
             esm_class,

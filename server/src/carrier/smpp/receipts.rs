@@ -26,13 +26,16 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
             return None;
         }
     };
+    // What a mobile could have written finds a message by the carrier's name alone: nobody else knows that.
+    let trusted = !receipt.by_text_alone;
+    let number = delivery.source.trim_start_matches('+');
     Some(CarrierReceipt {
         names: names(&receipt, form),
         status,
         error: word.map(|word| with_number(word, receipt.error.as_deref())),
         user_reference: delivery.user_message_reference,
         // It comes from whom the message went to.
-        number: delivery.source.trim_start_matches('+').to_owned(),
+        number: if trusted { number } else { "" }.to_owned(),
         sender: delivery.destination.trim_start_matches('+').to_owned(),
         submitted_at: receipt.submitted_at.map(Timestamp::from_unix_ms),
     })
