@@ -394,7 +394,11 @@ impl Plan {
                 self.refused
                     .push(ending(MessageStatus::Rejected, error, true));
             }
-            Verdict::Unknown { error } => self.event(result, MessageStatus::Unknown, error),
+            Verdict::Unknown { error } => {
+                if let Some(error) = error {
+                    self.event(result, MessageStatus::Unknown, error);
+                }
+            }
             Verdict::Again(again) => self.again(result, again, unknown, now),
         }
     }

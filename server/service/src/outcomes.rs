@@ -40,8 +40,9 @@ pub(crate) enum Verdict {
     Failed { error: String },
     /// Nothing was taken, and nothing will be, by this carrier.
     Refused { error: String },
-    /// All of it was handed over, some of it without an answer: only a receipt can tell.
-    Unknown { error: String },
+    /// All of it was handed over, some of it without an answer: only a receipt can tell. The error is what
+    /// happened now, if anything did.
+    Unknown { error: Option<String> },
     /// Back into the queue.
     Again(Again),
 }
@@ -126,7 +127,7 @@ impl Count {
             (Some(error), _) if !begun => Verdict::Refused { error },
             (Some(error), _) if self.taken > 0 => Verdict::Failed { error },
             // Perhaps the other segments were taken: nothing is given back, and nothing is sent again.
-            (Some(error), _) => Verdict::Unknown { error },
+            (error @ Some(_), _) => Verdict::Unknown { error },
             (None, _) if resend => Verdict::Again(Again {
                 after_ms: RESEND_AFTER_MS,
                 attempted: false,
@@ -139,9 +140,7 @@ impl Count {
                 begun: held.begun.max(i64::from(begun)),
                 error,
             }),
-            (None, None) if self.unknown > 0 => Verdict::Unknown {
-                error: self.lost.unwrap_or_default(),
-            },
+            (None, None) if self.unknown > 0 => Verdict::Unknown { error: self.lost },
             (None, None) => Verdict::Submitted,
         }
     }
