@@ -41,8 +41,8 @@ test: test-rust test-browser ## Install what is missing and run every test
 
 .PHONY: test-rust
 test-rust: setup ## Run the Rust tests, and check that the rules compile for the browser
-	@.make/setup peers
-	@cargo test --lib --bins --tests -p server -p service -p smpp -p domain -p app --features app/ssr
+	@.make/setup peers postgres
+	@.make/postgres run cargo test --lib --bins --tests -p server -p service -p smpp -p domain -p app --features app/ssr
 	@cargo check $(wasm) -p domain
 
 .PHONY: test-browser
@@ -52,9 +52,10 @@ test-browser: build ## Run the browser tests against the release build
 
 .PHONY: soak
 soak: setup ## Run the long tests: thousands of histories, fifty kills during an upload of a million, 10,000 cuts
-	@PROPTEST_CASES=10000 cargo test --release -p service --test conformance model::
-	@SOAK_KILLS=50 SOAK_ROWS=1000000 cargo test --release -p server --test api crash_bulk:: -- --nocapture
-	@SOAK_CUTS=10000 cargo test --release -p server --test carriers cuts:: -- --nocapture
+	@.make/setup postgres
+	@PROPTEST_CASES=10000 .make/postgres run cargo test --release -p service --test conformance model::
+	@SOAK_KILLS=50 SOAK_ROWS=1000000 .make/postgres run cargo test --release -p server --test api crash_bulk:: -- --nocapture
+	@SOAK_CUTS=10000 .make/postgres run cargo test --release -p server --test carriers cuts:: -- --nocapture
 
 .PHONY: bench
 bench: build ## Measure the release build, beside Kannel and a bare handler; takes some minutes
