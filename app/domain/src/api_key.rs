@@ -23,7 +23,7 @@ pub const API_KEY_CHARS: usize = REFERENCE_DIGITS + PREFIX_CHARS + RANDOM_CHARS 
 pub const ENTROPY_BYTES: usize = 32;
 
 /// Which of an application's two keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyKind {
     /// Sends for real and is charged.
     Live,

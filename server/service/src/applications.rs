@@ -5,6 +5,7 @@ use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName};
 use sqlx::AnyConnection;
 
+use crate::wakes::Wake;
 use crate::audit::Actor;
 use crate::error::{Broken, Error, Refusal, Result};
 use crate::intake::play_money;
@@ -283,7 +284,7 @@ impl Service {
         })
         .await?;
         if action == StatusAction::Reinstate {
-            self.inner.reinstated.notify_one();
+            self.inner.wakes.wake(Wake::Reinstated);
         }
         Ok(changed)
     }

@@ -3,7 +3,9 @@
 use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp, message};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::wakes::Wake;
+use crate::error::{Broken, Error, Result};
+use crate::store::gate::Priority;
 use crate::idempotency::{Known, digest_of_bulk, kept_since, recall};
 use crate::intake::{SendError, admit, applicable};
 use crate::purse::Purse;
@@ -88,7 +90,7 @@ impl Service {
             tracing::error!(detail = ?error, "an upload was not stored");
             SendError::Refused(error.reason())
         };
-        let mut tx = self.store().begin().await.map_err(|e| refuse(e.into()))?;
+        let mut tx = self.store().begin_as(Priority::Interactive).await.map_err(refuse)?;
         let verdict = self.judge_batch(&mut tx, &case).await.map_err(refuse)?;
         let (accepted, id) = match verdict.map_err(SendError::Refused)? {
             Verdict::New(accepted, id) => (accepted, id),
@@ -96,7 +98,10 @@ impl Service {
         };
         if let Err(error) = tx.commit().await {
             tracing::error!(%error, "the commit of an upload failed");
-            let found = self.look_up_batch(id).await;
+            let found = match error {
+                Error::Broken(Broken::Unknown(_)) => Err(SendError::Lost),
+                _ => self.look_up_batch(id, error.reason()).await,
+            };
             if found == Err(SendError::Lost) {
                 // Whether the file is needed isn't known: the next start finds out.
                 spooled.spool.keep();
@@ -105,12 +110,16 @@ impl Service {
             found?;
         }
         spooled.spool.keep();
-        self.inner.batch_accepted.notify_one();
+        self.inner.wakes.wake(Wake::BatchAccepted);
         Ok(accepted)
     }
 
     /// A failed commit may have happened all the same.
-    async fn look_up_batch(&self, id: BatchId) -> std::result::Result<(), SendError> {
+    async fn look_up_batch(
+        &self,
+        id: BatchId,
+        reason: Reason,
+    ) -> std::result::Result<(), SendError> {
         if self.store().has_failed() {
             return Err(SendError::Lost);
         }
@@ -120,7 +129,7 @@ impl Service {
         };
         match found.await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(SendError::Refused(Reason::Internal)),
+            Ok(false) => Err(SendError::Refused(reason)),
             Err(error) => {
                 tracing::error!(detail = ?error, "whether an upload was stored can't be found out");
                 Err(SendError::Lost)
@@ -165,7 +174,7 @@ impl Service {
         if let Some(reason) = case.count.rehearsed {
             return Ok(Err(reason));
         }
-        if !self.inner.rates.take(case.key.reference(), kind, now) {
+        if !self.take_one((case.key.reference(), kind)).await? {
             return Ok(Err(Reason::RateLimited));
         }
         let mut purse = Purse::new(row, now);
@@ -178,7 +187,7 @@ impl Service {
         if case.order.dry_run {
             return Ok(Ok(Verdict::Answered(accepted)));
         }
-        let id = BatchId(self.inner.ids.next(now));
+        let id = BatchId(self.inner.ids.next(now, self.inner.node.slot()));
         accepted.batchid = Some(id);
         let new = self.new_batch(id, case, &bill, &purse, prices, now);
         purse.spend(kind, bill.cost);
@@ -201,7 +210,7 @@ impl Service {
         now: Timestamp,
     ) -> NewBatch {
         let rows = case.count.rows.cast_signed();
-        let (first_message_id, last_message_id) = self.inner.ids.range(now, rows);
+        let (first_message_id, last_message_id) = self.inner.ids.range(now, rows, self.inner.node.slot());
         let text = |id: &RequestId| id.as_str().to_owned();
         NewBatch {
             id,

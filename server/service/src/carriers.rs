@@ -3,6 +3,7 @@
 use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
+use crate::wakes::Wake;
 use crate::audit::Actor;
 use crate::error::{Refusal, Result};
 use crate::store::gate::Priority;
@@ -81,7 +82,7 @@ impl Service {
             if changed {
                 audit::insert(&mut tx, now, &actor, action, &name, None).await?;
                 tx.commit().await?;
-                service.inner.drained.notify_waiters();
+                service.inner.wakes.wake(Wake::Drained);
             }
             Ok(changed)
         })
@@ -103,7 +104,8 @@ impl Service {
             let now = service.now();
             let batch = service.store().dialect().batch();
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            carriers::write_connections(&mut tx, batch, &connections, now).await?;
+            let node = service.inner.node.slot();
+            carriers::write_connections(&mut tx, batch, &connections, node, now).await?;
             Ok(tx.commit().await?)
         })
         .await

@@ -2,38 +2,82 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use domain::Timestamp;
 
-/// The machine's clock, or one that a test sets.
-#[derive(Clone, Debug, Default)]
-pub struct Clock(Option<Arc<AtomicI64>>);
+/// Two clocks may differ by this much, in milliseconds: asking the other one takes its time too.
+const APART_MS: i64 = 20;
+
+/// The machine's clock, the database server's where several machines must agree, or one that a test sets.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Fixed(Arc<AtomicI64>),
+    Machine(Arc<Followed>),
+}
+
+#[derive(Debug)]
+struct Followed {
+    started: Instant,
+    /// Unix milliseconds at `started`, by the clock that is followed; [`NOBODY`] for the machine's own.
+    offset_ms: AtomicI64,
+}
+
+const NOBODY: i64 = i64::MIN;
 
 impl Clock {
     /// The machine's clock.
     #[must_use]
     pub fn system() -> Self {
-        Self(None)
+        Self(Source::Machine(Arc::new(Followed {
+            started: Instant::now(),
+            offset_ms: AtomicI64::new(NOBODY),
+        })))
     }
 
     /// A clock that shows these unix milliseconds until they are changed.
     #[must_use]
     pub fn fixed(unix_ms: Arc<AtomicI64>) -> Self {
-        Self(Some(unix_ms))
+        Self(Source::Fixed(unix_ms))
+    }
+
+    /// Goes by another clock from now on, which shows this; a test's doesn't. How far the machine's own is ahead of it,
+    /// in milliseconds.
+    pub(crate) fn follow(&self, unix_ms: i64) -> i64 {
+        let Source::Machine(followed) = &self.0 else {
+            return 0;
+        };
+        let offset = unix_ms.saturating_sub(elapsed_ms(followed.started));
+        let before = followed.offset_ms.load(Ordering::Relaxed);
+        if before == NOBODY || (before - offset).abs() > APART_MS {
+            followed.offset_ms.store(offset, Ordering::Relaxed);
+        }
+        machine_ms().saturating_sub(unix_ms)
     }
 
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let ms = match &self.0 {
-            Some(fixed) => fixed.load(Ordering::Relaxed),
-            // A clock before 1970 reads as 1970.
-            None => SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| {
-                    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-                }),
+            Source::Fixed(fixed) => fixed.load(Ordering::Relaxed),
+            Source::Machine(followed) => match followed.offset_ms.load(Ordering::Relaxed) {
+                NOBODY => machine_ms(),
+                // What passed meanwhile is counted by the monotonic clock: nobody can set that one.
+                offset => offset.saturating_add(elapsed_ms(followed.started)),
+            },
         };
         Timestamp::from_unix_ms(ms)
     }
+}
+
+/// A clock before 1970 reads as 1970.
+fn machine_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn elapsed_ms(since: Instant) -> i64 {
+    i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
 }

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
+use crate::wakes::Wake;
 use crate::error::Result;
 use crate::outcomes::{Again, Count, SubmitOutcome, Verdict};
 use crate::settlement::settle;
 use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
-use crate::store::queue::{self, Begun, Event, Held, Requeued};
+use crate::store::queue::{self, Begun, DueLimits, Event, Held, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
 use crate::{Service, whole};
@@ -103,30 +104,37 @@ impl Service {
         let mut tx = self.store().begin_as(Priority::Results).await?;
         // Messages to one person go before those of a file, which are left a share all the same.
         let singles_max = limit - limit / BATCHES_SHARE.cast_signed() as i64;
-        let due = queue::due(&mut tx, batch, carrier, now, singles_max, limit).await?;
-        if due.is_empty() {
+        let limits = DueLimits {
+            singles: singles_max,
+            all: limit,
+        };
+        let marks = self.inner.due_marks.of(carrier);
+        let found = queue::due(&mut tx, batch, carrier, limits, marks, now).await?;
+        if found.is_empty() {
+            let due_marks = &self.inner.due_marks;
+            due_marks.learn(carrier, marks, limits, &found, now);
             return Ok(Some((lease, Vec::new())));
         }
-        let (aside, due): (Vec<_>, Vec<_>) = due
-            .into_iter()
-            .partition(|(_, _, suspended)| *suspended == 1);
+        let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
         if !aside.is_empty() {
-            let aside: Vec<i64> = aside.into_iter().map(|(id, ..)| id).collect();
+            let aside: Vec<i64> = aside.into_iter().map(|row| row.id).collect();
             queue::put_aside(&mut tx, batch, &aside).await?;
         }
-        let ids: Vec<i64> = due.iter().map(|(id, ..)| *id).collect();
+        let ids: Vec<i64> = due.iter().map(|row| row.id).collect();
         queue::claim(&mut tx, batch, &ids, lease).await?;
         let network = &self.inner.router.network;
         let mut claimed = queue::start(&mut tx, batch, &ids, network, now).await?;
         let begun: HashMap<i64, i64> = due
             .iter()
-            .filter(|(_, begun, _)| *begun > 0)
-            .map(|(id, begun, _)| (*id, *begun))
+            .filter(|row| row.begun > 0)
+            .map(|row| (row.id, row.begun))
             .collect();
         if !begun.is_empty() {
             skip_handed_over(&mut tx, batch, &begun, &mut claimed).await?;
         }
         tx.commit().await?;
+        let due_marks = &self.inner.due_marks;
+        due_marks.learn(carrier, marks, limits, &found, now);
         Ok((!claimed.is_empty()).then_some((lease, claimed)))
     }
 
@@ -139,7 +147,7 @@ impl Service {
         for application_id in applications {
             while self.resume_some(application_id).await? == RESUME_CHUNK.unsigned_abs() {}
         }
-        self.inner.queued.notify_waiters();
+        self.inner.wakes.wake(Wake::Queued);
         Ok(())
     }
 
@@ -147,7 +155,7 @@ impl Service {
         let service = self.clone();
         whole(async move {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            let resumed = queue::resume(&mut tx, application_id, RESUME_CHUNK).await?;
+            let resumed = queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
             tx.commit().await?;
             Ok(resumed)
         })
@@ -157,7 +165,8 @@ impl Service {
     /// When the next message of a carrier will be due; `None` when none waits.
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
         let mut conn = self.store().read().await?;
-        queue::next_due(&mut conn, carrier, self.now()).await
+        let marks = self.inner.due_marks.of(carrier);
+        queue::next_due(&mut conn, carrier, marks, self.now()).await
     }
 
     pub async fn queue_state(&self) -> Result<QueueState> {
@@ -196,6 +205,8 @@ impl Service {
         results: &[Submitted],
         now: Timestamp,
     ) -> Result<Plan> {
+        let ids: Vec<i64> = results.iter().map(|r| r.id.0).collect();
+        messages::lock(tx, batch, &ids).await?;
         let leases: Vec<_> = results.iter().map(|r| (r.id.0, r.lease.token)).collect();
         let held = queue::held(tx, batch, &leases).await?;
         let begun: Vec<i64> = held

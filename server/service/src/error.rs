@@ -62,16 +62,40 @@ impl Error {
     }
 }
 
-/// Whether the database only had no time: no connection became free, or another process wrote for long.
+/// Whether the database only had no time or isn't there now: no connection became free, another process wrote
+/// for long, the server is being restarted. Trying again helps.
 fn is_busy(error: &sqlx::Error) -> bool {
     /// SQLITE_BUSY; extended codes carry it in their lowest byte.
     const BUSY: i64 = 5;
     match error {
-        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
-        sqlx::Error::Database(error) => error
-            .code()
-            .and_then(|code| code.parse::<i64>().ok())
-            .is_some_and(|code| code & 0xff == BUSY),
+        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(error) => match error.code().as_deref() {
+            // PostgreSQL's codes have five characters.
+            Some(code) if code.len() == 5 => is_busy_code(code),
+            Some(code) => code.parse::<i64>().is_ok_and(|code| code & 0xff == BUSY),
+            None => false,
+        },
+        _ => is_cut(error),
+    }
+}
+
+/// PostgreSQL: connection, serialization and deadlock, resources but for a full disk, lock and statement timeouts,
+/// the server's end.
+fn is_busy_code(code: &str) -> bool {
+    const CODES: [&str; 3] = ["55P03", "57014", "25P03"];
+    const CLASSES: [&str; 4] = ["08", "40", "53", "57"];
+    CODES.contains(&code) || (code != "53100" && CLASSES.contains(&&code[..2]))
+}
+
+/// Whether a connection was cut before anything was begun on it.
+pub(crate) fn is_cut(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
+        // The server ends, or isn't ready yet.
+        sqlx::Error::Database(error) => {
+            let code = error.code();
+            code.is_some_and(|code| ["57P01", "57P02", "25P03"].contains(&code.as_ref()))
+        }
         _ => false,
     }
 }
@@ -99,6 +123,8 @@ pub enum Broken {
         expected: usize,
         actual: u64,
     },
+    #[error("a commit wasn't answered, and what became of it can't be found out: {0}")]
+    Unknown(sqlx::Error),
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("password hash: {0}")]
@@ -176,6 +202,8 @@ pub enum Refusal {
     ResetLinkInvalid,
     #[error("The file exists already; choose another name.")]
     FileExists,
+    #[error("The database is a server: copy it with its own tools, like pg_dump.")]
+    NoFileDatabase,
     #[error("The cursor isn't one that was given out.")]
     InvalidCursor,
 }
@@ -187,6 +215,14 @@ pub enum OpenError {
     Url { url: String, why: &'static str },
     #[error("the database can't be opened: {0}")]
     Database(sqlx::Error),
+    #[error("the database server {0} doesn't answer: is it running, and can it be reached from here?")]
+    NoAnswer(String),
+    #[error("the database server {url} can't be used: {why}: {error}")]
+    Server {
+        url: String,
+        why: &'static str,
+        error: sqlx::Error,
+    },
     #[error("{} is no SQLite database; is the path right?", .0.display())]
     NotADatabase(PathBuf),
     #[error("the database didn't become free in time, nothing was changed; try again: {0}")]
@@ -197,6 +233,10 @@ pub enum OpenError {
     File(std::io::Error),
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
     Missing(PathBuf),
+    #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]
+    Empty,
+    #[error("there were too many processes on this database within the last hour; wait, or end some")]
+    TooManyNodes,
     #[error("another process serves {0}; only one can")]
     Served(String),
     #[error("uploads wait in {}, which isn't there: is the data folder right? Make it to give them up", .0.display())]
@@ -207,6 +247,32 @@ pub enum OpenError {
     Broken(Broken),
     #[error(transparent)]
     Refused(Refusal),
+}
+
+impl OpenError {
+    /// Why a first connection failed, in words that say what to do.
+    pub(crate) fn connecting(error: sqlx::Error, url: &str) -> Self {
+        let code = match &error {
+            sqlx::Error::Database(error) => error.code().map(|code| code.into_owned()),
+            sqlx::Error::Io(_) => Some("io".to_owned()),
+            sqlx::Error::Tls(_) => Some("tls".to_owned()),
+            sqlx::Error::Configuration(_) => Some("configuration".to_owned()),
+            _ => None,
+        };
+        let why = match code.as_deref() {
+            Some("28P01" | "28000") => "user or password is wrong, or the user may not log in from here",
+            Some("3D000") => "there is no such database; make it with createdb",
+            Some("42501") => "the user has no right to do this",
+            Some("53300") => "it has no connection free; raise max_connections or run fewer processes",
+            Some("57P03") => "it is starting or stopping; try again",
+            Some("io") => "no connection; are host and port right, and is it running?",
+            Some("tls") => "no secure connection; see sslmode",
+            Some("configuration") => "the URL can't be read",
+            _ => return Self::from(error),
+        };
+        let url = url.to_owned();
+        Self::Server { url, why, error }
+    }
 }
 
 impl From<sqlx::Error> for OpenError {

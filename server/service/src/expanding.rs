@@ -3,19 +3,20 @@
 
 use domain::{BatchId, MessageStatus, Money, Timestamp};
 
+use crate::wakes::Wake;
 use crate::bulk::{cost_of, measures};
 use crate::error::{Broken, Error, OpenError, Result};
 use crate::expiry::first_unexpired;
 use crate::intake::play_money_max;
 use crate::routing::Message;
-use crate::spool::{Frame, FrameError, read_frame};
+use crate::spool::{Frame, FrameError};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, MessageTransfer, Subject};
 use crate::store::row::touched;
 use crate::store::tally::Tally;
 use crate::store::transfers::{RESERVED, REVENUE};
-use crate::store::{WriteTx, queue, settlement};
+use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::{SANDBOX_CARRIER, Service, whole};
 
 impl Service {
@@ -38,7 +39,7 @@ impl Service {
             let ended = if upload.first_message_id < first_unexpired(service.now()) {
                 service.give_up(&upload, MessageStatus::Expired).await?
             } else {
-                match service.frame(&upload).await {
+                match service.frame(&upload).await? {
                     Ok(frame) => service.expand_frame(&upload, frame).await?,
                     Err(FrameError::Io(error)) => return Err(Broken::File(error).into()),
                     Err(FrameError::Lost(why)) => {
@@ -49,23 +50,26 @@ impl Service {
                 }
             };
             if ended {
-                service.inner.spool.remove(&upload.spool);
+                service.remove_spool(&upload.spool);
             }
             Ok(())
         })
         .await
     }
 
-    async fn frame(&self, upload: &UnexpandedBatch) -> std::result::Result<Frame, FrameError> {
-        let (path, offset) = (self.inner.spool.path(&upload.spool), upload.spool_offset);
-        let read = tokio::task::spawn_blocking(move || read_frame(&path, offset));
-        let frame = read
-            .await
-            .unwrap_or_else(|failed| Err(FrameError::Io(std::io::Error::other(failed))))?;
-        if frame.rows == 0 || frame.rows > upload.rows - upload.expanded_rows {
-            return Err(FrameError::Lost("the rows aren't those counted".to_owned()));
-        }
-        Ok(frame)
+    async fn frame(
+        &self,
+        upload: &UnexpandedBatch,
+    ) -> Result<std::result::Result<Frame, FrameError>> {
+        let frame = self.spooled_frame(&upload.spool, upload.spool_offset);
+        let left = upload.rows - upload.expanded_rows;
+        Ok(frame.await?.and_then(|frame| {
+            if frame.rows == 0 || frame.rows > left {
+                let why = "the rows aren't those counted".to_owned();
+                return Err(FrameError::Lost(why));
+            }
+            Ok(frame)
+        }))
     }
 
     /// True when these were the last rows.
@@ -85,8 +89,12 @@ impl Service {
             rows: frame.rows,
             cost,
         };
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        if !batches::advance(&mut tx, upload, &step, now).await? {
+        let chore = Chore::Expand(upload.id.0);
+        let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
+        let Some(mut tx) = tx else { return Ok(false) };
+        // Somebody else may have gone on since it was read.
+        let still = batches::still_unexpanded(&mut tx, upload.id).await?;
+        if still.is_none_or(|still| still.spool_offset != upload.spool_offset) {
             return Ok(false);
         }
         let nth = |n: i64| domain::ids::nth_id(upload.first_message_id, n);
@@ -111,9 +119,14 @@ impl Service {
             touched("queue", rows, queued)?;
         }
         self.settle_reservation(&mut tx, upload, cost, now).await?;
-        count(first, end, upload).write(&mut tx, batch, now).await?;
+        count(&mut tx.tally, first, end, upload);
+        // Last, since results of the batch's messages wait for its row.
+        tx.write_counts().await?;
+        if !batches::advance(&mut tx, upload, &step, now).await? {
+            return Ok(false);
+        }
         tx.commit().await?;
-        self.inner.queued.notify_waiters();
+        self.inner.wakes.wake(Wake::Queued);
         Ok(end == upload.rows)
     }
 
@@ -169,11 +182,11 @@ impl Service {
             .checked_sub(upload.expanded_cost)
             .ok_or(Error::Broken(Broken::MoneyOverflow))?;
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        let id = upload.application_id;
+        let found = settlement::balances(&mut tx, batch, &[id]).await?;
         if !batches::give_up(&mut tx, upload, rest, now).await? {
             return Ok(false);
         }
-        let id = upload.application_id;
-        let found = settlement::balances(&mut tx, batch, &[id]).await?;
         let before = found.first().map_or(Money::ZERO, |(_, balance)| *balance);
         let (back, play) = if upload.test {
             (Money::ZERO, amount)
@@ -201,6 +214,9 @@ impl Service {
     /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches that were
     /// expanded just before one.
     pub(crate) async fn sweep_spools(&self) -> std::result::Result<(), OpenError> {
+        if self.is_shared() {
+            return Ok(());
+        }
         let needed = {
             let mut conn = self.store().read().await?;
             batches::spools(&mut conn).await?
@@ -222,12 +238,10 @@ impl Service {
 }
 
 /// The new messages, by the day that their ids carry.
-fn count(first: i64, end: i64, upload: &UnexpandedBatch) -> Tally {
-    let mut tally = Tally::default();
+fn count(tally: &mut Tally, first: i64, end: i64, upload: &UnexpandedBatch) {
     for n in first..end {
         let id = domain::ids::nth_id(upload.first_message_id, n);
         let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)).day();
         tally.add_queued(upload.application_id, upload.test, day, 1);
     }
-    tally
 }

@@ -7,7 +7,7 @@ use crate::settlement::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::Overdue;
-use crate::store::{batches, installation, queue};
+use crate::store::{Chore, batches, installation, queue};
 use crate::{MESSAGE_LIFETIME_MS, Service, whole};
 
 /// Messages that one transaction makes final.
@@ -27,7 +27,11 @@ impl Service {
     async fn expire_chunk(&self, mut run: Run) -> Result<Run> {
         let now = self.now();
         let batch = self.store().dialect().batch();
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        let tx = self.store().begin_chore(Chore::Expire, Priority::Bulk).await?;
+        let Some(mut tx) = tx else {
+            run.done = true;
+            return Ok(run);
+        };
         let from = match run.from {
             Some(id) => id,
             None => installation::swept(&mut tx).await?.low,

@@ -86,12 +86,14 @@ impl Service {
     ///
     /// # Errors
     /// `RateLimited` when the key has made as many this second as it may.
-    pub fn take_request(&self, access: &KeyAccess) -> Result<(), Reason> {
-        let rates = &self.inner.rates;
-        if rates.take(access.reference, access.kind, self.now()) {
-            Ok(())
-        } else {
-            Err(Reason::RateLimited)
+    pub async fn take_request(&self, access: &KeyAccess) -> Result<(), Reason> {
+        match self.take_one((access.reference, access.kind)).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Reason::RateLimited),
+            Err(error) => {
+                tracing::error!(detail = ?error, "requests can't be counted");
+                Err(error.reason())
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use domain::{MessageStatus, Timestamp, Transid};
 
+use crate::wakes::Wake;
 use crate::error::Result;
 use crate::outcomes::RESEND_AFTER_MS;
 use crate::store::WriteTx;
@@ -46,7 +47,7 @@ impl Service {
             Leases::Over => now,
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
-        let lapsed = queue::lapsed(&mut tx, ended_by, CHUNK).await?;
+        let lapsed = queue::lapsed(&mut tx, self.store().dialect().batch(), ended_by, CHUNK).await?;
         let count = i64::try_from(lapsed.len()).unwrap_or(CHUNK);
         if lapsed.is_empty() {
             return Ok(0);
@@ -59,7 +60,7 @@ impl Service {
         queue::requeue(&mut tx, self.store().dialect().batch(), &again).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
-        self.inner.queued.notify_waiters();
+        self.inner.wakes.wake(Wake::Queued);
         Ok(count)
     }
 

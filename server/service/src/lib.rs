@@ -23,6 +23,8 @@ mod intake;
 mod keys;
 mod lapses;
 mod ledger;
+mod marks;
+mod nodes;
 mod outcomes;
 mod password;
 mod purse;
@@ -33,18 +35,21 @@ mod routing;
 mod sender_names;
 mod settlement;
 mod spool;
+mod spools;
 mod store;
 mod throttle;
 mod upkeep;
 mod uploads;
+mod wakes;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Prices;
 use domain::records::PriceList;
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 pub use applications::NewApplication;
 pub use audit::Actor;
@@ -67,12 +72,15 @@ pub use routing::{CarrierInfo, Network};
 pub use uploads::{BulkTicket, Spooled, Upload, UploadError};
 
 use id_source::IdSource;
+use marks::DueMarks;
+use nodes::Node;
 use password::Hasher;
 use rates::Rates;
 use routing::Router;
 use spool::SpoolFolder;
 use store::{Missing, Store};
 use uploads::Uploads;
+use wakes::Wakes;
 use writer::Writer;
 
 /// How long a message may take, from acceptance to its final status.
@@ -83,7 +91,7 @@ pub const SANDBOX_CARRIER: &str = "sandbox";
 /// What a [`Service`] is opened with.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `sqlite:PATH`; the file and its folder are made when missing.
+    /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, for any number of processes.
     pub database_url: String,
     /// In force from this start on, when they differ from the stored ones.
     pub prices: Prices,
@@ -148,11 +156,11 @@ struct Inner {
     spool: SpoolFolder,
     uploads: Uploads,
     router: Router,
-    queued: Notify,
+    due_marks: DueMarks,
     routes_changed: Notify,
-    drained: Notify,
-    batch_accepted: Notify,
-    reinstated: Notify,
+    wakes: Arc<Wakes>,
+    node: Node,
+    tasks: Mutex<Vec<AbortHandle>>,
 }
 
 impl Service {
@@ -179,11 +187,23 @@ impl Service {
         if !beside {
             store.serve_alone()?;
         }
-        store.migrate().await?;
+        if !(beside && store.dialect().is_shared()) {
+            store.migrate().await?;
+        } else if !store.is_migrated().await? {
+            return Err(OpenError::Empty);
+        }
+        nodes::follow_server(&store, &config.clock).await?;
         let now = config.clock.now();
         upkeep::install(&store, &config, beside, now).await?;
         let (last_id, last_of_batches) = upkeep::last_ids(&store, now).await?;
         let (writer, jobs) = Writer::new();
+        let shared = store.dialect().is_shared();
+        let token = (config.entropy.number() >> 1).cast_signed().max(1);
+        let node = if beside || !shared {
+            Node::alone()
+        } else {
+            Node::join(&store, token, now).await?
+        };
         let service = Self {
             inner: Arc::new(Inner {
                 store,
@@ -197,17 +217,21 @@ impl Service {
                 spool: SpoolFolder::within(&config.data_dir),
                 uploads: Uploads::default(),
                 router: Router::new(config.network),
-                queued: Notify::new(),
+                due_marks: DueMarks::new(shared),
                 routes_changed: Notify::new(),
-                drained: Notify::new(),
-                batch_accepted: Notify::new(),
-                reinstated: Notify::new(),
+                wakes: Arc::default(),
+                node,
+                tasks: Mutex::default(),
             }),
         };
         if !beside {
             service.sweep_spools().await?;
         }
         writer::spawn(&service, jobs);
+        if shared {
+            let tasks = wakes::spawn(&service, !beside);
+            *service.tasks() = tasks;
+        }
         Ok(service)
     }
 
@@ -225,6 +249,13 @@ impl Service {
     /// Answers what the writer holds, then closes the database.
     pub async fn close(&self) {
         self.inner.writer.close().await;
+        for task in self.tasks().drain(..) {
+            task.abort();
+        }
+        if self.is_shared() {
+            wakes::tell_now(self).await;
+        }
+        self.inner.node.leave(self.store(), self.now()).await;
         self.inner.store.close().await;
         self.inner.spool.disown();
     }
@@ -243,7 +274,7 @@ impl Service {
 
     /// Wakes whoever hands messages to carriers, after one was drained or resumed.
     pub fn drained(&self) -> &Notify {
-        &self.inner.drained
+        &self.inner.wakes.drained
     }
 
     /// Wakes whoever looks for other ways for messages, after a carrier became usable or unusable.
@@ -253,17 +284,17 @@ impl Service {
 
     /// Wakes everybody who waits for it after each commit that put messages into the queue.
     pub fn queued(&self) -> &Notify {
-        &self.inner.queued
+        &self.inner.wakes.queued
     }
 
     /// Wakes whoever expands uploads after each one that is accepted.
     pub fn batch_accepted(&self) -> &Notify {
-        &self.inner.batch_accepted
+        &self.inner.wakes.batch_accepted
     }
 
     /// Wakes whoever lets messages go on that were put aside, after each reinstatement.
     pub fn reinstated(&self) -> &Notify {
-        &self.inner.reinstated
+        &self.inner.wakes.reinstated
     }
 
     /// Waits until nothing can be written any more, because what was written may not be on disk. The
@@ -286,6 +317,13 @@ impl Service {
         let currency = store::installation::currency(&mut conn).await?;
         let prices = store::installation::prices(&mut conn).await?;
         Ok(PriceList { currency, prices })
+    }
+
+    fn tasks(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
+        self.inner
+            .tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn store(&self) -> &Store {

@@ -1,9 +1,15 @@
-//! Requests per second and key.
+//! Requests per second and key. Where several processes serve, they count together, in the database; and before sends
+//! are judged, as many requests are taken for them as there are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use domain::{ApiKey, KeyKind, Reference, Timestamp};
+use sqlx::AnyConnection;
+
+use crate::Service;
+use crate::error::Result;
+use crate::store::shared;
 
 /// A request in the bucket's unit: what flows in within a second is the limit times this.
 const REQUEST: i64 = 1000;
@@ -22,8 +28,15 @@ pub struct RateState {
 /// A bucket for each key: it holds the requests of one second and fills again within one.
 pub(crate) struct Rates {
     limit: Option<u32>,
-    buckets: Mutex<HashMap<(Reference, KeyKind), Bucket>>,
+    buckets: Mutex<HashMap<RateKey, Bucket>>,
 }
+
+/// A key, as requests are counted.
+pub(crate) type RateKey = (Reference, KeyKind);
+
+/// Requests that were taken for keys which are about to be judged.
+#[derive(Default)]
+pub(crate) struct Allowance(BTreeMap<RateKey, i64>);
 
 #[derive(Clone, Copy)]
 struct Bucket {
@@ -38,6 +51,16 @@ impl Rates {
             limit,
             buckets: Mutex::default(),
         }
+    }
+
+    pub(crate) const fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    /// Notes what all processes together have left of a key's, in thousandths of a request.
+    fn note(&self, key: RateKey, level: i64, now: Timestamp) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.insert(key, Bucket { level, at: now });
     }
 
     /// Takes a request out of a good key's; false when there is none left.
@@ -71,6 +94,78 @@ impl Rates {
                 .div_euclid(i64::from(limit) * REQUEST)
                 .max(0),
         })
+    }
+}
+
+impl Service {
+    /// Whether requests are counted together with other processes.
+    fn rates_are_shared(&self) -> bool {
+        self.inner.rates.limit().is_some() && self.is_shared()
+    }
+
+    /// Takes a request out of a good key's; false when there is none left.
+    pub(crate) async fn take_one(&self, key: RateKey) -> Result<bool> {
+        let now = self.now();
+        if !self.rates_are_shared() {
+            return Ok(self.inner.rates.take(key.0, key.1, now));
+        }
+        let mut conn = self.store().read().await?;
+        Ok(self.take_shared(&mut conn, key, 1, now).await? == 1)
+    }
+
+    /// Takes a request for each of these keys, as far as there are some.
+    pub(crate) async fn take_for(
+        &self,
+        conn: &mut AnyConnection,
+        keys: impl Iterator<Item = RateKey>,
+        now: Timestamp,
+    ) -> Result<Option<Allowance>> {
+        if !self.rates_are_shared() {
+            return Ok(None);
+        }
+        // In one order: others may be doing the same.
+        let mut allowance = Allowance::default();
+        for key in keys {
+            *allowance.0.entry(key).or_default() += 1;
+        }
+        for (key, count) in &mut allowance.0 {
+            *count = self.take_shared(conn, *key, *count, now).await?;
+        }
+        Ok(Some(allowance))
+    }
+
+    /// Gives back what wasn't used.
+    pub(crate) async fn give_back(
+        &self,
+        conn: &mut AnyConnection,
+        allowance: Allowance,
+        now: Timestamp,
+    ) -> Result<()> {
+        for (key, left) in allowance.0.into_iter().filter(|(_, left)| *left > 0) {
+            self.take_shared(conn, key, -left, now).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_shared(
+        &self,
+        conn: &mut AnyConnection,
+        key: RateKey,
+        wanted: i64,
+        now: Timestamp,
+    ) -> Result<i64> {
+        let limit = self.inner.rates.limit().unwrap_or(u32::MAX);
+        let (taken, level) = shared::take_requests(conn, key, wanted, limit, now).await?;
+        self.inner.rates.note(key, level, now);
+        Ok(taken)
+    }
+}
+
+impl Allowance {
+    /// Uses one; false when there is none left.
+    pub(crate) fn take(&mut self, key: RateKey) -> bool {
+        let left = self.0.get_mut(&key).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
 use crate::store::segments::{self, Segment, SegmentId, Unanswered};
-use crate::store::{WriteTx, carriers};
+use crate::store::{Chore, WriteTx, carriers};
 use crate::{Service, whole};
 
 /// How far a receipt's submit date may be from ours when nothing else tells which message it is for.
@@ -116,6 +116,8 @@ impl Service {
                     parked.extend(names.map(|name| (name.as_str(), status, error)));
                 }
             }
+            let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
+            messages::lock(&mut tx, batch, &ids).await?;
             apply(&mut tx, batch, &matched, now).await?;
             if count > 0 {
                 segments::park(&mut tx, batch, &parked, &carrier, now).await?;
@@ -219,7 +221,9 @@ impl Service {
                 let before = service.now().plus_ms(-KEPT_MS);
                 let below = domain::ids::compose_id(before.unix_ms(), 0);
                 let step = domain::ids::compose_id(domain::ids::id_unix_ms(0) + FORGET_MS, 0);
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                let store = service.store();
+                let tx = store.begin_chore(Chore::ForgetSegments, Priority::Bulk).await?;
+                let Some(mut tx) = tx else { return Ok(false) };
                 let more = segments::forget(&mut tx, below, step).await?;
                 segments::forget_parked(&mut tx, before).await?;
                 tx.commit().await?;

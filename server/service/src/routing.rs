@@ -6,6 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use domain::routing::{Choice, Facts, Route, Routes};
 use domain::{Kind, MessageStatus, Number, Reference, Transid};
 
+use crate::wakes::Wake;
 use crate::dispatch::NO_CARRIER;
 use crate::error::Result;
 use crate::settlement::settle;
@@ -229,9 +230,9 @@ impl Service {
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         let ids = if carrier == NO_CARRIER {
             // All of them leave, so that each look finds the next ones.
-            queue::unrouted(&mut tx, carrier, CHUNK).await?
+            queue::unrouted(&mut tx, batch, carrier, CHUNK).await?
         } else {
-            queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
+            queue::unclaimed(&mut tx, batch, carrier, after, CHUNK).await?
         };
         let Some(last) = ids.last().copied() else {
             return Ok(None);
@@ -249,13 +250,13 @@ impl Service {
             // Without a cursor the next look would find the same rows.
             return Ok((carrier != NO_CARRIER).then_some(last));
         }
-        queue::move_to(&mut tx, batch, &moved).await?;
+        queue::move_to(&mut tx, batch, &moved, now).await?;
         let gone: Vec<i64> = rejected.iter().map(|ending| ending.id.0).collect();
         queue::drop_all(&mut tx, batch, &gone).await?;
         let ended = messages::finish(&mut tx, batch, &rejected, now).await?;
         settle(&mut tx, batch, &ended, now).await?;
         tx.commit().await?;
-        self.inner.queued.notify_waiters();
+        self.inner.wakes.wake(Wake::Queued);
         Ok(Some(last))
     }
 

@@ -1,6 +1,7 @@
-//! Spool files: the rows of an upload on disk, until they are messages.
+//! Spools: the rows of an upload on disk, until they are messages. With SQLite a spool is a file; with PostgreSQL it is
+//! in a table, a frame in a row, so that any process can go on with it ([`crate::spools`]).
 //!
-//! A file is a chain of frames. A frame holds rows as the JSON array that the database is handed, so that
+//! A spool is a chain of frames. A frame holds rows as the JSON array that the database is handed, so that
 //! expanding it needs no parsing, and a head that says how long it is, what its rows cost, and its checksum.
 //!
 //! Rows are sorted by number, some ten thousands at a time: neighbours in a frame are neighbours in the index
@@ -339,35 +340,59 @@ impl From<io::Error> for FrameError {
     }
 }
 
-/// Reads the frame at an offset.
+/// Reads the frame at an offset of a file.
 pub(crate) fn read_frame(path: &Path, offset: i64) -> std::result::Result<Frame, FrameError> {
     let mut file = File::open(path)?;
     let start = file.seek(SeekFrom::Start(offset.unsigned_abs()))?;
     let mut head = [0; HEAD_BYTES];
     file.read_exact(&mut head)?;
-    let (checked, sum) = head.split_at(CHECKED_HEAD_BYTES);
     let length = u64::from(u32_at(&head, 0));
-    let file_length = file.metadata()?.len();
-    let end = start + HEAD_BYTES as u64 + length;
     // Before anything is allocated for it.
-    if end > file_length {
+    if start + HEAD_BYTES as u64 + length > file.metadata()?.len() {
         return Err(FrameError::Lost("a frame is cut off".to_owned()));
     }
-    let mut rows = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-    file.read_exact(&mut rows)?;
+    let mut bytes = head.to_vec();
+    bytes.resize(HEAD_BYTES + usize::try_from(length).unwrap_or(usize::MAX), 0);
+    file.read_exact(&mut bytes[HEAD_BYTES..])?;
+    parse_frame(bytes, offset)
+}
+
+/// Reads a frame that began at an offset.
+pub(crate) fn parse_frame(
+    mut bytes: Vec<u8>,
+    offset: i64,
+) -> std::result::Result<Frame, FrameError> {
+    if bytes.len() < HEAD_BYTES || bytes.len() - HEAD_BYTES != u32_at(&bytes, 0) as usize {
+        return Err(FrameError::Lost("a frame is cut off".to_owned()));
+    }
+    let rows = bytes.split_off(HEAD_BYTES);
+    let (checked, sum) = bytes.split_at(CHECKED_HEAD_BYTES);
     let mut computed = CRC.digest();
     computed.update(checked);
     computed.update(&rows);
     if computed.finalize().to_le_bytes() != sum {
         return Err(FrameError::Lost("a checksum is wrong".to_owned()));
     }
+    let length = (HEAD_BYTES + rows.len()) as u64;
     let json = String::from_utf8(rows).map_err(|error| FrameError::Lost(error.to_string()))?;
     Ok(Frame {
         json,
-        rows: i64::from(u32_at(&head, 4)),
-        pages_local: u64_at(&head, 8),
-        pages_international: u64_at(&head, 16),
-        end: end.cast_signed(),
+        rows: i64::from(u32_at(&bytes, 4)),
+        pages_local: u64_at(&bytes, 8),
+        pages_international: u64_at(&bytes, 16),
+        end: offset + length.cast_signed(),
+    })
+}
+
+/// Cuts a chain of whole frames into them.
+pub(crate) fn frames(mut chain: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        (!chain.is_empty()).then(|| {
+            let length = HEAD_BYTES + u32_at(chain, 0) as usize;
+            let (frame, rest) = chain.split_at(length);
+            chain = rest;
+            frame
+        })
     })
 }
 

@@ -7,7 +7,7 @@ use domain::Timestamp;
 use crate::error::{Broken, OpenError, Refusal, Result};
 use crate::idempotency::kept_since;
 use crate::store::gate::Priority;
-use crate::store::{Store, batches, idempotency, installation, messages};
+use crate::store::{Chore, Store, batches, idempotency, installation, messages};
 use crate::{Config, Service, whole};
 
 /// Records the currency at first start and the prices whenever a start brings other ones. A command
@@ -79,7 +79,9 @@ impl Service {
             let service = self.clone();
             more = whole(async move {
                 let kept_since = kept_since(service.now());
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                let store = service.store();
+                let tx = store.begin_chore(Chore::ForgetAnswers, Priority::Bulk).await?;
+                let Some(mut tx) = tx else { return Ok(false) };
                 let more = idempotency::sweep(&mut tx, kept_since, FORGOTTEN_CHUNK).await?;
                 tx.commit().await?;
                 Ok(more)
@@ -96,6 +98,9 @@ impl Service {
     /// # Errors
     /// `FileExists`; broken, when it can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
+        if self.is_shared() {
+            return Err(Refusal::NoFileDatabase.into());
+        }
         if file.exists() {
             return Err(Refusal::FileExists.into());
         }

@@ -8,13 +8,14 @@ use domain::{
     Kind, Reason,
 };
 use sha2::{Digest as _, Sha256};
-use tokio::io::AsyncWriteExt as _;
-
-use crate::Service;
+use crate::store::gate::Priority;
+use crate::{Service, whole};
 use crate::error::{Broken, Error, Result};
 use crate::idempotency::IdempotencyKey;
 use crate::intake::{KeyAccess, SendAccess, rehearsed};
 use crate::spool::FrameWriter;
+use crate::spools::{Spool, SpoolWriter};
+use crate::store::shared;
 
 /// Frames are handed to the file when there are so many bytes of them.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -38,6 +39,8 @@ pub struct BulkTicket {
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
+    /// What the other processes see of it.
+    shared: Option<i64>,
 }
 
 impl BulkTicket {
@@ -51,24 +54,9 @@ impl BulkTicket {
     /// # Errors
     /// When the file can't be made.
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
-        let service = self.service.clone();
         let limits = self.service.limits();
         let country_code = self.service.inner.router.network.country_code.clone();
-        // The file and what removes it are made together: who waits for them may leave meanwhile.
-        let making = move || {
-            let random = service.entropy().bytes::<16>();
-            let (name, file) = service.inner.spool.create(random)?;
-            let spool = Spool {
-                service,
-                name,
-                keep: false,
-            };
-            Ok((file, spool))
-        };
-        let (file, spool) = tokio::task::spawn_blocking(making)
-            .await
-            .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
-            .map_err(file_error)?;
+        let (writer, spool) = self.service.make_spool().await?;
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
@@ -83,7 +71,7 @@ impl BulkTicket {
             digest: self.idempotency.is_some().then(Sha256::new),
             count: RowCount::default(),
             country_code,
-            file: tokio::fs::File::from_std(file),
+            writer,
             spool,
         })
     }
@@ -101,6 +89,11 @@ impl Drop for BulkTicket {
         }
         if let Some(key) = self.idempotency.take() {
             under_way.keys.remove(&(self.access.access, key));
+        }
+        drop(under_way);
+        if let Some(id) = self.shared.take() {
+            let service = self.service.clone();
+            tokio::spawn(async move { service.end_upload(id).await });
         }
     }
 }
@@ -134,6 +127,20 @@ impl Service {
             return Err(Reason::IdempotencyInProgress);
         }
         let access = self.judged(&row, access, idempotency.as_ref()).await?;
+        let mut ticket = self.count_upload(key, access, idempotency)?;
+        if self.is_shared() {
+            ticket.shared = Some(self.share_upload(&ticket).await?);
+        }
+        Ok(ticket)
+    }
+
+    /// Counts an upload among those of this process.
+    fn count_upload(
+        &self,
+        key: ApiKey,
+        access: SendAccess,
+        idempotency: Option<IdempotencyKey>,
+    ) -> std::result::Result<BulkTicket, Reason> {
         let mut under_way = self.inner.uploads.lock();
         // Another one may have begun while this one was judged.
         if let Some(key) = &idempotency
@@ -157,13 +164,55 @@ impl Service {
         if let Some(key) = &idempotency {
             under_way.keys.insert((access.access, key.clone()));
         }
-        drop(under_way);
         Ok(BulkTicket {
             service: self.clone(),
             key,
             access,
             idempotency,
+            shared: None,
         })
+    }
+
+    /// Counts an upload among those of all processes.
+    async fn share_upload(&self, ticket: &BulkTicket) -> std::result::Result<i64, Reason> {
+        let (service, access) = (self.clone(), ticket.access);
+        let key = ticket.idempotency.clone();
+        let shared = whole(async move {
+            let KeyAccess {
+                application_id,
+                kind,
+                ..
+            } = access.access;
+            let key = key.as_ref().map(IdempotencyKey::as_str);
+            let mut tx = service.store().begin().await?;
+            let (all, with_key) = shared::uploads(&mut tx, application_id, kind, key).await?;
+            if with_key > 0 {
+                return Ok(Err(Reason::IdempotencyInProgress));
+            }
+            let max = i64::try_from(service.limits().uploads_max).unwrap_or(i64::MAX);
+            if !access.known && all >= max {
+                return Ok(Err(Reason::RateLimited));
+            }
+            let node = service.inner.node.key();
+            let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
+            tx.commit().await?;
+            Ok(Ok(id))
+        });
+        shared.await.unwrap_or_else(|error| {
+            tracing::error!(detail = ?error, "an upload can't be begun");
+            Err(error.reason())
+        })
+    }
+
+    async fn end_upload(&self, id: i64) {
+        let ended = async {
+            let mut tx = self.store().begin_as(Priority::Interactive).await?;
+            shared::end_upload(&mut tx, id).await?;
+            tx.commit().await
+        };
+        if let Err(error) = ended.await {
+            tracing::warn!(detail = ?error, "an upload that ended counts until this process does");
+        }
     }
 }
 
@@ -209,30 +258,8 @@ pub struct Upload {
     digest: Option<Sha256>,
     count: RowCount,
     country_code: String,
-    file: tokio::fs::File,
+    writer: SpoolWriter,
     spool: Spool,
-}
-
-/// A file that is removed when it is dropped, unless it is to be kept.
-pub(crate) struct Spool {
-    service: Service,
-    pub(crate) name: String,
-    keep: bool,
-}
-
-impl Spool {
-    /// Leaves the file to the batch that it belongs to.
-    pub(crate) fn keep(mut self) {
-        self.keep = true;
-    }
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        if !self.keep {
-            self.service.inner.spool.remove(&self.name);
-        }
-    }
 }
 
 /// A file of good rows, on disk.
@@ -266,7 +293,7 @@ impl Upload {
     /// # Errors
     /// `TooLarge`, `Broken`; the upload is over then.
     pub async fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
-        let limits = self.spool.service.limits();
+        let limits = self.spool.service().limits();
         let (rows_max, bytes_max) = (limits.bulk_rows_max, limits.bulk_bytes_max);
         self.bytes_left =
             self.bytes_left
@@ -306,11 +333,9 @@ impl Upload {
     }
 
     async fn flush(&mut self) -> Result<()> {
-        let written = self.file.write_all(&self.written).await;
-        written.map_err(file_error)?;
+        self.writer.write(&self.written, &self.spool).await?;
         self.written.clear();
-        // The write goes on in another thread; only a flush tells whether it failed. A sync doesn't.
-        self.file.flush().await.map_err(file_error)
+        Ok(())
     }
 
     /// Ends the file: all of its rows are on disk when this returns.
@@ -327,18 +352,13 @@ impl Upload {
         finished.map_err(|error| match error {
             BulkError::Bad(bad) => UploadError::Bad(bad),
             BulkError::TooManyRows => UploadError::TooLarge {
-                limit: self.spool.service.limits().bulk_rows_max,
+                limit: self.spool.service().limits().bulk_rows_max,
                 of: "rows",
             },
         })?;
         self.frames.end_window(&mut self.written)?;
         self.flush().await?;
-        self.file.sync_all().await.map_err(file_error)?;
-        let folder = self.spool.service.inner.spool.clone();
-        tokio::task::spawn_blocking(move || folder.sync())
-            .await
-            .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
-            .map_err(file_error)?;
+        self.writer.finish(&self.spool).await?;
         Ok(Spooled {
             mode: self.mode,
             count: self.count,
@@ -346,8 +366,4 @@ impl Upload {
             spool: self.spool,
         })
     }
-}
-
-fn file_error(error: std::io::Error) -> Error {
-    Error::Broken(Broken::File(error))
 }

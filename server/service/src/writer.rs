@@ -13,12 +13,15 @@ use domain::{KeyKind, Money, Prices, Reference, Timestamp, Transid};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::error::{Error, Result};
+use crate::wakes::Wake;
+use crate::error::{Broken, Error, Result};
 use crate::idempotency::{Known, digest_of_send, kept_since, recall};
 use crate::intake::{SendError, SendRequest, Sent, admit, applicable, rehearsed};
 use crate::purse::Purse;
+use crate::rates::Allowance;
 use crate::routing::Message;
-use crate::store::dialect::Batch;
+use crate::store::WriteTx;
+use crate::store::gate::Priority;
 use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::tally::Tally;
 use crate::store::transfers::REVENUE;
@@ -144,6 +147,8 @@ struct Judged {
 struct Bench {
     now: Timestamp,
     prices: Prices,
+    /// Requests that were taken out of the keys' limits, where processes count together.
+    allowance: Option<Allowance>,
     purses: HashMap<Reference, Purse>,
     /// Answers kept for the batch's idempotency keys, those of the batch itself among them.
     kept: HashMap<KeptKey, KeptAnswer>,
@@ -163,7 +168,7 @@ impl Service {
             }
         };
         if outcomes.iter().any(std::result::Result::is_ok) {
-            self.inner.queued.notify_waiters();
+            self.inner.wakes.wake(Wake::Queued);
         }
         for (answer, outcome) in answers.into_iter().zip(outcomes) {
             // A client that left needs no answer; its send is stored all the same.
@@ -177,7 +182,7 @@ impl Service {
     ) -> std::result::Result<Vec<std::result::Result<Sent, SendError>>, FailedBatch> {
         let mut tx = self
             .store()
-            .begin()
+            .begin_as(Priority::Interactive)
             .await
             .map_err(FailedBatch::before_commit)?;
         let judged = self
@@ -185,6 +190,9 @@ impl Service {
             .await
             .map_err(FailedBatch::before_commit)?;
         self.write(&mut tx, &judged)
+            .await
+            .map_err(FailedBatch::before_commit)?;
+        tx.write_counts()
             .await
             .map_err(FailedBatch::before_commit)?;
         let answers: Vec<_> = judged
@@ -195,7 +203,7 @@ impl Service {
         match tx.commit().await {
             Ok(()) => Ok(answers),
             Err(error) => {
-                let (error, reason) = (error.into(), Reason::Internal);
+                let reason = error.reason();
                 Err(FailedBatch {
                     error,
                     reason,
@@ -215,7 +223,8 @@ impl Service {
         let Some(answers) = failed.commit else {
             return vec![internal; count];
         };
-        if self.store().has_failed() {
+        let unknown = matches!(failed.error, Error::Broken(Broken::Unknown(_)));
+        if unknown || self.store().has_failed() {
             return vec![Err(SendError::Lost); count];
         }
         // Without a new message there was nothing to commit.
@@ -265,6 +274,9 @@ impl Service {
                 Err(reason) => Err(reason),
             });
         }
+        if let Some(allowance) = bench.allowance {
+            self.give_back(conn, allowance, bench.now).await?;
+        }
         let changed = bench.purses.into_values();
         judged.changed = changed
             .filter_map(|purse| purse.changed(bench.now))
@@ -291,8 +303,17 @@ impl Service {
             .filter_map(|request| kept_key(request, purses.get(&request.key.reference())?))
             .collect();
         let kept = idempotency::find(conn, batch, &keys, kept_since(now)).await?;
+        let counted = requests
+            .iter()
+            .filter(|request| {
+                let purse = purses.get(&request.key.reference());
+                purse.is_some_and(|purse| purse.row.holds(&request.key))
+            })
+            .map(|request| (request.key.reference(), request.key.kind()));
+        let allowance = self.take_for(conn, counted, now).await?;
         Ok(Bench {
             now,
+            allowance,
             prices,
             purses,
             kept: kept.into_iter().collect(),
@@ -314,7 +335,13 @@ impl Service {
             return Ok(Err(reason));
         }
         let Some(key) = kept_key(request, purse) else {
-            return Ok(self.admit_one(request, purse, bench.prices, bench.now));
+            return Ok(self.admit_one(
+                request,
+                purse,
+                &mut bench.allowance,
+                bench.prices,
+                bench.now,
+            ));
         };
         let requestid = request.requestid.as_ref();
         let digest = digest_of_send(&request.number, &request.message, requestid);
@@ -332,7 +359,8 @@ impl Service {
                 }
             });
         }
-        let verdict = self.admit_one(request, purse, bench.prices, bench.now);
+        let allowance = &mut bench.allowance;
+        let verdict = self.admit_one(request, purse, allowance, bench.prices, bench.now);
         if let Ok(Verdict::Accepted(accepted)) = &verdict {
             let answer = crate::store::row::json(&accepted.sent)?;
             let answer = KeptAnswer { digest, answer };
@@ -346,6 +374,7 @@ impl Service {
         &self,
         request: &SendRequest,
         purse: &mut Purse,
+        allowance: &mut Option<Allowance>,
         prices: Prices,
         now: Timestamp,
     ) -> std::result::Result<Verdict, Reason> {
@@ -354,7 +383,12 @@ impl Service {
         if let Some(reason) = rehearsed(&request.number, kind) {
             return Err(reason);
         }
-        if !self.inner.rates.take(request.key.reference(), kind, now) {
+        let key = (request.key.reference(), kind);
+        let allowed = match allowance {
+            Some(allowance) => allowance.take(key),
+            None => self.inner.rates.take(key.0, key.1, now),
+        };
+        if !allowed {
             return Err(Reason::RateLimited);
         }
         let pages = request.message.pages();
@@ -375,7 +409,7 @@ impl Service {
                 .ok_or(Reason::InsufficientFunds);
         }
         sent.balance = purse.spend(kind, cost).ok_or(Reason::InsufficientFunds)?;
-        let transid = Transid(self.inner.ids.next(now));
+        let transid = Transid(self.inner.ids.next(now, self.inner.node.slot()));
         sent.transid = Some(transid);
         let message = messages::NewMessage {
             id: transid,
@@ -401,7 +435,7 @@ impl Service {
         })))
     }
 
-    async fn write(&self, conn: &mut sqlx::AnyConnection, judged: &Judged) -> Result<()> {
+    async fn write(&self, conn: &mut WriteTx<'_>, judged: &Judged) -> Result<()> {
         if judged.accepted.is_empty() {
             return Ok(());
         }
@@ -428,7 +462,8 @@ impl Service {
             .map(|a| (a.transid.0, a.message.application_id, self.carrier_for(a)))
             .collect();
         queue::insert(conn, batch, &queued, false, now).await?;
-        count(conn, batch, judged, now).await
+        count(&mut conn.tally, judged);
+        Ok(())
     }
 
     /// A test message never leaves the house.
@@ -455,18 +490,11 @@ fn kept_key(request: &SendRequest, purse: &Purse) -> Option<KeptKey> {
     Some((purse.row.id, test, key.as_str().to_owned()))
 }
 
-async fn count(
-    conn: &mut sqlx::AnyConnection,
-    batch: &Batch,
-    judged: &Judged,
-    now: Timestamp,
-) -> Result<()> {
-    let mut tally = Tally::default();
+fn count(tally: &mut Tally, judged: &Judged) {
     for Accepted { message, .. } in &judged.accepted {
         let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0)).day();
         tally.add_queued(message.application_id, message.test, day, 1);
     }
-    tally.write(conn, batch, now).await
 }
 
 /// A batch that was not stored, or perhaps was.

@@ -20,7 +20,7 @@ struct Answer<'a> {
 
 pub async fn get(api: &Api, key: &KeyText) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
-    rate::counted(api, &access, Ok(()))?;
+    rate::counted(api, &access, Ok(())).await?;
     let balance = api.service.balance(&access).await?;
     Ok(json(&Answer {
         head: Head::success(),

@@ -72,7 +72,7 @@ pub async fn list(
 ) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
     let asked = filter(&Parameters::of_query(&KNOWN, query));
-    let filter = rate::counted(api, &access, asked)?;
+    let filter = rate::counted(api, &access, asked).await?;
     let page = match api.service.batches(&access, &filter).await {
         Ok(page) => page,
         Err(Error::Refused(Refusal::InvalidCursor)) => return Err(listing::invalid("cursor")),
@@ -96,7 +96,7 @@ pub async fn one(
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
-    let batchid = rate::counted(api, &access, one_asked_for(batchid, query))?;
+    let batchid = rate::counted(api, &access, one_asked_for(batchid, query)).await?;
     let record = api
         .service
         .batch(&access, batchid)

@@ -85,7 +85,7 @@ pub async fn refused(
     failure: Failure,
 ) -> Failure {
     // Whether it was one too many doesn't matter: its own fault is answered first.
-    let _ = api.service.take_request(&access.access);
+    let _ = api.service.take_request(&access.access).await;
     if !access.known || !failure.is_about_the_request() {
         return failure;
     }

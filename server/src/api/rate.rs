@@ -10,8 +10,12 @@ use super::answer::Failure;
 use super::credentials::KeyText;
 
 /// What was read of a request. It counts whatever that is; a fault of its own comes before the limit.
-pub fn counted<T>(api: &Api, access: &KeyAccess, read: Result<T, Failure>) -> Result<T, Failure> {
-    let taken = api.service.take_request(access);
+pub async fn counted<T>(
+    api: &Api,
+    access: &KeyAccess,
+    read: Result<T, Failure>,
+) -> Result<T, Failure> {
+    let taken = api.service.take_request(access).await;
     let read = read?;
     taken?;
     Ok(read)

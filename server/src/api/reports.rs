@@ -66,7 +66,7 @@ pub async fn list(
     let access = api.service.authorize(key.as_deref()).await?;
     let parameters = Parameters::of_query(&KNOWN, query);
     let asked = filter(&parameters).and_then(|filter| Ok((filter, wants_csv(&parameters)?)));
-    let (filter, as_csv) = rate::counted(api, &access, asked)?;
+    let (filter, as_csv) = rate::counted(api, &access, asked).await?;
     let page = match api.service.messages(&access, &filter).await {
         Ok(page) => page,
         Err(Error::Refused(Refusal::InvalidCursor)) => return Err(invalid("cursor")),
@@ -95,7 +95,7 @@ pub async fn one(
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
-    let (transid, as_csv) = rate::counted(api, &access, one_asked_for(transid, query))?;
+    let (transid, as_csv) = rate::counted(api, &access, one_asked_for(transid, query)).await?;
     let detail = api
         .service
         .message(&access, transid)

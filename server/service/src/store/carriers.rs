@@ -15,12 +15,12 @@ statements! {
     DRAIN = "UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL";
     RESUME = "UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL";
     ADD_PARKED = "INSERT INTO carriers (name, receipts_parked, receipts_matched) VALUES ($1, $2, $3) \
-                  ON CONFLICT (name) DO UPDATE SET receipts_parked = receipts_parked + $2, \
-                  receipts_matched = receipts_matched + $3";
+                  ON CONFLICT (name) DO UPDATE SET receipts_parked = carriers.receipts_parked + $2, \
+                  receipts_matched = carriers.receipts_matched + $3";
     ALL = "SELECT name, drained_at, receipts_parked, receipts_matched FROM carriers ORDER BY name";
     CONNECTIONS = "SELECT carrier, number, state, since, in_flight, window_size, rate, throttled, last_error, \
-                          updated_at FROM connections ORDER BY carrier, number";
-    FORGET_CONNECTIONS = "DELETE FROM connections";
+                          updated_at, node FROM connections ORDER BY carrier, node, number";
+    FORGET_CONNECTIONS = "DELETE FROM connections WHERE node = $1";
 }
 
 /// A carrier's row.
@@ -78,14 +78,16 @@ pub(crate) async fn all(conn: &mut AnyConnection) -> Result<Vec<CarrierRow>> {
         .collect()
 }
 
-/// Writes how connections are.
+/// Writes how a process's connections are.
 pub(crate) async fn write_connections(
     conn: &mut AnyConnection,
     batch: &Batch,
     connections: &[ConnectionRecord],
+    node: i64,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(FORGET_CONNECTIONS).execute(&mut *conn).await?;
+    let forget = sqlx::query(FORGET_CONNECTIONS).bind(node);
+    forget.execute(&mut *conn).await?;
     let rows: Vec<_> = connections
         .iter()
         .map(|c| {
@@ -105,6 +107,7 @@ pub(crate) async fn write_connections(
     sqlx::query(batch.write_connections)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
+        .bind(node)
         .execute(conn)
         .await?;
     Ok(())

@@ -4,15 +4,18 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use sqlx::{AnyConnection, Executor as _};
+use sqlx::{AnyConnection, Executor as _, Row as _};
 
-use super::sqlite;
+use super::{Chore, postgres, sqlite};
 use crate::error::OpenError;
 
 /// Which database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
+    /// A file, for one process that serves.
     Sqlite,
+    /// A server, for any number of them.
+    Postgres,
 }
 
 impl Dialect {
@@ -29,10 +32,8 @@ impl Dialect {
                 refuse("a database in memory loses what it accepted; name a file")
             }
             Some(("sqlite", rest)) if !rest.trim_start_matches('/').is_empty() => Ok(Self::Sqlite),
-            Some(("postgres" | "postgresql", _)) => {
-                refuse("this version serves SQLite alone; use sqlite:PATH")
-            }
-            _ => refuse("use sqlite:PATH"),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgres),
+            _ => refuse("use sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
         }
     }
 
@@ -46,6 +47,21 @@ impl Dialect {
                     path.split_once('?').map_or(path, |(path, _)| path),
                 ))
             }
+            Self::Postgres => None,
+        }
+    }
+
+    /// Whether other processes may serve the same database.
+    pub(crate) const fn is_shared(self) -> bool {
+        matches!(self, Self::Postgres)
+    }
+
+    /// Transactions of a process that write at the same time. SQLite has one writer; with PostgreSQL a commit's way
+    /// to the disk and back is used by the next ones.
+    pub(crate) const fn writers(self) -> u32 {
+        match self {
+            Self::Sqlite => 1,
+            Self::Postgres => 4,
         }
     }
 
@@ -59,6 +75,7 @@ impl Dialect {
                 File::open(file)?.take(length).read_to_end(&mut start)?;
                 Ok(start.is_empty() || start == sqlite::FILE_START)
             }
+            Self::Postgres => Ok(true),
         }
     }
 
@@ -68,6 +85,7 @@ impl Dialect {
             // Makes the file when it is missing.
             Self::Sqlite if url.contains('?') => format!("{url}&mode=rwc"),
             Self::Sqlite => format!("{url}?mode=rwc"),
+            Self::Postgres => url.to_owned(),
         }
     }
 
@@ -75,6 +93,7 @@ impl Dialect {
     pub(crate) async fn prepare_writer(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::WRITER).await.map(drop),
+            Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
         }
     }
 
@@ -82,6 +101,7 @@ impl Dialect {
     pub(crate) async fn prepare_reader(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
+            Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
         }
     }
 
@@ -90,7 +110,115 @@ impl Dialect {
         match self {
             // A deferred transaction that reads first fails with a lock error when it comes to write.
             Self::Sqlite => "BEGIN IMMEDIATE",
+            // Who writes the same rows waits for their locks.
+            Self::Postgres => "BEGIN",
         }
+    }
+
+    /// Begins a transaction of a verb that people call: one that reads, decides and writes.
+    pub(crate) const fn begin_verb(self) -> &'static str {
+        match self {
+            Self::Sqlite => self.begin(),
+            Self::Postgres => postgres::BEGIN_VERB,
+        }
+    }
+
+    /// Begins a transaction that only reads: all its statements see one moment.
+    pub(crate) const fn begin_snapshot(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN",
+            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        }
+    }
+
+    /// Connections that only read.
+    pub(crate) const fn readers(self) -> u32 {
+        match self {
+            Self::Sqlite => 4,
+            Self::Postgres => 8,
+        }
+    }
+
+    /// Sets up a connection that migrates.
+    pub(crate) async fn prepare_migration(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => self.prepare_writer(conn).await,
+            // It waits as long as another process migrates, and a large table takes its time.
+            Self::Postgres => Ok(()),
+        }
+    }
+
+    /// Whether a connection may be used again. The begin of a transaction can be cut short at a point where sqlx
+    /// doesn't know yet that there is one: whoever got that connection next would be in it.
+    pub(crate) async fn is_reusable(self, conn: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(true),
+            Self::Postgres => {
+                let row = sqlx::query(postgres::IN_TRANSACTION).fetch_one(conn).await?;
+                Ok(row.try_get::<i64, _>("n")? == 0)
+            }
+        }
+    }
+
+    /// Takes a chore for this transaction; false while another one has it.
+    pub(crate) async fn try_lock(
+        self,
+        conn: &mut AnyConnection,
+        chore: Chore,
+    ) -> Result<bool, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(true),
+            Self::Postgres => {
+                let row = sqlx::query(postgres::TRY_LOCK).bind(chore.number());
+                Ok(row.fetch_one(conn).await?.try_get::<i64, _>("mine")? == 1)
+            }
+        }
+    }
+
+    /// The server's clock in unix milliseconds, where there is a server.
+    pub(crate) async fn server_ms(
+        self,
+        conn: &mut AnyConnection,
+    ) -> Result<Option<i64>, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => {
+                let row = sqlx::query(postgres::CLOCK).fetch_one(conn).await?;
+                row.try_get("ms").map(Some)
+            }
+        }
+    }
+
+    /// How the server knows a transaction that wrote something, in case its commit isn't answered.
+    pub(crate) async fn name_transaction(
+        self,
+        conn: &mut AnyConnection,
+    ) -> Result<Option<String>, sqlx::Error> {
+        match self {
+            // Nothing lies between us and the file that could be cut.
+            Self::Sqlite => Ok(None),
+            Self::Postgres => {
+                let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
+                row.try_get("id")
+            }
+        }
+    }
+
+    /// What became of a transaction; `None` while it is under way.
+    pub(crate) async fn is_committed(
+        self,
+        conn: &mut AnyConnection,
+        transaction: &str,
+    ) -> Result<Option<bool>, sqlx::Error> {
+        let row = sqlx::query(postgres::OUTCOME)
+            .bind(transaction)
+            .fetch_one(conn)
+            .await?;
+        let outcome: Option<String> = row.try_get("outcome")?;
+        Ok(match outcome.as_deref() {
+            Some("in progress") => None,
+            outcome => Some(outcome == Some("committed")),
+        })
     }
 
     /// Version, name and SQL of each migration.
@@ -112,6 +240,33 @@ impl Dialect {
                     "carriers",
                     include_str!("../../../../migrations/sqlite/0003_carriers.sql"),
                 ),
+                (
+                    4,
+                    "nodes",
+                    include_str!("../../../../migrations/sqlite/0004_nodes.sql"),
+                ),
+            ],
+            Self::Postgres => &[
+                (
+                    1,
+                    "first",
+                    include_str!("../../../../migrations/postgres/0001_first.sql"),
+                ),
+                (
+                    2,
+                    "batches",
+                    include_str!("../../../../migrations/postgres/0002_batches.sql"),
+                ),
+                (
+                    3,
+                    "carriers",
+                    include_str!("../../../../migrations/postgres/0003_carriers.sql"),
+                ),
+                (
+                    4,
+                    "nodes",
+                    include_str!("../../../../migrations/postgres/0004_nodes.sql"),
+                ),
             ],
         }
     }
@@ -120,12 +275,16 @@ impl Dialect {
     pub(crate) const fn batch(self) -> &'static Batch {
         match self {
             Self::Sqlite => &sqlite::BATCH,
+            Self::Postgres => &postgres::BATCH,
         }
     }
 }
 
 /// Statements that take all rows of a batch in one parameter: a JSON array with an array per row. The
-/// text differs by database because each unpacks JSON in its own way.
+/// text differs by database because each unpacks JSON in its own way, and because PostgreSQL locks rows.
+///
+/// "Ids" are three parameters: the JSON array, the least of them and the greatest. The last two are for
+/// PostgreSQL, which keeps messages in partitions; SQLite does without them.
 pub(crate) struct Batch {
     /// `[reference]` → applications.
     pub(crate) applications_by_reference: &'static str,
@@ -149,26 +308,37 @@ pub(crate) struct Batch {
     pub(crate) kept_answers: &'static str,
     /// `[[application, test, key, digest, answer]]`, then the moment.
     pub(crate) keep_answers: &'static str,
-    /// `[id]` → `[[id, application, test, batch, created at, status, cost]]`: those that aren't final.
+    /// Ids → how many there are; locks messages that are about to be changed. `None` where one transaction writes
+    /// at a time.
+    pub(crate) lock_messages: Option<&'static str>,
+    /// Ids → `[[id, application, test, batch, created at, status, cost]]`: those that aren't final.
     pub(crate) standing_messages: &'static str,
-    /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`, then the moment: makes messages final
-    /// where they aren't.
+    /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`, then the moment, the least and
+    /// the greatest id: makes messages final where they aren't.
     pub(crate) finish_messages: &'static str,
-    /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all →
-    /// `[[message, begun, suspended 0|1]]`: rows that may be claimed.
+    /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all, the moments from
+    /// which single messages and those of batches are looked for → `[[message, begun, suspended 0|1, due at, of a
+    /// batch 0|1]]`: rows that may be claimed.
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,
-    /// `[id]` → `[[[as standing_messages], number, kind, sender, body]]`: those that wait to be sent.
+    /// Ids → `[[[as standing_messages], number, kind, sender, body]]`: those that wait to be sent.
     pub(crate) claimed_messages: &'static str,
     /// `[[message, token]]` → `[[message, begun, attempts, send once more 0|1]]`: the rows whose lease holds.
     pub(crate) leased: &'static str,
-    /// `[[id, segments]]`, then carrier, the moment: a carrier took all of them.
+    /// `[[id, segments]]`, then carrier, the moment, the least and the greatest id: a carrier took all of them.
     pub(crate) submit_messages: &'static str,
-    /// `[[id, unknown 0|1, some of it taken 0|1]]`, then carrier, the moment.
+    /// `[[id, unknown 0|1, some of it taken 0|1]]`, then carrier, the moment, the least and the greatest id.
     pub(crate) begin_messages: &'static str,
-    /// `[id]`, then the moment: claimed rows are being sent.
+    /// `[id]`, then the moment, the least and the greatest id: claimed rows are being sent.
     pub(crate) start_messages: &'static str,
+    /// The moment, limit → message, carrier, begun, application, segments, lost_answer: claimed rows whose lease is
+    /// over.
+    pub(crate) lapsed: &'static str,
+    /// Carrier, the id after which to look, limit → message_id: rows that wait for a carrier which has nothing of them.
+    pub(crate) unclaimed: &'static str,
+    /// Carrier, limit → message_id: some of the rows that wait for a carrier which nobody claims for.
+    pub(crate) unrouted: &'static str,
     /// `[id]`: takes rows out of the queue.
     pub(crate) drop_queued: &'static str,
     /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`: puts claimed rows back.
@@ -194,12 +364,13 @@ pub(crate) struct Batch {
     pub(crate) parked_receipts: &'static str,
     /// `[id]`
     pub(crate) drop_parked: &'static str,
-    /// `[message]` → `[[message, number, kind, sender, reference, refused by]]`: what routes look
-    /// at. Test messages have no other way, and aren't among them.
+    /// Ids → `[[message, number, kind, sender, reference, refused by]]`: what routes look at. Test messages have no other way, and aren't among them.
     pub(crate) routed_messages: &'static str,
-    /// `[[message, carrier]]`: gives waiting rows to another carrier.
+    /// `[[message, carrier]]`, then the moment: gives waiting rows to another carrier, which finds them as if they
+    /// were new.
     pub(crate) move_queued: &'static str,
-    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`, then the moment.
+    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`, then the moment,
+    /// the process's slot.
     pub(crate) write_connections: &'static str,
     /// `[[message, application, status, detail]]`, then the moment.
     pub(crate) insert_events: &'static str,
@@ -207,19 +378,19 @@ pub(crate) struct Batch {
     pub(crate) settle_applications: &'static str,
     /// `[[application, test, day, status, n to add]]`.
     pub(crate) add_days: &'static str,
+    /// `[[batch, …]]` → how many there are; locks them in their order. `None` as above.
+    pub(crate) lock_batches: Option<&'static str>,
     /// `[[batch, [to add to each status, in the order of the columns]]]`, then the moment.
     pub(crate) move_batches: &'static str,
     /// The beginning of a statement over messages, whose rows come as one JSON value with all that reports
     /// show; `FROM (…) m` follows.
     pub(crate) listed_messages: &'static str,
-    /// A file: a consistent copy of the database, without stopping anybody.
-    pub(crate) copy: &'static str,
-    /// `[id]` → id, balance.
+    /// `[id]` → id, balance; where several transactions write at a time it locks them.
     pub(crate) balances: &'static str,
 }
 
 /// A URL that may be shown.
-fn without_password(url: &str) -> String {
+pub(super) fn without_password(url: &str) -> String {
     match (url.find("://"), url.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &url[..scheme], &url[at..]),
         _ => url.to_owned(),
@@ -229,8 +400,10 @@ fn without_password(url: &str) -> String {
 #[cfg(test)]
 impl Batch {
     /// Every statement with its name.
-    pub(crate) const fn all(&self) -> [(&'static str, &'static str); 38] {
-        [
+    pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
+        let locks = [("lock_messages", self.lock_messages), ("lock_batches", self.lock_batches)];
+        let locks = locks.into_iter().filter_map(|(name, sql)| Some((name, sql?)));
+        let others = [
             ("applications_by_reference", self.applications_by_reference),
             ("charge_applications", self.charge_applications),
             ("insert_messages", self.insert_messages),
@@ -267,8 +440,11 @@ impl Batch {
             ("settle_applications", self.settle_applications),
             ("add_days", self.add_days),
             ("move_batches", self.move_batches),
-            ("copy", self.copy),
             ("balances", self.balances),
-        ]
+            ("lapsed", self.lapsed),
+            ("unclaimed", self.unclaimed),
+            ("unrouted", self.unrouted),
+        ];
+        locks.chain(others).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Who writes next. One transaction writes at a time; the gate lets in who waits by priority, so that a
-//! send doesn't queue behind a file of a million rows.
+//! Who writes next. A few transactions of a process write at a time, one with SQLite; the gate lets in who waits by
+//! priority, so that a send doesn't queue behind a file of a million rows.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +21,12 @@ pub(crate) enum Priority {
 const PASSED_OVER_MAX: [u32; CLASSES] = [0, 2, 8];
 const CLASSES: usize = 3;
 
-/// Lets one in at a time.
-#[derive(Default)]
+/// Lets so many in at a time.
 pub(crate) struct Gate(Arc<Mutex<State>>);
 
-#[derive(Default)]
 struct State {
-    taken: bool,
+    /// Places that nobody has.
+    free: u32,
     waiting: [VecDeque<oneshot::Sender<Permit>>; CLASSES],
     passed_over: [u32; CLASSES],
 }
@@ -36,12 +35,20 @@ struct State {
 pub(crate) struct Permit(Option<Arc<Mutex<State>>>);
 
 impl Gate {
+    pub(crate) fn new(places: u32) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            free: places,
+            waiting: Default::default(),
+            passed_over: Default::default(),
+        })))
+    }
+
     /// Waits for the right to write.
     pub(crate) async fn enter(&self, priority: Priority) -> Permit {
         let turn = {
             let mut state = lock(&self.0);
-            if !state.taken {
-                state.taken = true;
+            if state.free > 0 {
+                state.free -= 1;
                 return Permit(Some(Arc::clone(&self.0)));
             }
             let (sender, turn) = oneshot::channel();
@@ -63,7 +70,7 @@ impl Drop for Permit {
             let next = {
                 let mut state = lock(&gate);
                 let next = state.next();
-                state.taken = next.is_some();
+                state.free += u32::from(next.is_none());
                 next
             };
             // Who doesn't wait any more gives it back.
@@ -103,7 +110,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_highest_goes_first_and_nobody_waits_for_ever() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(Gate::new(1));
         let first = gate.enter(Priority::Bulk).await;
         let (served, mut turns) = mpsc::unbounded_channel();
         let waiting = [Priority::Bulk, Priority::Results]
@@ -140,7 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_left_is_passed_over() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(Gate::new(1));
         let first = gate.enter(Priority::Interactive).await;
         let left = tokio::spawn({
             let gate = Arc::clone(&gate);

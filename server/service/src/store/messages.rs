@@ -8,9 +8,9 @@ use sqlx::AnyConnection;
 use super::applications::{KeyRow, key_row};
 use super::batches::UnexpandedBatch;
 use super::dialect::Batch;
-use super::row::{self, json, touched};
-use super::statements;
-use super::tally::{Standing, Tally, standing};
+use super::row::{self, Ids, json, touched};
+use super::tally::{Standing, standing};
+use super::{WriteTx, statements};
 use crate::error::{Broken, Error, Result};
 
 statements! {
@@ -224,6 +224,20 @@ pub(crate) async fn expand(
     Ok(done.rows_affected())
 }
 
+/// Locks messages that are about to be changed, in their order.
+pub(crate) async fn lock(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+    if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
+        let ids = Ids::new(ids)?;
+        sqlx::query(statement)
+            .bind(ids.json)
+            .bind(ids.least)
+            .bind(ids.greatest)
+            .fetch_one(conn)
+            .await?;
+    }
+    Ok(())
+}
+
 /// How a message ends.
 pub(crate) struct Ending {
     pub(crate) id: Transid,
@@ -246,23 +260,23 @@ pub(crate) struct Ended {
 /// Makes messages final; those that were final before are left alone and not returned. Of several endings
 /// for one message the first counts.
 pub(crate) async fn finish(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     endings: &[Ending],
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
     let ids: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
-    let mut standing: HashMap<i64, Standing> = standing(conn, batch, &ids)
+    let mut standing: HashMap<i64, Standing> = standing(tx, batch, &ids)
         .await?
         .into_iter()
         .map(|message| (message.id, message))
         .collect();
-    let (mut tally, mut ended, mut rows) = (Tally::default(), Vec::new(), Vec::new());
+    let (mut ended, mut rows) = (Vec::new(), Vec::new());
     for ending in endings {
         let Some(message) = standing.remove(&ending.id.0) else {
             continue;
         };
-        tally.change(&message, ending.status);
+        tx.tally.change(&message, ending.status, now);
         let release = i64::from(ending.release);
         let status = ending.status.as_str();
         rows.push((
@@ -286,12 +300,14 @@ pub(crate) async fn finish(
     if rows.is_empty() {
         return Ok(ended);
     }
+    let ids = Ids::new(&ids)?;
     let done = sqlx::query(batch.finish_messages)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
-        .execute(&mut *conn)
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .execute(&mut **tx)
         .await?;
     touched("messages", rows.len(), done.rows_affected())?;
-    tally.write(conn, batch, now).await?;
     Ok(ended)
 }

@@ -14,7 +14,10 @@ pub(crate) mod dialect;
 pub(crate) mod gate;
 pub(crate) mod idempotency;
 pub(crate) mod installation;
+pub(crate) mod listening;
 pub(crate) mod messages;
+pub(crate) mod nodes;
+mod postgres;
 #[cfg(test)]
 mod prepared;
 pub(crate) mod queue;
@@ -24,6 +27,7 @@ pub(crate) mod segments;
 pub(crate) mod senders;
 pub(crate) mod sessions;
 pub(crate) mod settlement;
+pub(crate) mod shared;
 mod sqlite;
 pub(crate) mod tally;
 pub(crate) mod throttles;
@@ -43,14 +47,19 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
-use crate::error::{Broken, OpenError, Refusal};
+use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
 use dialect::Dialect;
 use gate::{Gate, Permit, Priority};
+use tally::Tally;
 
-/// Connections that only read.
-const READERS_MAX: u32 = 4;
 /// How long a verb waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a commit may take before its connection counts as lost.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to ask what became of a commit whose connection was lost.
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait before asking again.
+const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 
 /// Names SQL statements, and lists them so that a test can prepare each.
 macro_rules! statements {
@@ -62,13 +71,13 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
-/// The database: one connection that writes, several that read.
+/// The database: some connections that write (one, with SQLite), several that read.
 pub(crate) struct Store {
     url: String,
     dialect: Dialect,
     /// Held by a process that serves a database which only one may serve.
     serving: Mutex<Option<File>>,
-    writer: AnyPool,
+    writers: AnyPool,
     gate: Gate,
     /// Set when what was written may not be on disk: nothing is written any more.
     fault: watch::Sender<bool>,
@@ -78,23 +87,42 @@ pub(crate) struct Store {
 /// A transaction that writes; it rolls back when dropped.
 pub(crate) struct WriteTx<'a> {
     tx: Transaction<'static, Any>,
-    fault: &'a watch::Sender<bool>,
+    /// What it changes in the counts, to be written at its end.
+    pub(crate) tally: Tally,
+    store: &'a Store,
     // Last, so that the connection is given back before the next one is let in.
     _permit: Permit,
 }
 
 impl WriteTx<'_> {
-    /// Commits. After a failed sync the commit may be on disk or not, and nobody can tell: the store takes
-    /// no more writes, and the process should stop.
-    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
-        let committed = self.tx.commit().await;
-        if let Err(error) = &committed
-            && sqlite::is_failed_sync(error)
-        {
-            tracing::error!(%error, "the database can't be synced to disk: nothing is written any more");
-            self.fault.send_replace(true);
+    /// Writes what the transaction changes in the counts.
+    pub(crate) async fn write_counts(&mut self) -> Result<()> {
+        let tally = std::mem::take(&mut self.tally);
+        tally.write(&mut self.tx, self.store.dialect.batch()).await
+    }
+
+    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`]. After a failed sync of SQLite's
+    /// log the commit may be on disk or not, and nobody can tell: the store takes no more writes, and the process
+    /// should stop.
+    pub(crate) async fn commit(mut self) -> Result<()> {
+        self.write_counts().await?;
+        let store = self.store;
+        let known_as = store.dialect.name_transaction(&mut self.tx).await?;
+        let committed = tokio::time::timeout(COMMIT_TIMEOUT, self.tx.commit()).await;
+        let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        match (committed, known_as) {
+            (Ok(()), _) => Ok(()),
+            // The server itself said no.
+            (Err(error @ sqlx::Error::Database(_)), Some(_)) => Err(error.into()),
+            (Err(error), Some(transaction)) => store.outcome(&transaction, error).await,
+            (Err(error), None) => {
+                if sqlite::is_failed_sync(&error) {
+                    tracing::error!(%error, "the database can't be synced to disk: nothing is written any more");
+                    store.fault.send_replace(true);
+                }
+                Err(error.into())
+            }
         }
-        committed
     }
 }
 
@@ -112,6 +140,32 @@ impl DerefMut for WriteTx<'_> {
     }
 }
 
+/// Work that several processes would only do twice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chore {
+    Expire,
+    ForgetSegments,
+    ForgetAnswers,
+    DropHistory,
+    WatchNodes,
+    /// Of one upload, by its batch's id.
+    Expand(i64),
+}
+
+impl Chore {
+    /// A number of its own; batches' ids are positive.
+    pub(crate) const fn number(self) -> i64 {
+        match self {
+            Self::Expire => -1,
+            Self::ForgetSegments => -2,
+            Self::ForgetAnswers => -3,
+            Self::DropHistory => -4,
+            Self::WatchNodes => -5,
+            Self::Expand(id) => id,
+        }
+    }
+}
+
 /// What to do when a database that is a file isn't there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
@@ -122,7 +176,7 @@ pub(crate) enum Missing {
 
 impl Store {
     /// Connects.
-    pub(crate) async fn open(url: &str, missing: Missing) -> Result<Self, OpenError> {
+    pub(crate) async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
         if let Some(file) = dialect.file(url) {
@@ -136,22 +190,31 @@ impl Store {
             }
         }
         let (named, url) = (url.to_owned(), dialect.connection_url(url));
+        // A pool would try for long and then say only that it took too long.
+        let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
+        let first = first.map_err(|_| OpenError::NoAnswer(dialect::without_password(&named)))?;
+        first
+            .map_err(|error| OpenError::connecting(error, &dialect::without_password(&named)))?
+            .close()
+            .await?;
         let options = || {
             AnyPoolOptions::new()
                 .acquire_timeout(ACQUIRE_TIMEOUT)
-                .test_before_acquire(false)
                 .idle_timeout(None)
                 .max_lifetime(None)
+                .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
         };
-        // One connection writes: SQLite has one writer at a time anyway, and waiting in the pool's queue
-        // is fair where waiting for SQLite's lock is not.
-        let writer = options()
-            .max_connections(1)
+        // SQLite has one writer at a time anyway, and waiting at the gate is fair where waiting for its lock is not.
+        // A connection that is given back is looked at first, while the next one is taken.
+        let writers = options()
+            .max_connections(dialect.writers() + u32::from(dialect.is_shared()))
+            .test_before_acquire(false)
             .after_connect(move |conn, _| Box::pin(dialect.prepare_writer(conn)))
             .connect(&url)
             .await?;
         let readers = options()
-            .max_connections(READERS_MAX)
+            .max_connections(dialect.readers())
+            .test_before_acquire(dialect.is_shared())
             .after_connect(move |conn, _| Box::pin(dialect.prepare_reader(conn)))
             .connect(&url)
             .await?;
@@ -159,8 +222,8 @@ impl Store {
             url: named,
             dialect,
             serving: Mutex::new(None),
-            writer,
-            gate: Gate::default(),
+            writers,
+            gate: Gate::new(dialect.writers()),
             fault: watch::Sender::new(false),
             readers,
         })
@@ -168,7 +231,7 @@ impl Store {
 
     /// Makes sure that no other process serves this database, where only one may: it would take up
     /// what this one is about to send.
-    pub(crate) fn serve_alone(&self) -> Result<(), OpenError> {
+    pub(crate) fn serve_alone(&self) -> std::result::Result<(), OpenError> {
         let Some(file) = self.dialect.file(&self.url) else {
             return Ok(());
         };
@@ -184,12 +247,21 @@ impl Store {
     }
 
     /// Brings the schema up to date; refuses one that is newer than this program.
-    pub(crate) async fn migrate(&self) -> Result<(), OpenError> {
+    pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
         self.migrate_to(i64::MAX).await
     }
 
+    /// Whether the schema is there, in any version.
+    pub(crate) async fn is_migrated(&self) -> Result<bool> {
+        let mut conn = self.read().await?;
+        Ok(sqlx::query("SELECT version FROM _sqlx_migrations LIMIT 1")
+            .fetch_optional(&mut *conn)
+            .await
+            .is_ok_and(|found| found.is_some()))
+    }
+
     /// Brings the schema to a version.
-    async fn migrate_to(&self, version: i64) -> Result<(), OpenError> {
+    async fn migrate_to(&self, version: i64) -> std::result::Result<(), OpenError> {
         let migrations = self
             .dialect
             .migrations()
@@ -205,48 +277,94 @@ impl Store {
                 )
             })
             .collect();
-        Ok(Migrator::with_migrations(migrations)
-            .run(&self.writer)
-            .await?)
+        // A connection of its own: several processes may start at once, and wait until one of them has migrated.
+        let mut conn = AnyConnection::connect(&self.dialect.connection_url(&self.url)).await?;
+        self.dialect.prepare_migration(&mut conn).await?;
+        Migrator::with_migrations(migrations).run(&mut conn).await?;
+        Ok(conn.close().await?)
     }
 
     /// A connection to read with.
-    pub(crate) async fn read(&self) -> Result<PoolConnection<Any>, sqlx::Error> {
+    pub(crate) async fn read(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
         self.readers.acquire().await
     }
 
     /// Begins a transaction that only reads: all its statements see one moment.
-    pub(crate) async fn snapshot(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
-        self.readers.begin().await
+    pub(crate) async fn snapshot(&self) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
+        self.readers.begin_with(self.dialect.begin_snapshot()).await
     }
 
-    /// Begins a transaction that writes, for somebody who waits for it.
-    pub(crate) async fn begin(&self) -> Result<WriteTx<'_>, sqlx::Error> {
-        self.begin_as(Priority::Interactive).await
+    /// Begins the transaction of a verb that people call: no other one runs at the same time.
+    pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
+        self.enter(Priority::Interactive, self.dialect.begin_verb())
+            .await
     }
 
-    /// Begins a transaction that writes.
-    pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>, sqlx::Error> {
+    /// Begins a transaction that writes. Others may write at the same time: it locks what it decides by.
+    pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
+        self.enter(priority, self.dialect.begin()).await
+    }
+
+    /// Begins the transaction of a chore that one process at a time does; `None` while another one is at it.
+    pub(crate) async fn begin_chore(
+        &self,
+        chore: Chore,
+        priority: Priority,
+    ) -> Result<Option<WriteTx<'_>>> {
+        let mut tx = self.begin_as(priority).await?;
+        let mine = self.dialect.try_lock(&mut tx, chore).await?;
+        Ok(mine.then_some(tx))
+    }
+
+    async fn enter(&self, priority: Priority, begin: &'static str) -> Result<WriteTx<'_>> {
         let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
         let permit = entering.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
         if self.has_failed() {
-            return Err(sqlx::Error::PoolClosed);
+            return Err(sqlx::Error::PoolClosed.into());
         }
-        let begun = self.writer.begin_with(self.dialect.begin()).await;
-        let tx = match begun {
-            // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
-            // open: such a connection is replaced.
-            Err(sqlx::Error::InvalidSavePointStatement) => {
-                self.writer.acquire().await?.detach().close_hard().await?;
-                self.writer.begin_with(self.dialect.begin()).await?
+        let mut tries = 0;
+        let tx = loop {
+            tries += 1;
+            let begun = self.writers.begin_with(begin).await;
+            match begun {
+                // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
+                // open: such a connection is replaced.
+                Err(sqlx::Error::InvalidSavePointStatement) if tries < 2 => {
+                    self.writers.acquire().await?.detach().close_hard().await?;
+                }
+                // A server that was restarted has cut every connection: nothing was begun on any of them.
+                Err(sqlx::Error::Io(_)) if tries <= self.dialect.writers() + 1 => {}
+                Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
+                begun => break begun?,
             }
-            begun => begun?,
         };
         Ok(WriteTx {
             tx,
-            fault: &self.fault,
+            tally: Tally::default(),
+            store: self,
             _permit: permit,
         })
+    }
+
+    /// What became of a transaction whose commit wasn't answered. The server may still be at it.
+    async fn outcome(&self, transaction: &str, error: sqlx::Error) -> Result<()> {
+        tracing::warn!(%error, transaction, "a commit wasn't answered; asking what became of it");
+        let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
+            loop {
+                if let Ok(mut conn) = self.readers.acquire().await
+                    && let Ok(Some(committed)) =
+                        self.dialect.is_committed(&mut conn, transaction).await
+                {
+                    return committed;
+                }
+                tokio::time::sleep(OUTCOME_PAUSE).await;
+            }
+        });
+        match asked.await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(sqlx::Error::PoolTimedOut.into()),
+            Err(_) => Err(Broken::Unknown(error).into()),
+        }
     }
 
     /// Whether nothing can be written any more.
@@ -261,28 +379,33 @@ impl Store {
     }
 
     /// The connection that writes, outside a transaction.
-    pub(crate) async fn exclusive(&self) -> Result<PoolConnection<Any>, sqlx::Error> {
-        self.writer.acquire().await
+    pub(crate) async fn exclusive(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
+        self.writers.acquire().await
     }
 
     /// Copies the database as it is now into a new file, its owner's alone.
-    pub(crate) async fn copy(&self, file: &Path) -> Result<(), crate::Error> {
+    pub(crate) async fn copy(&self, file: &Path) -> Result<()> {
         make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
             _ => crate::Error::Broken(Broken::File(error)),
         })?;
         let mut conn = self.exclusive().await?;
         let text = file.to_string_lossy().into_owned();
-        sqlx::query(self.dialect.batch().copy)
+        sqlx::query(sqlite::COPY)
             .bind(text)
             .execute(&mut *conn)
             .await?;
         Ok(())
     }
 
+    /// Hears other processes.
+    pub(crate) async fn listen(&self) -> std::result::Result<listening::Listener, sqlx::Error> {
+        listening::Listener::connect(&self.url).await
+    }
+
     pub(crate) async fn close(&self) {
         self.readers.close().await;
-        self.writer.close().await;
+        self.writers.close().await;
         self.serving
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

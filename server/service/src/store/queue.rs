@@ -7,9 +7,9 @@ use serde::Deserialize;
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
-use super::row::{self, json, touched};
-use super::statements;
-use super::tally::{Standing, Tally, standing};
+use super::row::{self, Ids, json, touched};
+use super::tally::{Standing, standing};
+use super::{WriteTx, statements};
 use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::expiry::first_unexpired;
 use crate::routing::Network;
 
 statements! {
-    RESUME = "UPDATE queue SET held = 0 \
+    RESUME = "UPDATE queue SET held = 0, due_at = $3 \
               WHERE message_id IN (SELECT message_id FROM queue WHERE application_id = $1 AND held = 1 LIMIT $2) \
                 AND EXISTS (SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended')";
     WAITING_FOR_NOTHING = "SELECT id FROM applications WHERE status <> 'Suspended' \
@@ -26,21 +26,14 @@ statements! {
               SELECT id, application_id, $4, 0, 1, $5, 0, 0 FROM messages \
               WHERE id >= $1 AND id <= $2 AND batch_id = $3";
     CARRIERS = "SELECT DISTINCT carrier FROM queue";
-    // The plus sign keeps SQLite from sorting all that waits for the carrier, for each chunk.
-    UNCLAIMED = "SELECT message_id FROM queue WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 \
-                 AND begun = 0 ORDER BY message_id LIMIT $3";
-    UNROUTED = "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2";
     ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 LIMIT 1";
-    LAPSED = "SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
-              FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
-              WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2";
     OLDEST = "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1";
     STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
     NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM (\
                 SELECT MIN(due_at) AS due_at FROM queue \
-                WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0 \
+                WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0 AND due_at >= $3 \
                 UNION ALL SELECT MIN(due_at) FROM queue \
-                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0) q";
+                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0 AND due_at >= $4) q";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
                    WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
@@ -100,10 +93,12 @@ pub(crate) async fn resume(
     conn: &mut AnyConnection,
     application_id: i64,
     limit: i64,
+    now: Timestamp,
 ) -> Result<u64> {
     Ok(sqlx::query(RESUME)
         .bind(application_id)
         .bind(limit)
+        .bind(now.unix_ms())
         .execute(conn)
         .await?
         .rows_affected())
@@ -124,10 +119,11 @@ pub(crate) struct Lapsed {
 /// Some of the claimed rows whose lease ended before this moment.
 pub(crate) async fn lapsed(
     conn: &mut AnyConnection,
+    batch: &Batch,
     ended_by: Timestamp,
     limit: i64,
 ) -> Result<Vec<Lapsed>> {
-    let rows = sqlx::query(LAPSED)
+    let rows = sqlx::query(batch.lapsed)
         .bind(ended_by.unix_ms())
         .bind(limit)
         .fetch_all(conn)
@@ -172,11 +168,12 @@ pub(crate) async fn anything(conn: &mut AnyConnection, carrier: &str) -> Result<
 /// Rows that wait for a carrier which has nothing of them, after this id.
 pub(crate) async fn unclaimed(
     conn: &mut AnyConnection,
+    batch: &Batch,
     carrier: &str,
     after: i64,
     limit: i64,
 ) -> Result<Vec<i64>> {
-    let rows = sqlx::query(UNCLAIMED)
+    let rows = sqlx::query(batch.unclaimed)
         .bind(carrier)
         .bind(after)
         .bind(limit)
@@ -188,10 +185,11 @@ pub(crate) async fn unclaimed(
 /// Some of the rows that wait for a carrier which nobody claims for.
 pub(crate) async fn unrouted(
     conn: &mut AnyConnection,
+    batch: &Batch,
     carrier: &str,
     limit: i64,
 ) -> Result<Vec<i64>> {
-    let rows = sqlx::query(UNROUTED)
+    let rows = sqlx::query(batch.unrouted)
         .bind(carrier)
         .bind(limit)
         .fetch_all(conn)
@@ -216,8 +214,11 @@ pub(crate) async fn routed(
     batch: &Batch,
     ids: &[i64],
 ) -> Result<Vec<Routed>> {
+    let ids = Ids::new(ids)?;
     let row = sqlx::query(batch.routed_messages)
-        .bind(json(&ids)?)
+        .bind(ids.json)
+        .bind(ids.least)
+        .bind(ids.greatest)
         .fetch_one(conn)
         .await?;
     row::found(&row, "queue")
@@ -228,9 +229,11 @@ pub(crate) async fn move_to(
     conn: &mut AnyConnection,
     batch: &Batch,
     rows: &[(i64, String)],
+    now: Timestamp,
 ) -> Result<()> {
     sqlx::query(batch.move_queued)
         .bind(json(&rows)?)
+        .bind(now.unix_ms())
         .execute(conn)
         .await?;
     Ok(())
@@ -249,35 +252,64 @@ pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
 pub(crate) async fn next_due(
     conn: &mut AnyConnection,
     carrier: &str,
+    from: Marks,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
     let row = sqlx::query(NEXT_DUE)
         .bind(carrier)
         .bind(first_unexpired(now))
+        .bind(from.singles)
+        .bind(from.of_batches)
         .fetch_one(conn)
         .await?;
     Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
 }
 
-/// A row of the queue that may be claimed: message, whether it is begun (0, 1, 2), whether its application
-/// is suspended (1).
-pub(crate) type DueRow = (i64, i64, i64);
+/// A row of the queue that may be claimed. The fields are in the order of [`Batch::due`].
+#[derive(Deserialize)]
+pub(crate) struct DueRow {
+    pub(crate) id: i64,
+    /// 0, 1 or 2, as in the schema.
+    pub(crate) begun: i64,
+    #[serde(deserialize_with = "flag")]
+    pub(crate) suspended: bool,
+    /// Unix milliseconds.
+    pub(crate) due_at: i64,
+    #[serde(deserialize_with = "flag")]
+    pub(crate) of_batch: bool,
+}
 
-/// The rows that may be claimed: at most so many of single messages, and of all.
+/// The moments of `due_at`, in unix milliseconds, before which nothing waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks {
+    pub(crate) singles: i64,
+    pub(crate) of_batches: i64,
+}
+
+/// How many rows to look for: at most so many of single messages, and of all.
+#[derive(Clone, Copy)]
+pub(crate) struct DueLimits {
+    pub(crate) singles: i64,
+    pub(crate) all: i64,
+}
+
+/// The rows that may be claimed.
 pub(crate) async fn due(
     conn: &mut AnyConnection,
     batch: &Batch,
     carrier: &str,
+    limits: DueLimits,
+    from: Marks,
     now: Timestamp,
-    singles_max: i64,
-    limit: i64,
 ) -> Result<Vec<DueRow>> {
     let row = sqlx::query(batch.due)
         .bind(carrier)
         .bind(now.unix_ms())
         .bind(first_unexpired(now))
-        .bind(singles_max)
-        .bind(limit)
+        .bind(limits.singles)
+        .bind(limits.all)
+        .bind(from.singles)
+        .bind(from.of_batches)
         .fetch_one(conn)
         .await?;
     row::found(&row, "queue")
@@ -311,30 +343,33 @@ pub(crate) async fn claim(
 
 /// Marks claimed messages as being sent and reads what a carrier needs.
 pub(crate) async fn start(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
     network: &Network,
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
     type Row = (Standing, String, Kind, Option<String>, String);
-    let ids = json(&ids)?;
+    let ids = Ids::new(ids)?;
     let row = sqlx::query(batch.claimed_messages)
-        .bind(&ids)
-        .fetch_one(&mut *conn)
+        .bind(&ids.json)
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .fetch_one(&mut **tx)
         .await?;
     let found: Vec<Row> = row::found(&row, "messages")?;
     sqlx::query(batch.start_messages)
-        .bind(&ids)
+        .bind(ids.json)
         .bind(now.unix_ms())
-        .execute(&mut *conn)
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .execute(&mut **tx)
         .await?;
-    let mut tally = Tally::default();
     let messages = found
         .into_iter()
         .map(|(message, number, kind, sender, body)| {
             if message.status.may_become(MessageStatus::Sending) {
-                tally.change(&message, MessageStatus::Sending);
+                tx.tally.change(&message, MessageStatus::Sending, now);
             }
             let created_at = Timestamp::from_unix_ms(message.created_at);
             let number = Number::from_stored(number, kind);
@@ -350,7 +385,6 @@ pub(crate) async fn start(
             }
         })
         .collect();
-    tally.write(conn, batch, now).await?;
     Ok(messages)
 }
 
@@ -361,7 +395,7 @@ fn number(row: &sqlx::any::AnyRow) -> Result<Number> {
 
 /// Records that a carrier took messages whole: id, and the segments where they are known better now.
 pub(crate) async fn submitted(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     taken: &[(i64, Option<u16>)],
     carrier: &str,
@@ -371,19 +405,21 @@ pub(crate) async fn submitted(
         return Ok(());
     }
     let ids: Vec<i64> = taken.iter().map(|(id, _)| *id).collect();
-    let mut tally = Tally::default();
-    for message in standing(conn, batch, &ids).await? {
+    for message in standing(tx, batch, &ids).await? {
         if message.status.may_become(MessageStatus::Submitted) {
-            tally.change(&message, MessageStatus::Submitted);
+            tx.tally.change(&message, MessageStatus::Submitted, now);
         }
     }
+    let ids = Ids::new(&ids)?;
     sqlx::query(batch.submit_messages)
         .bind(json(&taken)?)
         .bind(carrier)
         .bind(now.unix_ms())
-        .execute(&mut *conn)
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .execute(&mut **tx)
         .await?;
-    tally.write(conn, batch, now).await
+    Ok(())
 }
 
 /// A message of which a carrier has a part, or may have.
@@ -397,7 +433,7 @@ pub(crate) struct Begun {
 
 /// Records which messages a carrier has parts of, or may have.
 pub(crate) async fn begin(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     begun: &[Begun],
     carrier: &str,
@@ -407,23 +443,26 @@ pub(crate) async fn begin(
         return Ok(());
     }
     let unknown: Vec<i64> = begun.iter().filter(|b| b.unknown).map(|b| b.id.0).collect();
-    let mut tally = Tally::default();
-    for message in standing(conn, batch, &unknown).await? {
+    for message in standing(tx, batch, &unknown).await? {
         if message.status.may_become(MessageStatus::Unknown) {
-            tally.change(&message, MessageStatus::Unknown);
+            tx.tally.change(&message, MessageStatus::Unknown, now);
         }
     }
     let rows: Vec<_> = begun
         .iter()
         .map(|b| (b.id.0, i64::from(b.unknown), i64::from(b.taken)))
         .collect();
+    let ids: Vec<i64> = begun.iter().map(|b| b.id.0).collect();
+    let ids = Ids::new(&ids)?;
     sqlx::query(batch.begin_messages)
         .bind(json(&rows)?)
         .bind(carrier)
         .bind(now.unix_ms())
-        .execute(&mut *conn)
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .execute(&mut **tx)
         .await?;
-    tally.write(conn, batch, now).await
+    Ok(())
 }
 
 /// A row whose lease holds.

@@ -21,6 +21,10 @@ pub(crate) fn opt_text(row: &AnyRow, column: &'static str) -> Result<Option<Stri
     Ok(row.try_get(column)?)
 }
 
+pub(crate) fn bytes(row: &AnyRow, column: &'static str) -> Result<Vec<u8>> {
+    Ok(row.try_get(column)?)
+}
+
 /// A text that must be one of a type's words.
 pub(crate) fn word<T>(
     row: &AnyRow,
@@ -67,5 +71,22 @@ pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Resu
             expected,
             actual,
         }))
+    }
+}
+
+/// Ids as the three parameters that statements over messages take.
+pub(crate) struct Ids {
+    pub(crate) json: String,
+    pub(crate) least: i64,
+    pub(crate) greatest: i64,
+}
+
+impl Ids {
+    pub(crate) fn new(ids: &[i64]) -> Result<Self> {
+        Ok(Self {
+            json: json(&ids)?,
+            least: ids.iter().min().copied().unwrap_or(0),
+            greatest: ids.iter().max().copied().unwrap_or(0),
+        })
     }
 }

@@ -29,6 +29,9 @@ pub(super) fn is_failed_sync(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| FAILED.contains(&code.as_ref()))
 }
 
+/// A consistent copy of the database in a file, without stopping anybody.
+pub(super) const COPY: &str = "VACUUM INTO $1";
+
 pub(super) const BATCH: Batch = Batch {
     applications_by_reference: "\
         SELECT id, reference, category, status, live_hash, test_hash, sender_state, sender_name, \
@@ -84,6 +87,7 @@ pub(super) const BATCH: Batch = Batch {
         FROM json_each($1) WHERE true \
         ON CONFLICT (application_id, test, key) DO UPDATE \
         SET digest = excluded.digest, answer = excluded.answer, created_at = excluded.created_at",
+    lock_messages: None,
     standing_messages: "\
         SELECT json_group_array(json_array(id, application_id, test, batch_id, created_at, status, cost)) AS found \
         FROM messages WHERE id IN (SELECT value FROM json_each($1)) \
@@ -111,14 +115,16 @@ pub(super) const BATCH: Batch = Batch {
     // No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
     due: "\
         WITH singles AS MATERIALIZED ( \
-            SELECT message_id, application_id, begun FROM queue \
-            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at <= $2 AND message_id >= $3 AND lease_token = 0 \
+            SELECT message_id, application_id, begun, due_at, 0 AS bulk FROM queue \
+            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2 AND message_id >= $3 \
+              AND lease_token = 0 \
             ORDER BY due_at, message_id LIMIT $4), \
         of_batches AS ( \
-            SELECT message_id, application_id, begun FROM queue \
-            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at <= $2 AND message_id >= $3 AND lease_token = 0 \
+            SELECT message_id, application_id, begun, due_at, 1 AS bulk FROM queue \
+            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2 AND message_id >= $3 \
+              AND lease_token = 0 \
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)) \
-        SELECT json_group_array(json_array(q.message_id, q.begun, a.status = 'Suspended')) AS found \
+        SELECT json_group_array(json_array(q.message_id, q.begun, a.status = 'Suspended', q.due_at, q.bulk)) AS found \
         FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q \
         JOIN applications a ON a.id = q.application_id",
     claim: "\
@@ -134,6 +140,15 @@ pub(super) const BATCH: Batch = Batch {
         SELECT json_group_array(json_array(q.message_id, q.begun, q.attempts, a.lost_answer = 'resend')) AS found \
         FROM json_each($1) AS r CROSS JOIN queue q ON q.message_id = r.value ->> 0 AND q.lease_token = r.value ->> 1 \
         JOIN applications a ON a.id = q.application_id",
+    lapsed: "\
+        SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
+        FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
+        WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2",
+    // The plus sign keeps SQLite from sorting all that waits for the carrier, for each chunk.
+    unclaimed: "\
+        SELECT message_id FROM queue WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 \
+          AND begun = 0 ORDER BY message_id LIMIT $3",
+    unrouted: "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2",
     drop_queued: "DELETE FROM queue WHERE message_id IN (SELECT value FROM json_each($1))",
     requeue: "\
         UPDATE queue SET due_at = r.value ->> 1, attempts = attempts + (r.value ->> 2), begun = r.value ->> 3, \
@@ -190,13 +205,13 @@ pub(super) const BATCH: Batch = Batch {
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
         WHERE q.message_id IN (SELECT value FROM json_each($1)) AND m.test = 0",
     move_queued: "\
-        UPDATE queue SET carrier = r.value ->> 1 FROM json_each($1) AS r \
+        UPDATE queue SET carrier = r.value ->> 1, due_at = MAX(due_at, $2) FROM json_each($1) AS r \
         WHERE queue.message_id = r.value ->> 0 AND lease_token = 0 AND begun = 0",
     write_connections: "\
         INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate, throttled, \
-                                 last_error, updated_at) \
+                                 last_error, updated_at, node) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
-               value ->> 7, value ->> 8, $2 FROM json_each($1)",
+               value ->> 7, value ->> 8, $2, $3 FROM json_each($1)",
     insert_events: "\
         INSERT INTO message_events (message_id, application_id, status, detail, at) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2 FROM json_each($1)",
@@ -209,7 +224,8 @@ pub(super) const BATCH: Batch = Batch {
     add_days: "\
         INSERT INTO message_days (application_id, test, day, status, n) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each($1) WHERE true \
-        ON CONFLICT (application_id, test, day, status) DO UPDATE SET n = n + excluded.n",
+        ON CONFLICT (application_id, test, day, status) DO UPDATE SET n = message_days.n + excluded.n",
+    lock_batches: None,
     move_batches: "\
         UPDATE batches SET queued = queued + (r.value ->> '$[1][0]'), sending = sending + (r.value ->> '$[1][1]'), \
                unknown = unknown + (r.value ->> '$[1][2]'), submitted = submitted + (r.value ->> '$[1][3]'), \
@@ -225,6 +241,5 @@ pub(super) const BATCH: Batch = Batch {
                                            batch_id, status, pages, segments, unit_price, cost, released, \
                                            error, carrier, created_at, sending_at, submitted_at, \
                                            final_at)) AS found",
-    copy: "VACUUM INTO $1",
     balances: "SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",
 };

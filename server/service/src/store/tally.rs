@@ -9,7 +9,7 @@ use serde::Deserialize;
 use sqlx::AnyConnection;
 
 use super::dialect::Batch;
-use super::row::{self, json, touched};
+use super::row::{self, Ids, json, touched};
 use super::statements;
 use crate::error::Result;
 
@@ -21,11 +21,14 @@ statements! {
 /// An application's messages of one day: application, test, day.
 type DayKey = (i64, i64, i64);
 
-/// What changes in the counts.
+/// What a transaction changes in the counts. It is written just before the commit, in one order: many
+/// transactions change the same counts, and each keeps the others waiting from then on.
 #[derive(Default)]
 pub(crate) struct Tally {
     days: BTreeMap<(DayKey, &'static str), i64>,
     batches: BTreeMap<i64, StatusCounts>,
+    /// When a batch is done, if it is.
+    now: Option<Timestamp>,
 }
 
 impl Tally {
@@ -39,7 +42,8 @@ impl Tally {
     }
 
     /// A message that becomes something else.
-    pub(crate) fn change(&mut self, message: &Standing, to: MessageStatus) {
+    pub(crate) fn change(&mut self, message: &Standing, to: MessageStatus, now: Timestamp) {
+        self.now = Some(now);
         let day = Timestamp::from_unix_ms(message.created_at).day();
         let key = (message.application_id, message.test, day);
         *self.days.entry((key, message.status.as_str())).or_default() -= 1;
@@ -52,12 +56,7 @@ impl Tally {
     }
 
     /// Writes the changes.
-    pub(crate) async fn write(
-        self,
-        conn: &mut AnyConnection,
-        batch: &Batch,
-        now: Timestamp,
-    ) -> Result<()> {
+    pub(crate) async fn write(self, conn: &mut AnyConnection, batch: &Batch) -> Result<()> {
         if !self.days.is_empty() {
             let rows: Vec<_> = self
                 .days
@@ -78,9 +77,16 @@ impl Tally {
                     (id, moved)
                 })
                 .collect();
+            let parameter = json(&rows)?;
+            if let Some(lock) = batch.lock_batches {
+                sqlx::query(lock)
+                    .bind(&parameter)
+                    .fetch_one(&mut *conn)
+                    .await?;
+            }
             let done = sqlx::query(batch.move_batches)
-                .bind(json(&rows)?)
-                .bind(now.unix_ms())
+                .bind(parameter)
+                .bind(self.now.map_or(0, Timestamp::unix_ms))
                 .execute(conn)
                 .await?;
             touched("batches", rows.len(), done.rows_affected())?;
@@ -113,8 +119,11 @@ pub(crate) async fn standing(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
+    let ids = Ids::new(ids)?;
     let row = sqlx::query(batch.standing_messages)
-        .bind(json(&ids)?)
+        .bind(ids.json)
+        .bind(ids.least)
+        .bind(ids.greatest)
         .fetch_one(conn)
         .await?;
     row::found(&row, "messages")

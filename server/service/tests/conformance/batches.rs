@@ -3,7 +3,7 @@
 use domain::records::{BatchRecord, BatchStatus, TransferKind};
 use domain::{BatchId, MessageStatus, MessageText, Money, Reason};
 use service::{
-    Actor, BatchFilter, BatchOrder, Config, Receipt, SANDBOX_CARRIER, SendError, Service,
+    Actor, BatchFilter, BatchOrder, Receipt, SANDBOX_CARRIER, SendError,
     SubmitOutcome,
 };
 
@@ -11,7 +11,7 @@ use crate::world::{Customer, HOUR_MS, World, answered, money, plain, upload};
 
 const STAFF: Actor = Actor::CommandLine;
 
-fn rows(count: usize) -> String {
+pub fn rows(count: usize) -> String {
     (0..count).fold(String::new(), |file, n| {
         file + &format!("{:08},hello {n}\n", n + 10)
     })
@@ -24,12 +24,12 @@ fn to_all(text: &str) -> BatchOrder {
     }
 }
 
-async fn batch(world: &World, customer: &Customer, id: BatchId) -> BatchRecord {
+pub async fn batch(world: &World, customer: &Customer, id: BatchId) -> BatchRecord {
     let access = world.access(&customer.live).await;
     world.service.batch(&access, id).await.unwrap().unwrap()
 }
 
-async fn accepted(world: &World, customer: &Customer, file: &str) -> BatchId {
+pub async fn accepted(world: &World, customer: &Customer, file: &str) -> BatchId {
     upload(&world.service, &customer.live, None, file, plain())
         .await
         .unwrap()
@@ -88,9 +88,9 @@ async fn an_upload_is_reserved_expanded_sent_and_done() {
     // A thousand rows at a time; each step is whole.
     world.service.expand(id).await.unwrap();
     world.assert_sound().await;
-    assert_eq!(world.spool_files().len(), 1);
+    world.database.assert_spools(1).await;
     world.expand_all().await;
-    assert!(world.spool_files().is_empty());
+    world.database.assert_spools(0).await;
     assert_eq!(
         batch(&world, &customer, id).await.status,
         BatchStatus::Sending
@@ -158,7 +158,7 @@ async fn one_text_to_many_costs_its_pages_times_the_rows() {
     )
     .await;
     assert_eq!(accepted, Err(SendError::Refused(Reason::InsufficientFunds)));
-    assert!(world.spool_files().is_empty());
+    world.database.assert_spools(0).await;
     let accepted = upload(
         &world.service,
         &customer.live,
@@ -188,7 +188,7 @@ async fn a_dry_run_answers_and_leaves_nothing() {
     }
     let answer = upload(&world.service, &customer.live, None, &rows(21), dry).await;
     assert_eq!(answer, Err(SendError::Refused(Reason::InsufficientFunds)));
-    assert!(world.spool_files().is_empty());
+    world.database.assert_spools(0).await;
     assert_eq!(
         world.balance(&customer.live).await,
         Money::from_units(1).unwrap()
@@ -215,7 +215,7 @@ async fn an_upload_under_an_idempotency_key_is_charged_once() {
     let other = send(&rows(19)).await;
     assert_eq!(other, Err(SendError::Refused(Reason::IdempotencyMismatch)));
     // The files of the second and third upload are gone.
-    assert_eq!(world.spool_files().len(), 1);
+    world.database.assert_spools(1).await;
     // Kept to the last millisecond of a day, and then no more, whether or not it was swept by then.
     world.pass(24 * HOUR_MS - 1);
     assert!(send(&rows(20)).await.unwrap().replayed);
@@ -327,46 +327,14 @@ async fn a_reserved_number_answers_for_the_whole_upload() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_is_taken_up_or_swept() {
-    let world = World::new().await;
-    let customer = world.active("one@example.org", "200").await;
-    let id = accepted(&world, &customer, &rows(2500)).await;
-    world.service.expand(id).await.unwrap();
-    let ticket = world
-        .service
-        .begin_bulk(Some(customer.live.expose()), None)
-        .await
-        .unwrap();
-    let mut cut_off = ticket
-        .upload(domain::BulkMode::OneToOne, domain::BulkWriting::Plain)
-        .await
-        .unwrap();
-    cut_off.write(b"12345678,a\n").await.unwrap();
-    assert_eq!(world.spool_files().len(), 2);
-    // As a killed process: its destructors never run.
-    std::mem::forget(cut_off);
-    drop(ticket);
-    let world = world.reopen().await;
-    assert_eq!(world.spool_files().len(), 1);
-    world.expand_all().await;
-    assert_eq!(batch(&world, &customer, id).await.counts.queued, 2500);
-    assert!(world.spool_files().is_empty());
-    world.assert_sound().await;
-}
-
-#[tokio::test]
 async fn rows_that_cannot_be_read_are_rejected_and_given_back() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "200").await;
     let gone = accepted(&world, &customer, &rows(100)).await;
-    std::fs::remove_file(&world.spool_files()[0]).unwrap();
+    world.database.lose_spool().await;
     let damaged = accepted(&world, &customer, &rows(1500)).await;
     world.service.expand(damaged).await.unwrap();
-    let file = &world.spool_files()[0];
-    let mut bytes = std::fs::read(file).unwrap();
-    let last = bytes.len() - 3;
-    bytes[last] ^= 1;
-    std::fs::write(file, bytes).unwrap();
+    world.database.damage_spool().await;
     world.expand_all().await;
     let record = batch(&world, &customer, gone).await;
     assert_eq!(
@@ -375,7 +343,7 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back() {
     );
     let record = batch(&world, &customer, damaged).await;
     assert_eq!((record.counts.queued, record.counts.rejected), (1000, 500));
-    assert!(world.spool_files().is_empty());
+    world.database.assert_spools(0).await;
     assert_eq!(
         world.balance(&customer.live).await,
         Money::from_units(150).unwrap()
@@ -509,39 +477,4 @@ async fn a_single_message_is_claimed_before_a_file() {
             .any(|message| Some(message.id) == sent.transid)
     );
     assert_eq!(claimed.len(), 8);
-}
-
-#[tokio::test]
-async fn a_backup_carries_what_is_not_expanded_yet() {
-    let world = World::new().await;
-    let customer = world.active("one@example.org", "200").await;
-    let id = accepted(&world, &customer, &rows(1500)).await;
-    world.service.expand(id).await.unwrap();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("heliograph.db");
-    world.service.backup(&file).await.unwrap();
-    assert!(world.service.backup(&file).await.is_err());
-    world.expand_all().await;
-    // As the README says how to restore: the folder becomes the data folder's.
-    std::fs::rename(
-        place.path().join("heliograph.db.spool"),
-        place.path().join("spool"),
-    )
-    .unwrap();
-    let restored = Service::open(Config {
-        database_url: format!("sqlite:{}", file.display()),
-        data_dir: place.path().to_owned(),
-        ..world.config()
-    })
-    .await
-    .unwrap();
-    restored.expand(id).await.unwrap();
-    let access = world.access(&customer.live).await;
-    let record = restored.batch(&access, id).await.unwrap().unwrap();
-    assert_eq!(
-        (record.status, record.counts.queued),
-        (BatchStatus::Sending, 1500)
-    );
-    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
-    restored.close().await;
 }

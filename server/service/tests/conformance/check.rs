@@ -1,6 +1,6 @@
 //! The recount must see what it is there for: each case breaks one invariant by hand.
 
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
 use crate::world::{World, plain, upload};
 
@@ -24,8 +24,7 @@ async fn tampered(statement: &str) -> (World, AnyConnection, Result<(), sqlx::Er
         .deposit("bank-2", domain::Reference::from_number(1), "2")
         .await;
     world.assert_sound().await;
-    let url = world.config().database_url;
-    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    let mut conn = world.database.connect().await;
     let done = conn
         .execute(AssertSqlSafe(statement.to_owned()))
         .await

@@ -1,7 +1,8 @@
 use domain::{Category, Money, Reason, RequestId};
 use service::{Actor, KeyAccess, SendError, Sent};
-use sqlx::{Connection as _, Executor as _};
+use sqlx::Executor as _;
 
+use crate::database;
 use crate::world::{World, money, name, request, stranger};
 
 fn refused(reason: Reason) -> Result<Sent, SendError> {
@@ -220,10 +221,8 @@ async fn more_sends_than_can_wait_are_told_to_come_again_and_charged_nothing() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "1000").await;
     // Another process writes for long: the writer waits, and sends pile up behind it.
-    let mut other = sqlx::AnyConnection::connect(&world.config().database_url)
-        .await
-        .unwrap();
-    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let mut other = world.database.connect().await;
+    other.execute(database::HOLD).await.unwrap();
     let (answers, mut answered) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..WAITING_AND_HELD + 100 {
         let (service, answers) = (world.service.clone(), answers.clone());

@@ -1,4 +1,5 @@
-//! The verbs of the service, on a real database, with a clock and randomness of the test's own.
+//! The verbs of the service on SQLite, with a clock and randomness of the test's own. The same cases run on PostgreSQL
+//! in `tests/postgres`.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,8 +11,10 @@ mod applications;
 mod batches;
 mod carriers;
 mod check;
+mod database;
 mod devices;
 mod dispatch;
+mod files;
 mod intake;
 mod ledger;
 mod model;

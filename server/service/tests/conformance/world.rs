@@ -1,6 +1,5 @@
 //! A service on a database of its own.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,6 +15,8 @@ use service::{
 };
 use tempfile::TempDir;
 
+use crate::database::Database;
+
 /// 2026-01-01T00:00:00Z.
 pub const START_MS: i64 = 1_767_225_600_000;
 pub const HOUR_MS: i64 = 3_600_000;
@@ -25,6 +26,7 @@ pub struct World {
     pub service: Service,
     pub clock: Arc<AtomicI64>,
     folder: TempDir,
+    pub database: Database,
     /// How often it was opened: each process has randomness of its own.
     opened: u64,
     network: Network,
@@ -48,12 +50,14 @@ impl World {
     pub async fn with(network: Network) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(START_MS));
-        let config = config(&folder, &clock, 1, network.clone());
+        let database = Database::make(folder.path()).await;
+        let config = config(&folder, &database, &clock, 1, network.clone());
         let service = Service::open(config).await.unwrap();
         Self {
             service,
             clock,
             folder,
+            database,
             opened: 1,
             network,
         }
@@ -63,7 +67,8 @@ impl World {
     pub async fn reopen(self) -> Self {
         self.service.close().await;
         let opened = self.opened + 1;
-        let config = config(&self.folder, &self.clock, opened, self.network.clone());
+        let network = self.network.clone();
+        let config = config(&self.folder, &self.database, &self.clock, opened, network);
         let service = Service::open(config).await.unwrap();
         Self {
             service,
@@ -74,7 +79,13 @@ impl World {
 
     pub fn config(&self) -> Config {
         let network = self.network.clone();
-        config(&self.folder, &self.clock, self.opened, network)
+        config(
+            &self.folder,
+            &self.database,
+            &self.clock,
+            self.opened,
+            network,
+        )
     }
 
     pub fn folder(&self) -> &std::path::Path {
@@ -106,14 +117,6 @@ impl World {
         while let Some(id) = self.service.next_unexpanded(None).await.unwrap() {
             self.service.expand(id).await.unwrap();
         }
-    }
-
-    /// The files that wait to become messages.
-    pub fn spool_files(&self) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(self.folder().join("data/spool")) else {
-            return Vec::new();
-        };
-        entries.map(|entry| entry.unwrap().path()).collect()
     }
 
     pub fn pass(&self, ms: i64) {
@@ -184,9 +187,15 @@ impl World {
     }
 }
 
-fn config(folder: &TempDir, clock: &Arc<AtomicI64>, opened: u64, network: Network) -> Config {
+fn config(
+    folder: &TempDir,
+    database: &Database,
+    clock: &Arc<AtomicI64>,
+    opened: u64,
+    network: Network,
+) -> Config {
     Config {
-        database_url: format!("sqlite:{}/data/heliograph.db", folder.path().display()),
+        database_url: database.url(),
         prices: prices("0.05", "0.25"),
         currency: "USD".to_owned(),
         data_dir: folder.path().join("data"),

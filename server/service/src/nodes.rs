@@ -1,0 +1,169 @@
+//! This process among those that serve the same database. None of them leads: each takes a number of its own, which
+//! stands in the ids that it makes, and says every few seconds that it lives.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use domain::Timestamp;
+
+use crate::error::{OpenError, Result};
+use crate::store::gate::Priority;
+use crate::store::nodes::{self, NodeRow};
+use crate::store::{Chore, Store, shared};
+use crate::{Service, whole};
+
+/// Numbers that there are: an id has 10 bits for them, and uploads have numbers of their own.
+pub(crate) const SLOTS: i64 = 512;
+/// A process that wasn't seen for so long is gone, or can't reach the database.
+const LOST_AFTER_MS: i64 = 30_000;
+/// How long a number rests before somebody else gets it: a process that wakes from a long pause may still make an id
+/// or two with it.
+const REST_MS: i64 = 60 * 60 * 1000;
+/// Clocks differ a little; more than this is worth a word.
+const CLOCK_APART_MS: i64 = 5_000;
+/// Of uploads that never became a batch.
+const SPOOL_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// This process.
+pub(crate) struct Node {
+    slot: AtomicI64,
+    /// 0 for one that doesn't share its database, or doesn't serve.
+    token: i64,
+    name: String,
+}
+
+impl Node {
+    /// The only one.
+    pub(crate) fn alone() -> Self {
+        Self {
+            slot: AtomicI64::new(0),
+            token: 0,
+            name: String::new(),
+        }
+    }
+
+    /// Takes a number among the others.
+    pub(crate) async fn join(
+        store: &Store,
+        token: i64,
+        now: Timestamp,
+    ) -> std::result::Result<Self, OpenError> {
+        let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+        let name = format!("{}:{}", host.trim(), std::process::id());
+        let slot = take_slot(store, token, &name, now)
+            .await?
+            .ok_or(OpenError::TooManyNodes)?;
+        Ok(Self {
+            slot: AtomicI64::new(slot),
+            token,
+            name,
+        })
+    }
+
+    pub(crate) fn slot(&self) -> i64 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    /// Slot and token.
+    pub(crate) fn key(&self) -> (i64, i64) {
+        (self.slot(), self.token)
+    }
+
+    /// Gives the number back.
+    pub(crate) async fn leave(&self, store: &Store, now: Timestamp) {
+        if self.token == 0 {
+            return;
+        }
+        let left = async {
+            let mut conn = store.read().await?;
+            nodes::end(&mut conn, self.slot(), self.token, now).await
+        };
+        if let Err(error) = left.await {
+            tracing::warn!(detail = ?error, "the others aren't told that this process ends");
+        }
+    }
+}
+
+async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Result<Option<i64>> {
+    let mut tx = store.begin().await?;
+    let count = nodes::count(&mut tx).await?;
+    let slot = if count < SLOTS {
+        Some(count)
+    } else {
+        nodes::free(&mut tx, now.plus_ms(-REST_MS)).await?
+    };
+    if let Some(slot) = slot {
+        let name = name.to_owned();
+        nodes::take(&mut tx, &NodeRow { slot, token, name }, now).await?;
+        tx.commit().await?;
+    }
+    Ok(slot)
+}
+
+impl Service {
+    /// Whether other processes may serve the same database.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.store().dialect().is_shared()
+    }
+
+    /// Says that this process lives, and goes by the database server's clock.
+    pub async fn renew_node(&self) -> Result<()> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        follow_server(self.store(), &self.inner.clock).await?;
+        let now = self.now();
+        let node = &self.inner.node;
+        let mut conn = self.store().read().await?;
+        if nodes::renew(&mut conn, node.slot(), node.token, now).await? {
+            return Ok(());
+        }
+        drop(conn);
+        tracing::warn!("this process was given up by the others and takes a new number");
+        if let Some(slot) = take_slot(self.store(), node.token, &node.name, now).await? {
+            node.slot.store(slot, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Gives up processes that weren't seen for half a minute; how many. What they had claimed is freed when its
+    /// lease ends.
+    pub async fn give_up_nodes(&self) -> Result<usize> {
+        if !self.is_shared() {
+            return Ok(0);
+        }
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let store = service.store();
+            let tx = store.begin_chore(Chore::WatchNodes, Priority::Results).await?;
+            let Some(mut tx) = tx else { return Ok(0) };
+            let lost = nodes::lost(&mut tx, now.plus_ms(-LOST_AFTER_MS)).await?;
+            for node in &lost {
+                tracing::warn!(node = node.name, "a process wasn't seen for too long");
+                nodes::end(&mut tx, node.slot, node.token, now).await?;
+            }
+            nodes::forget_connections(&mut tx).await?;
+            shared::forget_uploads(&mut tx).await?;
+            shared::forget_spools(&mut tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
+            tx.commit().await?;
+            Ok(lost.len())
+        })
+        .await
+    }
+}
+
+/// Goes by the clock of the database's server, where there is one.
+pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result<()> {
+    let mut conn = store.read().await?;
+    if let Some(ms) = store.dialect().server_ms(&mut conn).await? {
+        let ahead_ms = clock.follow(ms);
+        if ahead_ms.abs() > CLOCK_APART_MS {
+            tracing::warn!(
+                ahead_ms,
+                "this machine's clock isn't the database server's, which is gone by: is one of them wrong?"
+            );
+        }
+    }
+    Ok(())
+}

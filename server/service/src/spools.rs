@@ -1,0 +1,158 @@
+//! Where uploads wait until they are messages: files beside the one process that serves a SQLite database, or a table
+//! that all processes of a PostgreSQL database can read.
+
+use std::fs::File;
+
+use tokio::io::AsyncWriteExt as _;
+
+use crate::Service;
+use crate::error::{Broken, Error, Result};
+use crate::spool::{Frame, FrameError, frames, parse_frame, read_frame};
+use crate::store::gate::Priority;
+use crate::store::shared;
+
+/// A spool that is being written.
+pub(crate) enum SpoolWriter {
+    File(tokio::fs::File),
+    /// Bytes written so far.
+    Table(i64),
+}
+
+/// A spool that is removed when it is dropped, unless it is to be kept.
+pub(crate) struct Spool {
+    service: Service,
+    pub(crate) name: String,
+    keep: bool,
+}
+
+impl Spool {
+    /// Leaves the spool to the batch that it belongs to.
+    pub(crate) fn keep(mut self) {
+        self.keep = true;
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        if !self.keep {
+            self.service.remove_spool(&self.name);
+        }
+    }
+}
+
+impl Service {
+    /// Begins a spool.
+    pub(crate) async fn make_spool(&self) -> Result<(SpoolWriter, Spool)> {
+        let service = self.clone();
+        let random = service.entropy().bytes::<16>();
+        if self.is_shared() {
+            let spool = Spool {
+                service,
+                name: hex::encode(random),
+                keep: false,
+            };
+            return Ok((SpoolWriter::Table(0), spool));
+        }
+        // The file and what removes it are made together: who waits for them may leave meanwhile.
+        let making = move || {
+            let (name, file) = service.inner.spool.create(random)?;
+            let spool = Spool {
+                service,
+                name,
+                keep: false,
+            };
+            Ok((file, spool))
+        };
+        let (file, spool): (File, Spool) = blocking(making).await?;
+        Ok((SpoolWriter::File(tokio::fs::File::from_std(file)), spool))
+    }
+
+    /// The frame of a spool that begins at an offset.
+    pub(crate) async fn spooled_frame(
+        &self,
+        name: &str,
+        offset: i64,
+    ) -> Result<std::result::Result<Frame, FrameError>> {
+        if self.is_shared() {
+            let mut conn = self.store().read().await?;
+            let found = shared::frame(&mut conn, name, offset).await?;
+            return Ok(match found {
+                Some(bytes) => parse_frame(bytes, offset),
+                None => Err(FrameError::Lost("it isn't there".to_owned())),
+            });
+        }
+        let path = self.inner.spool.path(name);
+        let read = tokio::task::spawn_blocking(move || read_frame(&path, offset));
+        Ok(read
+            .await
+            .unwrap_or_else(|failed| Err(FrameError::Io(std::io::Error::other(failed)))))
+    }
+
+    /// Removes a spool that isn't needed any more. What is left of one when that fails is swept later.
+    pub(crate) fn remove_spool(&self, name: &str) {
+        if !self.is_shared() {
+            return self.inner.spool.remove(name);
+        }
+        let (service, name) = (self.clone(), name.to_owned());
+        tokio::spawn(async move {
+            let removed = async {
+                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                shared::remove_spool(&mut tx, &name).await?;
+                tx.commit().await
+            };
+            if let Err(error) = removed.await {
+                tracing::warn!(name, detail = ?error, "the rows of an upload can't be removed yet");
+            }
+        });
+    }
+}
+
+impl SpoolWriter {
+    /// Writes whole frames.
+    pub(crate) async fn write(&mut self, chain: &[u8], spool: &Spool) -> Result<()> {
+        match self {
+            Self::File(file) => {
+                file.write_all(chain).await.map_err(file_error)?;
+                // The write goes on in another thread; only a flush tells whether it failed. A sync doesn't.
+                file.flush().await.map_err(file_error)
+            }
+            Self::Table(written) => {
+                let service = spool.service();
+                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                for frame in frames(chain) {
+                    shared::insert_frame(&mut tx, &spool.name, *written, frame, service.now())
+                        .await?;
+                    *written += frame.len().cast_signed() as i64;
+                }
+                tx.commit().await
+            }
+        }
+    }
+
+    /// All that was written is on disk when this returns.
+    pub(crate) async fn finish(self, spool: &Spool) -> Result<()> {
+        let Self::File(file) = self else {
+            return Ok(());
+        };
+        file.sync_all().await.map_err(file_error)?;
+        let folder = spool.service().inner.spool.clone();
+        blocking(move || folder.sync()).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
+        .map_err(file_error)
+}
+
+fn file_error(error: std::io::Error) -> Error {
+    Error::Broken(Broken::File(error))
+}

@@ -1,0 +1,116 @@
+//! Processes that serve the same database.
+
+use domain::Timestamp;
+use sqlx::AnyConnection;
+
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+statements! {
+    COUNT = "SELECT COUNT(*) AS n FROM nodes";
+    /// The slot that nobody has had for the longest time.
+    FREE = "SELECT slot FROM nodes WHERE token = 0 AND seen_at < $1 ORDER BY seen_at LIMIT 1";
+    TAKE = "INSERT INTO nodes (slot, token, name, started_at, seen_at) VALUES ($1, $2, $3, $4, $4) \
+            ON CONFLICT (slot) DO UPDATE SET token = $2, name = $3, started_at = $4, seen_at = $4";
+    RENEW = "UPDATE nodes SET seen_at = $3 WHERE slot = $1 AND token = $2";
+    END = "UPDATE nodes SET token = 0, seen_at = $3 WHERE slot = $1 AND token = $2";
+    LOST = "SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1";
+    /// Of processes that ended.
+    FORGET_CONNECTIONS = "DELETE FROM connections WHERE node IN (SELECT slot FROM nodes WHERE token = 0)";
+}
+
+/// A process that serves, or did.
+pub(crate) struct NodeRow {
+    pub(crate) slot: i64,
+    pub(crate) token: i64,
+    pub(crate) name: String,
+}
+
+/// How many slots were ever given; they are numbered from 0.
+pub(crate) async fn count(conn: &mut AnyConnection) -> Result<i64> {
+    row::int(&sqlx::query(COUNT).fetch_one(conn).await?, "n")
+}
+
+/// A slot that nobody has had since this moment.
+pub(crate) async fn free(conn: &mut AnyConnection, since: Timestamp) -> Result<Option<i64>> {
+    let found = sqlx::query(FREE)
+        .bind(since.unix_ms())
+        .fetch_optional(conn)
+        .await?;
+    found.map(|row| row::int(&row, "slot")).transpose()
+}
+
+pub(crate) async fn take(
+    conn: &mut AnyConnection,
+    node: &NodeRow,
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(TAKE)
+        .bind(node.slot)
+        .bind(node.token)
+        .bind(&node.name)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// False when somebody else has the slot now, or nobody.
+pub(crate) async fn renew(
+    conn: &mut AnyConnection,
+    slot: i64,
+    token: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    change(conn, RENEW, slot, token, now).await
+}
+
+/// Gives a slot back; false when it was taken already.
+pub(crate) async fn end(
+    conn: &mut AnyConnection,
+    slot: i64,
+    token: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    change(conn, END, slot, token, now).await
+}
+
+async fn change(
+    conn: &mut AnyConnection,
+    statement: &'static str,
+    slot: i64,
+    token: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let done = sqlx::query(statement)
+        .bind(slot)
+        .bind(token)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Processes that weren't seen since this moment.
+pub(crate) async fn lost(conn: &mut AnyConnection, since: Timestamp) -> Result<Vec<NodeRow>> {
+    let rows = sqlx::query(LOST)
+        .bind(since.unix_ms())
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(NodeRow {
+                slot: row::int(row, "slot")?,
+                token: row::int(row, "token")?,
+                name: row::text(row, "name")?,
+            })
+        })
+        .collect()
+}
+
+/// Forgets the connections of processes that ended.
+pub(crate) async fn forget_connections(conn: &mut AnyConnection) -> Result<()> {
+    sqlx::query(FORGET_CONNECTIONS).execute(conn).await?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! What processes share that the one process of a SQLite database has in memory or in files: uploads under way and
+//! their rows, and how many requests a key may still make. Only with PostgreSQL.
+
+use domain::{KeyKind, Reference, Timestamp};
+use sqlx::AnyConnection;
+
+use super::row;
+use crate::error::Result;
+
+/// Names the statements for the test that prepares each, on PostgreSQL alone.
+macro_rules! shared {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
+        $($(#[$doc])* const $name: &str = $sql;)*
+        #[cfg(test)]
+        pub(crate) const SHARED_STATEMENTS: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+shared! {
+    UPLOADS = "SELECT CAST(COUNT(*) AS BIGINT) AS n, \
+                   CAST(COUNT(*) FILTER (WHERE u.test = $2 AND u.key = $3) AS BIGINT) AS with_key \
+               FROM uploads u JOIN nodes n ON n.slot = u.node AND n.token = u.token WHERE u.application_id = $1";
+    BEGIN_UPLOAD = "INSERT INTO uploads (node, token, application_id, test, key) VALUES ($1, $2, $3, $4, $5) \
+                    RETURNING id";
+    END_UPLOAD = "DELETE FROM uploads WHERE id = $1";
+    /// Of processes that are gone.
+    FORGET_UPLOADS = "DELETE FROM uploads u WHERE NOT EXISTS \
+                      (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)";
+    INSERT_FRAME = "INSERT INTO spool_frames (spool, start, frame, created_at) VALUES ($1, $2, $3, $4)";
+    FRAME = "SELECT frame FROM spool_frames WHERE spool = $1 AND start = $2";
+    REMOVE_SPOOL = "DELETE FROM spool_frames WHERE spool = $1";
+    /// Uploads that never became a batch, and those of batches that are expanded.
+    FORGET_SPOOLS = "DELETE FROM spool_frames WHERE created_at < $1 \
+                     AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL)";
+    ENSURE_BUCKET = "INSERT INTO rate_buckets (reference, test, level, filled_at) VALUES ($1, $2, $3, $4) \
+                     ON CONFLICT DO NOTHING";
+    /// Fills the bucket up to now, then takes as many requests as there are, at most so many. What flows in within
+    /// a millisecond is the limit, in thousandths of a request; a clock that was set back adds nothing.
+    TAKE = "WITH b AS ( \
+                SELECT LEAST($4 * 1000, level + LEAST(GREATEST($5 - filled_at, 0), 1000) * $4) AS filled \
+                FROM rate_buckets WHERE reference = $1 AND test = $2 FOR UPDATE) \
+            UPDATE rate_buckets SET level = b.filled - LEAST($3, b.filled / 1000) * 1000, filled_at = $5 FROM b \
+            WHERE reference = $1 AND test = $2 \
+            RETURNING LEAST($3, b.filled / 1000) AS taken, level";
+}
+
+/// How many uploads of an application are under way, and how many of them under this key.
+pub(crate) async fn uploads(
+    conn: &mut AnyConnection,
+    application_id: i64,
+    kind: KeyKind,
+    key: Option<&str>,
+) -> Result<(i64, i64)> {
+    let row = sqlx::query(UPLOADS)
+        .bind(application_id)
+        .bind(i64::from(kind == KeyKind::Test))
+        .bind(key.map(str::to_owned))
+        .fetch_one(conn)
+        .await?;
+    Ok((row::int(&row, "n")?, row::int(&row, "with_key")?))
+}
+
+/// A process: slot and token.
+pub(crate) type NodeKey = (i64, i64);
+
+/// The id to end it by.
+pub(crate) async fn begin_upload(
+    conn: &mut AnyConnection,
+    node: NodeKey,
+    application_id: i64,
+    kind: KeyKind,
+    key: Option<&str>,
+) -> Result<i64> {
+    let row = sqlx::query(BEGIN_UPLOAD)
+        .bind(node.0)
+        .bind(node.1)
+        .bind(application_id)
+        .bind(i64::from(kind == KeyKind::Test))
+        .bind(key.map(str::to_owned))
+        .fetch_one(conn)
+        .await?;
+    row::int(&row, "id")
+}
+
+pub(crate) async fn end_upload(conn: &mut AnyConnection, id: i64) -> Result<()> {
+    sqlx::query(END_UPLOAD).bind(id).execute(conn).await?;
+    Ok(())
+}
+
+pub(crate) async fn forget_uploads(conn: &mut AnyConnection) -> Result<()> {
+    sqlx::query(FORGET_UPLOADS).execute(conn).await?;
+    Ok(())
+}
+
+pub(crate) async fn insert_frame(
+    conn: &mut AnyConnection,
+    spool: &str,
+    start: i64,
+    frame: &[u8],
+    now: Timestamp,
+) -> Result<()> {
+    sqlx::query(INSERT_FRAME)
+        .bind(spool.to_owned())
+        .bind(start)
+        .bind(frame.to_vec())
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn frame(
+    conn: &mut AnyConnection,
+    spool: &str,
+    start: i64,
+) -> Result<Option<Vec<u8>>> {
+    let row = sqlx::query(FRAME)
+        .bind(spool.to_owned())
+        .bind(start)
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| row::bytes(&row, "frame")).transpose()
+}
+
+pub(crate) async fn remove_spool(conn: &mut AnyConnection, spool: &str) -> Result<()> {
+    sqlx::query(REMOVE_SPOOL)
+        .bind(spool.to_owned())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Forgets what was uploaded before this moment and isn't needed any more.
+pub(crate) async fn forget_spools(conn: &mut AnyConnection, before: Timestamp) -> Result<()> {
+    sqlx::query(FORGET_SPOOLS)
+        .bind(before.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Takes requests out of a key's bucket, or gives them back: how many were taken, and what is left, in
+/// thousandths of a request.
+pub(crate) async fn take_requests(
+    conn: &mut AnyConnection,
+    (reference, kind): (Reference, KeyKind),
+    wanted: i64,
+    limit: u32,
+    now: Timestamp,
+) -> Result<(i64, i64)> {
+    let (reference, test) = (reference.to_string(), i64::from(kind == KeyKind::Test));
+    loop {
+        let found = sqlx::query(TAKE)
+            .bind(reference.clone())
+            .bind(test)
+            .bind(wanted)
+            .bind(i64::from(limit))
+            .bind(now.unix_ms())
+            .fetch_optional(&mut *conn)
+            .await?;
+        if let Some(row) = found {
+            return Ok((row::int(&row, "taken")?, row::int(&row, "level")?));
+        }
+        sqlx::query(ENSURE_BUCKET)
+            .bind(reference.clone())
+            .bind(test)
+            .bind(i64::from(limit) * 1000)
+            .bind(now.unix_ms())
+            .execute(&mut *conn)
+            .await?;
+    }
+}

@@ -1,0 +1,142 @@
+//! Waking whoever waits for work, in this process and in the others. A wake may be lost: whoever waits looks by itself
+//! too, now and then.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::store::listening;
+use crate::{Inner, Service};
+
+/// What there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// Messages were put into the queue.
+    Queued,
+    /// An upload was accepted.
+    BatchAccepted,
+    /// An application was reinstated.
+    Reinstated,
+    /// A carrier was drained or resumed.
+    Drained,
+}
+
+impl Wake {
+    const ALL: [Self; 4] = [Self::Queued, Self::BatchAccepted, Self::Reinstated, Self::Drained];
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// How long others wait at most to be told again: each time takes a lock that all commits with a notification share.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long to wait before listening is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Who waits, and what the other processes are still to be told.
+#[derive(Default)]
+pub(crate) struct Wakes {
+    pub(crate) queued: Notify,
+    pub(crate) batch_accepted: Notify,
+    pub(crate) reinstated: Notify,
+    pub(crate) drained: Notify,
+    untold: AtomicU8,
+    telling: Notify,
+}
+
+impl Wakes {
+    /// Wakes this process and, soon, the others.
+    pub(crate) fn wake(&self, what: Wake) {
+        self.wake_here(what);
+        self.untold.fetch_or(what.bit(), Ordering::Relaxed);
+        self.telling.notify_one();
+    }
+
+    fn wake_here(&self, what: Wake) {
+        match what {
+            Wake::Queued => self.queued.notify_waiters(),
+            Wake::BatchAccepted => self.batch_accepted.notify_one(),
+            Wake::Reinstated => self.reinstated.notify_one(),
+            Wake::Drained => self.drained.notify_waiters(),
+        }
+    }
+}
+
+/// Starts what tells the others; and what listens to them, in a process that serves.
+pub(crate) fn spawn(service: &Service, listens: bool) -> Vec<AbortHandle> {
+    let (wakes, inner) = (Arc::clone(&service.inner.wakes), Arc::downgrade(&service.inner));
+    let mut tasks = vec![tokio::spawn(tell(wakes, inner.clone())).abort_handle()];
+    if listens {
+        tasks.push(tokio::spawn(listen(inner)).abort_handle());
+    }
+    tasks
+}
+
+async fn tell(wakes: Arc<Wakes>, inner: Weak<Inner>) {
+    loop {
+        wakes.telling.notified().await;
+        let Some(inner) = inner.upgrade() else { return };
+        tell_now(&Service { inner }).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Tells the others what they haven't been told.
+pub(crate) async fn tell_now(service: &Service) {
+    let untold = service.inner.wakes.untold.swap(0, Ordering::Relaxed);
+    if untold == 0 {
+        return;
+    }
+    let payload = format!("{} {untold}", service.inner.node.key().1);
+    let told = async {
+        let mut conn = service.store().read().await?;
+        listening::notify(&mut conn, &payload).await
+    };
+    if let Err(error) = told.await {
+        tracing::warn!(detail = ?error, "the other processes aren't told of new work; they find it by themselves");
+    }
+}
+
+async fn listen(inner: Weak<Inner>) {
+    let mut listener = None;
+    while let Some(here) = inner.upgrade() {
+        let payload = match &mut listener {
+            None => match here.store.listen().await {
+                Ok(made) => {
+                    listener = Some(made);
+                    continue;
+                }
+                Err(error) => Err(error),
+            },
+            Some(listener) => {
+                let own = here.node.key().1;
+                drop(here);
+                let payload = listener.next().await;
+                let Some(here) = inner.upgrade() else { return };
+                payload.map(|payload| hear(&here, own, &payload))
+            }
+        };
+        if let Err(error) = payload {
+            tracing::warn!(%error, "can't hear the other processes now");
+            listener = None;
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+}
+
+fn hear(here: &Inner, own: i64, payload: &str) {
+    let Some((token, told)) = payload.split_once(' ') else {
+        return;
+    };
+    let told: u8 = told.parse().unwrap_or(0);
+    if token.parse() == Ok(own) {
+        return;
+    }
+    for what in Wake::ALL.into_iter().filter(|what| told & what.bit() != 0) {
+        here.wakes.wake_here(what);
+    }
+}

@@ -1,0 +1,155 @@
+//! What only a database that is a file has: one process that serves it, copies, and uploads in files beside it.
+
+use domain::records::BatchStatus;
+use service::{Config, OpenError, Refusal, Service};
+
+use crate::batches::{accepted, batch, rows};
+use crate::world::{World, money};
+
+#[tokio::test]
+async fn what_a_crash_left_is_taken_up_or_swept() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let id = accepted(&world, &customer, &rows(2500)).await;
+    world.service.expand(id).await.unwrap();
+    let ticket = world
+        .service
+        .begin_bulk(Some(customer.live.expose()), None)
+        .await
+        .unwrap();
+    let mut cut_off = ticket
+        .upload(domain::BulkMode::OneToOne, domain::BulkWriting::Plain)
+        .await
+        .unwrap();
+    cut_off.write(b"12345678,a\n").await.unwrap();
+    assert_eq!(world.database.spools().len(), 2);
+    // As a killed process: its destructors never run.
+    std::mem::forget(cut_off);
+    drop(ticket);
+    let world = world.reopen().await;
+    assert_eq!(world.database.spools().len(), 1);
+    world.expand_all().await;
+    assert_eq!(batch(&world, &customer, id).await.counts.queued, 2500);
+    assert!(world.database.spools().is_empty());
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_backup_carries_what_is_not_expanded_yet() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "200").await;
+    let id = accepted(&world, &customer, &rows(1500)).await;
+    world.service.expand(id).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("heliograph.db");
+    world.service.backup(&file).await.unwrap();
+    assert!(world.service.backup(&file).await.is_err());
+    world.expand_all().await;
+    // As the README says how to restore: the folder becomes the data folder's.
+    std::fs::rename(
+        place.path().join("heliograph.db.spool"),
+        place.path().join("spool"),
+    )
+    .unwrap();
+    let restored = Service::open(Config {
+        database_url: format!("sqlite:{}", file.display()),
+        data_dir: place.path().to_owned(),
+        ..world.config()
+    })
+    .await
+    .unwrap();
+    restored.expand(id).await.unwrap();
+    let access = world.access(&customer.live).await;
+    let record = restored.batch(&access, id).await.unwrap().unwrap();
+    assert_eq!(
+        (record.status, record.counts.queued),
+        (BatchStatus::Sending, 1500)
+    );
+    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
+    restored.close().await;
+}
+
+#[tokio::test]
+async fn a_backup_is_a_whole_database() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    let copy = world.folder().join("copy.db");
+    world.service.backup(&copy).await.unwrap();
+    let again = world.service.backup(&copy).await.unwrap_err();
+    assert_eq!(again.refusal(), Some(&Refusal::FileExists));
+    world.send(&customer.live, "12345678").await.unwrap();
+    let mut config = world.config();
+    config.database_url = format!("sqlite:{}", copy.display());
+    config.data_dir = world.folder().join("restored");
+    let restored = Service::open(config).await.unwrap();
+    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
+    let access = restored
+        .authorize(Some(customer.live.expose()))
+        .await
+        .unwrap();
+    assert_eq!(restored.balance(&access).await.unwrap(), money("0.95"));
+}
+
+#[tokio::test]
+async fn a_second_process_may_work_beside_the_one_that_serves_but_not_serve() {
+    let world = World::new().await;
+    let second = Service::open(world.config()).await;
+    assert!(matches!(second, Err(OpenError::Served(_))));
+    let beside = Service::open_beside(world.config()).await.unwrap();
+    beside.price_list().await.unwrap();
+    beside.close().await;
+    world.reopen().await.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_command_beside_the_server_makes_no_database_and_keeps_the_prices() {
+    let world = World::new().await;
+    let mut config = world.config();
+    config.database_url = format!("sqlite:{}/misspelt.db", world.folder().display());
+    let missing = Service::open_beside(config).await;
+    assert!(matches!(missing, Err(OpenError::Missing(_))));
+    assert!(!world.folder().join("misspelt.db").exists());
+    let mut config = world.config();
+    config.prices = crate::world::prices("1", "2");
+    let beside = Service::open_beside(config).await.unwrap();
+    assert_eq!(
+        beside.price_list().await.unwrap().prices,
+        world.config().prices
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_database_and_its_copies_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new().await;
+    world.account("one@example.org").await;
+    world
+        .service
+        .backup(&world.folder().join("data/copy.db"))
+        .await
+        .unwrap();
+    for entry in std::fs::read_dir(world.folder().join("data")).unwrap() {
+        let entry = entry.unwrap();
+        if entry
+            .path()
+            .extension()
+            .is_none_or(|extension| extension != "lock")
+        {
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_data_folder_has_one_process_that_serves() {
+    let world = World::new().await;
+    let mut config = world.config();
+    config.database_url = format!("sqlite:{}", world.folder().join("other.db").display());
+    let refused = Service::open(config.clone()).await.err().unwrap();
+    assert!(matches!(refused, OpenError::Served(_)), "{refused}");
+    world.service.close().await;
+    Service::open(config).await.unwrap();
+}

@@ -1,0 +1,37 @@
+//! The verbs of the service on PostgreSQL: the cases of `tests/conformance`, and what several processes on one database
+//! do.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
+)]
+
+mod database;
+#[path = "../conformance/accounts.rs"]
+mod accounts;
+#[path = "../conformance/applications.rs"]
+mod applications;
+#[path = "../conformance/batches.rs"]
+mod batches;
+#[path = "../conformance/carriers.rs"]
+mod carriers;
+#[path = "../conformance/check.rs"]
+mod check;
+#[path = "../conformance/devices.rs"]
+mod devices;
+#[path = "../conformance/dispatch.rs"]
+mod dispatch;
+#[path = "../conformance/intake.rs"]
+mod intake;
+#[path = "../conformance/ledger.rs"]
+mod ledger;
+#[path = "../conformance/model.rs"]
+mod model;
+#[path = "../conformance/reports.rs"]
+mod reports;
+#[path = "../conformance/sender_names.rs"]
+mod sender_names;
+#[path = "../conformance/upkeep.rs"]
+mod upkeep;
+#[path = "../conformance/world.rs"]
+mod world;
