@@ -52,6 +52,7 @@ fn what_is_wrong_is_named() {
             "uploads_per_application",
         ),
         ("HELIOGRAPH_REQUESTS_PER_SECOND", "0", "requests_per_second"),
+        ("HELIOGRAPH_LEASE_SECONDS", "9", "lease_seconds"),
         ("HELIOGRAPH_DEFAULT_SENDER", "two words", "default_sender"),
         ("HELIOGRAPH_LOG", "loud", "log"),
         ("HELIOGRAPH_ADDR_FILE", "/dev/null", "HELIOGRAPH_ADDR_FILE"),
