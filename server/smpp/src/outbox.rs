@@ -66,6 +66,11 @@ impl Outbox {
         first.is_some_and(|first| first.start >= self.taken && first.not_after < now)
     }
 
+    /// Whether it takes more than one write to have it all taken.
+    pub(crate) fn takes_several(&self) -> bool {
+        self.submits.len() > 1
+    }
+
     /// The socket took `count` bytes.
     pub(crate) fn took(&mut self, count: usize) {
         self.bytes.advance(count);

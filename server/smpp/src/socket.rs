@@ -120,6 +120,10 @@ impl Socket {
     /// Writes until the socket takes no more; whether anything changed.
     fn poll_write(&mut self, context: &mut Context<'_>) -> bool {
         let mut changed = false;
+        let several = self.outbox.takes_several();
+        if several {
+            self.stream.gather(true);
+        }
         while self.write_error.is_none() && !self.all_written() {
             if self.poll_write_next(context).is_pending() {
                 if self.outbox.len() > 0 {
@@ -128,6 +132,9 @@ impl Socket {
                 break;
             }
             changed = true;
+        }
+        if several {
+            self.stream.gather(false);
         }
         changed
     }
@@ -188,6 +195,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, DuplexStream};
 
     use super::*;
+
+    impl Stream for DuplexStream {}
 
     /// A stream that holds as much as it is wide, and these submits to be written to it.
     fn filled(width: usize, submits: [(u32, &str, Instant); 3]) -> (Socket, DuplexStream) {
