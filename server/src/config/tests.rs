@@ -15,6 +15,13 @@ fn defaults_are_enough() {
     assert_eq!(settings.addr.to_string(), "127.0.0.1:3000");
     assert_eq!(settings.base_url(settings.addr), "http://127.0.0.1:3000");
     assert_eq!(settings.prices.local.to_string(), "0.05");
+    assert_eq!(settings.limits.lease_ms, 60_000);
+}
+
+#[test]
+fn a_lease_is_set_in_seconds() {
+    let settings = load(&[("HELIOGRAPH_LEASE_SECONDS", "10")]).unwrap();
+    assert_eq!(settings.limits.lease_ms, 10_000);
 }
 
 #[test]
