@@ -1,6 +1,7 @@
 //! Handing messages to carriers: claim under a lease, record what became of it.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
@@ -16,8 +17,9 @@ use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
 use crate::{Service, whole};
 
-/// How long a claim holds. A submit takes far less; after a crash, others wait this long.
-const LEASE_MS: i64 = 60_000;
+/// Of so many parts of a lease the last one is left free, 10 s of 60: what came at the end has to be stored in it,
+/// and the clocks of two nodes differ.
+const LEASE_PARTS: i64 = 6;
 /// Stands in the queue for messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";
 /// One in so many of a claim's messages is of a batch, however many single ones wait.
@@ -29,7 +31,12 @@ const RESUME_CHUNK: i64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
+    /// By the clock that all nodes share as well as they can.
     pub until: Timestamp,
+    /// From this moment on others may have the messages: nothing of the claim may be begun to be handed over any
+    /// more. By the clock that only goes on, and does so while a process is stopped: one that wakes up later
+    /// finds it past. (A machine that is suspended as a whole may stop this clock too.)
+    pub not_after: Instant,
 }
 
 /// A message to be submitted.
@@ -93,12 +100,17 @@ impl Service {
 
     /// `None` when all that was due belongs to suspended applications and was put aside: there may be more.
     async fn claim_some(&self, carrier: &str, limit: i64) -> Result<Option<(Lease, Vec<Claimed>)>> {
+        // Before the database is asked: what it takes is of the lease's time.
+        let asked = Instant::now();
         let now = self.now();
         // Any number but 0, which says "nobody".
         let token = (self.entropy().number() >> 1).cast_signed().max(1);
+        let lease_ms = self.limits().lease_ms;
+        let held_ms = (lease_ms - lease_ms / LEASE_PARTS).unsigned_abs();
         let lease = Lease {
             token,
-            until: now.plus_ms(LEASE_MS),
+            until: now.plus_ms(lease_ms),
+            not_after: asked + Duration::from_millis(held_ms),
         };
         let batch = self.store().dialect().batch();
         let mut tx = self.store().begin_as(Priority::Results).await?;

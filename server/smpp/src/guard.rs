@@ -33,6 +33,7 @@ mod tests {
     use crate::encode::Role;
     use crate::link::Link;
     use crate::shared::Shared;
+    use crate::stream::Stream;
     use crate::{Address, BindMode, Event, Outcome, Settings, State, Submit, Timers, UnknownCause};
 
     /// Panics when it has something to read that begins with this.
@@ -55,6 +56,8 @@ mod tests {
             read
         }
     }
+
+    impl Stream for Panicking {}
 
     impl AsyncWrite for Panicking {
         fn poll_write(

@@ -187,12 +187,15 @@ impl Link {
         }
     }
 
-    /// The answers of submits of which the socket took the last byte are due from now on.
+    /// The answers of submits of which the socket took the last byte are due from now on; those that were too
+    /// late for it have theirs.
     fn note_written(&mut self) {
         let due = Instant::now() + self.shared.settings.timers.answer;
         while let Some(sequence) = self.socket.outbox.next_written() {
             self.window.written(sequence, due);
         }
+        let overdue = std::mem::take(&mut self.socket.overdue);
+        self.finish_unwritten(overdue);
     }
 
     /// The peer accepted the bind.

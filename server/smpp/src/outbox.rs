@@ -14,6 +14,8 @@ pub(crate) struct Outbox {
     taken: u64,
     /// Submits not wholly taken, in order.
     submits: VecDeque<Pending>,
+    /// Submits wholly taken that nobody asked about yet.
+    written: VecDeque<u32>,
 }
 
 struct Pending {
@@ -50,21 +52,40 @@ impl Outbox {
         });
     }
 
-    /// What to offer the socket next.
+    /// What to offer the socket next: nothing behind the first submit, whose time is looked at before each
+    /// write. However long the process is stopped between the look and the write, one goes out at most.
     pub(crate) fn offer(&self) -> &[u8] {
-        &self.bytes
+        let first = self.submits.front();
+        let first = first.and_then(|first| usize::try_from(first.end - self.taken).ok());
+        &self.bytes[..first.unwrap_or(self.bytes.len())]
+    }
+
+    /// Whether the time of a submit is over that would be begun by the next write.
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        let first = self.submits.front();
+        first.is_some_and(|first| first.start >= self.taken && first.not_after < now)
+    }
+
+    /// Whether it takes more than one write to have it all taken.
+    pub(crate) fn takes_several(&self) -> bool {
+        self.submits.len() > 1
     }
 
     /// The socket took `count` bytes.
     pub(crate) fn took(&mut self, count: usize) {
         self.bytes.advance(count);
         self.taken += count as u64;
+        while let Some(first) = self.submits.front()
+            && first.end <= self.taken
+        {
+            self.written.push_back(first.sequence);
+            self.submits.pop_front();
+        }
     }
 
     /// The next submit of which the socket took the last byte.
     pub(crate) fn next_written(&mut self) -> Option<u32> {
-        let written = self.submits.front()?.end <= self.taken;
-        written.then(|| self.submits.pop_front().map(|submit| submit.sequence))?
+        self.written.pop_front()
     }
 
     /// Takes out the submits of which no byte was taken and for which `drop` says so.
@@ -75,6 +96,7 @@ impl Outbox {
         }
         let mut kept = Self {
             taken: self.taken,
+            written: std::mem::take(&mut self.written),
             ..Self::default()
         };
         let mut removed = Vec::new();
@@ -106,12 +128,12 @@ impl Outbox {
     /// Throws away what isn't written: the submits wholly taken stay known.
     pub(crate) fn abandon(&mut self) {
         self.bytes.clear();
-        self.submits.retain(|submit| submit.end <= self.taken);
+        self.submits.clear();
     }
 
     /// By when the submit should have left of which the socket took a part only.
     pub(crate) fn begun_not_after(&self) -> Option<Instant> {
-        let first = self.submits.iter().find(|submit| submit.end > self.taken)?;
+        let first = self.submits.front()?;
         (first.start < self.taken).then_some(first.not_after)
     }
 
@@ -184,7 +206,7 @@ mod tests {
             let mut outbox = filled(now);
             outbox.took(taken);
             assert_eq!(outbox.remove(|_| true), removed, "{taken}");
-            assert_eq!(outbox.offer(), rest, "{taken}");
+            assert_eq!(outbox.bytes, rest, "{taken}");
             assert_eq!(outbox.not_after(), None);
             // What was begun is written with its own last byte still.
             outbox.took(rest.len());
@@ -199,13 +221,41 @@ mod tests {
         let mut outbox = filled(now);
         let second = now + Duration::from_secs(2);
         assert_eq!(outbox.remove(|not_after| not_after == second), [2]);
-        assert_eq!(outbox.offer(), b"raaacccccR");
+        assert_eq!(outbox.bytes, &b"raaacccccR"[..]);
         assert_eq!(outbox.not_after(), Some(now + Duration::from_secs(1)));
         outbox.took(8);
         assert_eq!(outbox.next_written(), Some(1));
         assert_eq!(outbox.next_written(), None);
         outbox.took(1);
         assert_eq!(outbox.next_written(), Some(3));
+    }
+
+    #[test]
+    fn one_submit_is_offered_at_a_time_with_what_stands_before_it() {
+        let now = Instant::now();
+        let mut outbox = filled(now);
+        let mut offered = Vec::new();
+        while outbox.len() > 0 {
+            offered.push(outbox.offer().to_vec());
+            // It takes all but an octet of what it is offered, and that the next time.
+            outbox.took(outbox.offer().len().saturating_sub(1).max(1));
+        }
+        let expected: [&[u8]; 7] = [b"raaa", b"a", b"bbbb", b"b", b"ccccc", b"c", b"R"];
+        assert_eq!(offered, expected);
+    }
+
+    #[test]
+    fn what_is_begun_is_not_overdue() {
+        let now = Instant::now();
+        let (first, late) = (now + Duration::from_secs(1), now + Duration::from_secs(9));
+        let mut outbox = filled(now);
+        assert!(!outbox.is_overdue(first) && outbox.is_overdue(late));
+        outbox.took(2);
+        assert!(!outbox.is_overdue(late));
+        outbox.took(2);
+        assert!(outbox.is_overdue(late));
+        outbox.took(outbox.len());
+        assert!(!outbox.is_overdue(late));
     }
 
     #[test]

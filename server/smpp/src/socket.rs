@@ -2,10 +2,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use tokio::io::AsyncWrite;
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 use tokio_util::io::poll_read_buf;
 
@@ -25,6 +26,8 @@ pub(crate) struct Socket {
     pub(crate) heard: Instant,
     /// Nothing was left to read at the last try: only then is silence the peer's.
     pub(crate) caught_up: bool,
+    /// Submits whose time was over when they would have been begun to be written.
+    pub(crate) overdue: Vec<u32>,
     /// A write failed; after it nothing is written.
     pub(crate) write_error: Option<io::Error>,
     /// Since when the socket has taken nothing of what waits.
@@ -41,6 +44,7 @@ impl Socket {
             outbox: Outbox::default(),
             heard: Instant::now(),
             caught_up: false,
+            overdue: Vec::new(),
             write_error: None,
             stalled: None,
             unflushed: false,
@@ -77,6 +81,8 @@ impl Socket {
             match self.poll_read(context) {
                 Poll::Ready(Ok(())) => progress = true,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                // Many writes in a row use up the task's turn, which says nothing about the peer.
+                Poll::Pending if !has_budget_remaining() => self.caught_up = false,
                 Poll::Pending => {
                     // Once, so that what only waited for this is looked at.
                     progress = !self.caught_up;
@@ -114,32 +120,52 @@ impl Socket {
     /// Writes until the socket takes no more; whether anything changed.
     fn poll_write(&mut self, context: &mut Context<'_>) -> bool {
         let mut changed = false;
-        while self.write_error.is_none() && self.outbox.len() > 0 {
-            let stream = Pin::new(&mut self.stream);
-            match stream.poll_write(context, self.outbox.offer()) {
-                Poll::Ready(Ok(count)) if count > 0 => self.took(count),
-                Poll::Ready(result) => self.fail(result.err()),
-                Poll::Pending => {
+        let several = self.outbox.takes_several();
+        if several {
+            self.stream.gather(true);
+        }
+        while self.write_error.is_none() && !self.all_written() {
+            if self.poll_write_next(context).is_pending() {
+                if self.outbox.len() > 0 {
                     self.stalled.get_or_insert_with(Instant::now);
-                    break;
                 }
+                break;
             }
             changed = true;
         }
-        if self.unflushed && self.write_error.is_none() {
-            match Pin::new(&mut self.stream).poll_flush(context) {
-                Poll::Ready(Ok(())) => {
-                    self.unflushed = false;
-                    changed = true;
-                }
-                Poll::Ready(Err(error)) => {
-                    self.fail(Some(error));
-                    changed = true;
-                }
-                Poll::Pending => {}
-            }
+        if several {
+            self.stream.gather(false);
         }
         changed
+    }
+
+    fn poll_write_next(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // What TLS holds can't be taken back any more, so nothing is put behind it.
+        if self.unflushed {
+            match ready!(Pin::new(&mut self.stream).poll_flush(context)) {
+                Ok(()) => self.unflushed = false,
+                Err(error) => self.fail(Some(error)),
+            }
+            return Poll::Ready(());
+        }
+        self.drop_overdue();
+        if self.outbox.len() > 0 {
+            let stream = Pin::new(&mut self.stream);
+            match ready!(stream.poll_write(context, self.outbox.offer())) {
+                Ok(count) if count > 0 => self.took(count),
+                result => self.fail(result.err()),
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Takes out what is too late, if the next submit is: this is the last look at the time before it is begun.
+    fn drop_overdue(&mut self) {
+        let now = Instant::now();
+        if self.outbox.is_overdue(now) {
+            let removed = self.take_back(|not_after| not_after < now);
+            self.overdue.extend(removed);
+        }
     }
 
     fn took(&mut self, count: usize) {
@@ -150,9 +176,9 @@ impl Socket {
 
     /// What was written before may have been answered, so reading goes on until nothing is left.
     fn fail(&mut self, error: Option<io::Error>) {
-        // TLS takes bytes in and may send a part of them before it fails: all of them may be gone.
-        if self.tls {
-            self.took(self.outbox.len());
+        // TLS takes bytes in and may send a part of them before it fails: all that was offered may be gone.
+        if self.tls && !self.unflushed {
+            self.took(self.outbox.offer().len());
         }
         self.write_error = Some(error.unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
         self.outbox.abandon();
@@ -164,26 +190,66 @@ impl Socket {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, DuplexStream};
 
     use super::*;
 
-    /// Through the public face it would depend on when exactly the peer reads.
-    #[tokio::test]
-    async fn nothing_stalls_once_all_that_waited_is_taken_back() {
-        let (ours, _peer) = tokio::io::duplex(3);
+    impl Stream for DuplexStream {}
+
+    /// A stream that holds as much as it is wide, and these submits to be written to it.
+    fn filled(width: usize, submits: [(u32, &str, Instant); 3]) -> (Socket, DuplexStream) {
+        let (ours, peer) = tokio::io::duplex(width);
         let mut socket = Socket::new(Box::new(ours), false);
-        for (sequence, text) in [(1, "aaa"), (2, "bbb")] {
-            let not_after = Instant::now();
+        for (sequence, text, not_after) in submits {
             socket.outbox.append_submit(sequence, not_after, |out| {
                 out.extend_from_slice(text.as_bytes());
             });
         }
+        (socket, peer)
+    }
+
+    async fn until_stalled(socket: &mut Socket) {
         while socket.stalled().is_none() {
             poll_fn(|context| socket.poll(context, true)).await.unwrap();
         }
-        assert_eq!(socket.take_back(|_| true), [2]);
+    }
+
+    /// Through the public face it would depend on when exactly the peer reads.
+    #[tokio::test]
+    async fn nothing_stalls_once_all_that_waited_is_taken_back() {
+        let later = Instant::now() + Duration::from_mins(1);
+        let submits = [(1, "aaa", later), (2, "bbb", later), (3, "ccc", later)];
+        let (mut socket, _peer) = filled(3, submits);
+        until_stalled(&mut socket).await;
+        assert_eq!(socket.take_back(|_| true), [2, 3]);
         assert_eq!(socket.stalled(), None);
         socket.outbox.append(|out| out.extend_from_slice(b"ccc"));
         assert_eq!(socket.stalled(), None);
+    }
+
+    /// Nobody looks at the time between the stall and the next write: it is as if the process had been stopped.
+    #[tokio::test]
+    async fn after_its_time_only_a_submit_that_was_begun_goes_on() {
+        let soon = Instant::now() + Duration::from_millis(200);
+        let later = soon + Duration::from_mins(1);
+        let submits = [(1, "aaa", soon), (2, "bbb", soon), (3, "ccc", later)];
+        let (mut socket, mut peer) = filled(2, submits);
+        until_stalled(&mut socket).await;
+        assert!(socket.overdue.is_empty());
+        std::thread::sleep(soon.duration_since(Instant::now()) + Duration::from_millis(1));
+        let mut written = [0; 6];
+        let writing = async {
+            loop {
+                poll_fn(|context| socket.poll(context, true)).await.unwrap();
+            }
+        };
+        tokio::select! {
+            () = writing => {}
+            read = peer.read_exact(&mut written) => assert_eq!(read.unwrap(), 6),
+        }
+        assert_eq!(&written, b"aaaccc");
+        assert_eq!(socket.overdue, [2]);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -15,14 +16,29 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::{Settings, Tls};
 
 /// A connected socket.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Whether several writes follow one another now, so that packets should wait until they are full. What
+    /// still waits at the end of it leaves at once.
+    fn gather(&self, _several: bool) {}
+}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl Stream for TcpStream {
+    fn gather(&self, several: bool) {
+        // Whatever is wrong with the socket shows at the next write.
+        let _ = self.set_nodelay(!several);
+    }
+}
+
+impl Stream for TlsStream<TcpStream> {
+    fn gather(&self, several: bool) {
+        self.get_ref().0.gather(several);
+    }
+}
 
 /// Connects; without a limit of its own in time.
 pub(crate) async fn connect(settings: &Settings) -> io::Result<Box<dyn Stream>> {
     let socket = TcpStream::connect(&settings.address).await?;
-    // Writes are coalesced here; to wait for more would only delay them.
+    // Whoever writes knows when more follows; to wait for it otherwise would only delay what there is.
     socket.set_nodelay(true)?;
     let Some(tls) = &settings.tls else {
         return Ok(Box::new(socket));

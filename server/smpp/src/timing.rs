@@ -51,7 +51,13 @@ impl Link {
 
     /// Answers submits NotSent of which nothing was written and whose time `over` calls over.
     pub(crate) fn take_back(&mut self, over: impl Fn(Instant) -> bool) {
-        for sequence in self.socket.take_back(over) {
+        let removed = self.socket.take_back(over);
+        self.finish_unwritten(removed);
+    }
+
+    /// These are out of the outbox, and nothing was written of them.
+    pub(crate) fn finish_unwritten(&mut self, sequences: Vec<u32>) {
+        for sequence in sequences {
             if let Some(tag) = self.window.remove(sequence) {
                 self.finish_submit(tag, Outcome::NotSent);
             }

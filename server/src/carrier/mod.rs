@@ -4,6 +4,8 @@ pub mod http;
 pub mod sandbox;
 pub mod smpp;
 
+use std::time::Duration;
+
 use domain::Transid;
 use domain::records::ConnectionState;
 use service::{CarrierReceipt, Claimed, Lease, Receipt, Submitted};
@@ -20,7 +22,8 @@ pub trait Line: Send + Sync + 'static {
     /// Waits until it would take some.
     fn until_free(&self) -> impl Future<Output = ()> + Send;
 
-    /// Takes messages to hand over; never waits. Each comes back in the news, once.
+    /// Takes messages to hand over; never waits. Each comes back in the news, once. Nothing is begun to be handed
+    /// over after the lease's time: it comes back as never left.
     fn submit(&self, lease: Lease, messages: Vec<Claimed>);
 
     /// What came since, waiting for something; `None` once it is closed and all is told.
@@ -52,6 +55,12 @@ pub struct News {
 pub struct Confirmation {
     /// Deliveries to be acknowledged.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
+}
+
+/// The last moment to begin what a carrier may take so long to answer, so that its answer comes under the lease.
+fn last_start(lease: Lease, answer: Duration) -> Instant {
+    let not_after = Instant::from_std(lease.not_after);
+    not_after.checked_sub(answer).unwrap_or(not_after)
 }
 
 /// How a line is.

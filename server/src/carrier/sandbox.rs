@@ -171,7 +171,9 @@ impl Due {
 }
 
 fn answer(message: &Claimed, lease: Lease) -> Submitted {
+    let over = Instant::now() > Instant::from_std(lease.not_after);
     let outcome = match fate(&message.number) {
+        _ if over => SubmitOutcome::NotSent,
         Fate::Refused => SubmitOutcome::Refused {
             error: "refused_by_carrier".to_owned(),
         },
@@ -283,6 +285,8 @@ mod tests {
 
     const START_MS: i64 = 1_800_000_000_000;
     const DELAY_MS: i64 = 500;
+    /// Longer than any test here.
+    const LONG: Duration = Duration::from_mins(1);
 
     /// What became of a message to this number: when the sandbox reported it, after its submit, and how.
     fn receipt(number: &str) -> (i64, MessageStatus, Option<String>) {
@@ -338,34 +342,49 @@ mod tests {
         }
     }
 
+    /// What the sandbox answers to a message to this number under a lease that ends then.
+    async fn outcome(number: &str, not_after: Instant) -> SubmitOutcome {
+        let sandbox = Sandbox::new(Clock::system(), 0);
+        let expires_at = Timestamp::from_unix_ms(START_MS);
+        let message = Claimed {
+            id: Transid(1),
+            application_id: 1,
+            number: Number::parse(number).unwrap(),
+            address: "26600000004".to_owned(),
+            sender: "Heliograph".to_owned(),
+            message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
+            handed_over: Vec::new(),
+            expires_at,
+        };
+        let lease = Lease {
+            token: 1,
+            until: expires_at,
+            not_after: not_after.into_std(),
+        };
+        sandbox.submit(lease, vec![message]);
+        let mut news = sandbox.news().await.unwrap();
+        news.submitted.remove(0).outcomes.remove(0).1
+    }
+
     #[tokio::test]
     async fn one_reserved_number_is_refused() {
-        let sandbox = Sandbox::new(Clock::system(), 0);
         for (number, refused) in [
             ("00000004", true),
             ("+00000004", false),
             ("00000005", false),
         ] {
-            let expires_at = Timestamp::from_unix_ms(START_MS);
-            let message = Claimed {
-                id: Transid(1),
-                application_id: 1,
-                number: Number::parse(number).unwrap(),
-                address: "26600000004".to_owned(),
-                sender: "Heliograph".to_owned(),
-                message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
-                handed_over: Vec::new(),
-                expires_at,
-            };
-            let lease = Lease {
-                token: 1,
-                until: expires_at,
-            };
-            sandbox.submit(lease, vec![message]);
-            let news = sandbox.news().await.unwrap();
-            let (_, outcome) = &news.submitted[0].outcomes[0];
+            let outcome = outcome(number, Instant::now() + LONG).await;
             let seen = matches!(outcome, SubmitOutcome::Refused { .. });
             assert_eq!(seen, refused, "{number}: {outcome:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_taken_after_the_leases_time() {
+        let now = Instant::now();
+        tokio::time::advance(Duration::from_millis(1)).await;
+        for number in ["57000001", "00000004"] {
+            assert_eq!(outcome(number, now).await, SubmitOutcome::NotSent);
         }
     }
 }

@@ -27,7 +27,7 @@ const fn optional(name: &'static str) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 26] = [
+pub const KEYS: [Key; 27] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -61,6 +61,8 @@ pub const KEYS: [Key; 26] = [
     optional("requests_per_second"),
     plain("sign_in_failures_max", "10"),
     plain("registrations_max", "20"),
+    // How long a claimed message is one node's; after that node's crash, others wait so long.
+    plain("lease_seconds", "60"),
     plain("site_root", "target/site"),
     plain("log", "info"),
 ];

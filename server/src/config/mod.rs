@@ -32,6 +32,9 @@ const BULK_BYTES_LIMIT: u64 = 4 * 1024 * 1024 * 1024;
 const UPLOADS_LIMIT: usize = 1_000;
 /// Most requests per second that a key may be limited to.
 const REQUESTS_LIMIT: u32 = 1_000_000;
+/// Seconds that a claim may be told to hold. Carriers' times shrink with it, but not that for the rest of a submit
+/// of which a part is written; and after a crash its messages wait so long.
+const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 /// Longest that the sandbox carrier may be told to take: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
 
@@ -322,6 +325,7 @@ impl Reader<'_> {
             },
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
+            lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
         })
     }
 

@@ -15,6 +15,13 @@ fn defaults_are_enough() {
     assert_eq!(settings.addr.to_string(), "127.0.0.1:3000");
     assert_eq!(settings.base_url(settings.addr), "http://127.0.0.1:3000");
     assert_eq!(settings.prices.local.to_string(), "0.05");
+    assert_eq!(settings.limits.lease_ms, 60_000);
+}
+
+#[test]
+fn a_lease_is_set_in_seconds() {
+    let settings = load(&[("HELIOGRAPH_LEASE_SECONDS", "10")]).unwrap();
+    assert_eq!(settings.limits.lease_ms, 10_000);
 }
 
 #[test]
@@ -52,6 +59,7 @@ fn what_is_wrong_is_named() {
             "uploads_per_application",
         ),
         ("HELIOGRAPH_REQUESTS_PER_SECOND", "0", "requests_per_second"),
+        ("HELIOGRAPH_LEASE_SECONDS", "9", "lease_seconds"),
         ("HELIOGRAPH_DEFAULT_SENDER", "two words", "default_sender"),
         ("HELIOGRAPH_LOG", "loud", "log"),
         ("HELIOGRAPH_ADDR_FILE", "/dev/null", "HELIOGRAPH_ADDR_FILE"),

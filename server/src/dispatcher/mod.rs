@@ -74,6 +74,7 @@ struct Parts {
 impl Parts {
     fn start(&mut self, settings: DispatcherSettings) {
         let delay_ms = settings.sandbox_delay_ms;
+        let lease = Duration::from_millis(self.service.limits().lease_ms.unsigned_abs());
         let carriers = settings.carriers;
         // Test messages go nowhere else.
         if !carriers
@@ -87,7 +88,7 @@ impl Parts {
                 CarrierKind::Sandbox => self.sandbox(&carrier.name, delay_ms),
                 CarrierKind::Http(http) => {
                     let clock = self.service.clock().clone();
-                    match HttpLine::new(http, clock) {
+                    match HttpLine::new(http, clock, lease) {
                         Ok(line) => drop(self.carrier(&carrier.name, vec![line])),
                         // The settings were checked at the start: its file went since.
                         Err(error) => {
@@ -100,7 +101,7 @@ impl Parts {
                 CarrierKind::Smpp(smpp) => {
                     let open = |service: &Service| {
                         let seed = service.entropy().number();
-                        SmppLine::open(smpp.clone(), service.clock().clone(), seed)
+                        SmppLine::open(smpp.clone(), service.clock().clone(), lease, seed)
                     };
                     let lines = (0..smpp.connections).map(|_| open(&self.service)).collect();
                     self.carrier(&carrier.name, lines);

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use domain::{MessageStatus, Money, Transid};
 use service::{Actor, Claimed, Lease, Leases, MessageFilter, Receipt, SubmitOutcome, Submitted};
 
@@ -154,6 +156,26 @@ async fn the_charge_stays_once_a_carrier_took_the_message() {
     world.service.record_receipts(receipts).await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("0.85"));
     world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_claim_lasts_as_long_as_the_settings_say_and_hands_over_for_less() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    let (before, now) = (Instant::now(), world.service.clock().now());
+    let (lease, _) = claim(&world).await;
+    let after = Instant::now();
+    let lease_ms = world.service.limits().lease_ms;
+    assert_eq!(lease.until, now.plus_ms(lease_ms));
+    // It ends on one clock as it does on the other, but for what is left free.
+    let handing_over = Duration::from_millis(lease_ms.unsigned_abs() * 5 / 6);
+    assert!(lease.not_after >= before + handing_over);
+    assert!(lease.not_after <= after + handing_over);
+    world.pass(lease_ms - 1);
+    assert_eq!(world.service.end_leases(Leases::Over).await.unwrap(), 0);
+    world.pass(1);
+    assert_eq!(world.service.end_leases(Leases::Over).await.unwrap(), 1);
 }
 
 #[tokio::test]

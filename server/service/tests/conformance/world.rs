@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
 use domain::records::AccountRecord;
 use domain::{
@@ -288,6 +289,7 @@ pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
         lease: Lease {
             token: 0,
             until: message.expires_at,
+            not_after: Instant::now(),
         },
         segments: 1,
         outcomes: vec![(1, outcome)],

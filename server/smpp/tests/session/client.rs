@@ -22,8 +22,13 @@ pub struct Client {
 
 /// Settings with reconnects quick enough for a test, and all other limits out of its way.
 pub fn settings(smsc: &Smsc) -> Settings {
+    settings_at(smsc.address())
+}
+
+/// The same for an SMSC of which only the address is known.
+pub fn settings_at(address: String) -> Settings {
     Settings {
-        address: smsc.address(),
+        address,
         tls: None,
         system_id: "heliograph".to_owned(),
         password: "secret".to_owned(),

@@ -17,5 +17,6 @@ mod idle;
 mod links;
 mod malformed;
 mod pacing;
+mod pausing;
 mod reconnect;
 mod tls;

@@ -9,7 +9,7 @@ use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::super::{Confirmation, Line, LineState, News};
+use super::super::{Confirmation, Line, LineState, News, last_start};
 use super::{HttpCarrier, HttpOutcome, HttpSubmit};
 use crate::config::ConfigError;
 use crate::config::carriers::HttpSettings;
@@ -17,8 +17,9 @@ use crate::config::carriers::HttpSettings;
 /// The first pause after an upstream couldn't be reached or asked for one; it doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Seconds that messages may wait for their turn under a rate: their claim must outlast it.
-const TURN_S: usize = 10;
+/// How long messages may wait for their turn under a rate, but a sixth of their claim's lease at most: it must
+/// outlast that and the request, which gets two thirds at most.
+const TURN: Duration = Duration::from_secs(10);
 
 /// A carrier behind an HTTP API.
 pub struct HttpLine {
@@ -29,6 +30,8 @@ pub struct HttpLine {
 struct Shared {
     carrier: HttpCarrier,
     window: usize,
+    /// How long a request may take.
+    timeout: Duration,
     inner: Mutex<Inner>,
     told: Notify,
     freed: Notify,
@@ -48,20 +51,22 @@ struct Inner {
 }
 
 impl HttpLine {
-    /// Connects to nobody yet.
+    /// Connects to nobody yet. `lease` is how long claims hold.
     ///
     /// # Errors
     /// When the file of authorities can't be used.
-    pub fn new(settings: HttpSettings, clock: Clock) -> Result<Self, ConfigError> {
-        let rate = usize::try_from(settings.rate).unwrap_or(usize::MAX);
-        let window = if rate == 0 {
-            settings.connections
-        } else {
-            settings.connections.min(rate.saturating_mul(TURN_S))
-        };
+    pub fn new(
+        mut settings: HttpSettings,
+        clock: Clock,
+        lease: Duration,
+    ) -> Result<Self, ConfigError> {
+        settings.timeout = settings.timeout.min(lease * 2 / 3);
+        let timeout = settings.timeout;
+        let window = window(&settings, TURN.min(lease / 6));
         let shared = Shared {
             carrier: HttpCarrier::new(settings)?,
             window,
+            timeout,
             inner: Mutex::new(Inner {
                 in_flight: 0,
                 answered: Vec::new(),
@@ -81,6 +86,16 @@ impl HttpLine {
             clock,
         })
     }
+}
+
+/// How many messages may be under way, so that the last of them has its turn in that time.
+fn window(settings: &HttpSettings, turn: Duration) -> usize {
+    if settings.rate == 0 {
+        return settings.connections;
+    }
+    let turns = u128::from(settings.rate) * turn.as_millis() / 1000;
+    let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+    settings.connections.min(turns.max(1))
 }
 
 impl Shared {
@@ -128,6 +143,8 @@ impl Inner {
                 self.last_error = Some(error.clone());
                 return;
             }
+            // That isn't the upstream's doing.
+            HttpOutcome::TooLate => return,
             HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
                 if self.pause.take().is_some() {
                     self.since = Instant::now();
@@ -159,14 +176,15 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
             error: "throttled".to_owned(),
         },
         HttpOutcome::Retry { error } => SubmitOutcome::Temporary { error },
-        HttpOutcome::NotSent { .. } => SubmitOutcome::NotSent,
+        HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
         HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error },
     }
 }
 
-fn submit_of(message: &Claimed, now: Timestamp) -> HttpSubmit {
+fn submit_of(message: &Claimed, now: Timestamp, not_after: Instant) -> HttpSubmit {
     let left_s = message.expires_at.ms_since(now) / 1000;
     HttpSubmit {
+        not_after,
         transid: message.id.to_string(),
         number: message.address.clone(),
         sender: message.sender.clone(),
@@ -199,6 +217,7 @@ impl Line for HttpLine {
 
     fn submit(&self, lease: Lease, messages: Vec<Claimed>) {
         let now = self.clock.now();
+        let not_after = last_start(lease, self.shared.timeout);
         for message in messages {
             let result = Submitted {
                 id: message.id,
@@ -217,7 +236,7 @@ impl Line for HttpLine {
             inner.in_flight += 1;
             drop(inner);
             let shared = Arc::clone(&self.shared);
-            let submit = submit_of(&message, now);
+            let submit = submit_of(&message, now, not_after);
             // In a task of its own: what is begun must be told.
             tokio::spawn(async move {
                 let outcome = shared.carrier.submit(&submit).await;

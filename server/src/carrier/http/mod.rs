@@ -17,6 +17,7 @@ use std::time::Duration;
 use axum::http::{HeaderValue, header};
 use reqwest::{Client, Request, Url, redirect, retry};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::config::ConfigError;
 use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
@@ -36,6 +37,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// One message, as the upstream is given it.
 #[derive(Clone, Debug)]
 pub struct HttpSubmit {
+    /// Not begun after this.
+    pub not_after: Instant,
     pub transid: String,
     /// With country code, without `+`.
     pub number: String,
@@ -61,6 +64,8 @@ pub enum HttpOutcome {
     Retry { error: String },
     /// Certainly not begun to be sent: may be tried again.
     NotSent { error: String },
+    /// Not begun, because its time was over when its turn came.
+    TooLate,
     /// Sent, at least in part, and what came back doesn't say whether the message was taken.
     Unknown { error: String },
 }
@@ -110,6 +115,9 @@ impl HttpCarrier {
         // The semaphore is never closed.
         let _place = self.places.acquire().await.ok();
         self.pace.turn().await;
+        if Instant::now() > submit.not_after {
+            return HttpOutcome::TooLate;
+        }
         match self.exchange(request).await {
             Ok(answer) => answer.outcome(&self.settings.answers),
             Err(error) => failed(&error),

@@ -17,14 +17,16 @@ use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Confirmation, Line, LineState, News};
+use super::{Confirmation, Line, LineState, News, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
 
-/// How long a message may wait to be written. With the time for an answer, and for the answer to be stored,
-/// it is less than the claim holds.
+/// How long a message may wait to be written; less when its claim doesn't hold that long and for the answer. What
+/// waits longer may go another way.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-
+/// How long an answer may take, but half of a claim's lease at most: a third is for the writing, and the rest for
+/// the answer to be stored.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often to look at what waits for a place in the window.
 const SWEEP: Duration = Duration::from_millis(200);
 
@@ -32,6 +34,7 @@ const SWEEP: Duration = Duration::from_millis(200);
 pub struct SmppLine {
     settings: SmppSettings,
     clock: Clock,
+    answer_timeout: Duration,
     connection: Connection,
     /// Read by one task at a time.
     events: tokio::sync::Mutex<Events>,
@@ -47,12 +50,16 @@ struct Inner {
 }
 
 impl SmppLine {
-    /// Opens it; it binds by itself, again and again. `seed` is for the waits between.
-    pub fn open(settings: SmppSettings, clock: Clock, seed: u64) -> Self {
-        let (connection, events) = Connection::open(session_settings(&settings), seed);
+    /// Opens it; it binds by itself, again and again. `lease` is how long claims hold, `seed` is for the waits
+    /// between binds.
+    pub fn open(settings: SmppSettings, clock: Clock, lease: Duration, seed: u64) -> Self {
+        let answer_timeout = ANSWER_TIMEOUT.min(lease / 2);
+        let session = session_settings(&settings, answer_timeout);
+        let (connection, events) = Connection::open(session, seed);
         Self {
             settings,
             clock,
+            answer_timeout,
             connection,
             events: tokio::sync::Mutex::new(events),
             inner: Mutex::default(),
@@ -142,7 +149,8 @@ impl Line for SmppLine {
     }
 
     fn submit(&self, lease: Lease, messages: Vec<Claimed>) {
-        let not_after = Instant::now() + WRITE_TIMEOUT;
+        let last_start = last_start(lease, self.answer_timeout);
+        let not_after = last_start.min(Instant::now() + WRITE_TIMEOUT);
         let now = self.clock.now();
         let mut inner = self.inner();
         for message in messages {
@@ -222,7 +230,7 @@ impl Line for SmppLine {
     }
 }
 
-fn session_settings(settings: &SmppSettings) -> ::smpp::Settings {
+fn session_settings(settings: &SmppSettings, answer: Duration) -> ::smpp::Settings {
     ::smpp::Settings {
         address: settings.address.to_string(),
         tls: settings.tls.as_ref().map(|tls| ::smpp::Tls {
@@ -238,6 +246,12 @@ fn session_settings(settings: &SmppSettings) -> ::smpp::Settings {
         },
         window: settings.window,
         rate: settings.rate,
-        timers: ::smpp::Timers::default(),
+        timers: ::smpp::Timers {
+            answer,
+            ..::smpp::Timers::default()
+        },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -148,6 +148,7 @@ mod tests {
         Lease {
             token,
             until: Timestamp::from_unix_ms(0),
+            not_after: Instant::now().into_std(),
         }
     }
 

@@ -7,10 +7,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use service::Clock;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
+use super::line::HttpLine;
 use super::{HttpCarrier, HttpOutcome, HttpSubmit};
+use crate::carrier::Line;
 use crate::config::Settings;
 use crate::config::carriers::{CarrierKind, HttpSettings};
 use upstream::{Act, Log, Seen, Upstream};
@@ -48,6 +52,7 @@ fn carrier_at(port: u16, lines: &str) -> HttpCarrier {
 
 fn submit(message: &str) -> HttpSubmit {
     HttpSubmit {
+        not_after: Instant::now() + Duration::from_mins(1),
         transid: "m_1".to_owned(),
         number: "26657000001".to_owned(),
         sender: "Acme".to_owned(),
@@ -368,6 +373,45 @@ async fn no_more_requests_at_a_time_than_connections() {
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
     second.abort();
     assert_eq!(upstream.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_request_whose_turn_comes_too_late_is_not_begun() {
+    let answer = Act::Answer("200 OK", "{\"status\":0}");
+    let upstream = Upstream::start(&[answer.clone(), answer]).await;
+    let lines = format!("{QUERY}connections = 9\nrate = 4\n");
+    let carrier = carrier_at(upstream.port, &lines);
+    let after = |ms| HttpSubmit {
+        not_after: Instant::now() + Duration::from_millis(ms),
+        ..submit("Hi")
+    };
+    let submits = [after(60_000), after(100), after(60_000)];
+    let [first, second, third] = &submits;
+    let outcomes = tokio::join!(
+        carrier.submit(first),
+        carrier.submit(second),
+        carrier.submit(third)
+    );
+    let accepted = HttpOutcome::Accepted { message_id: None };
+    assert_eq!(outcomes, (accepted.clone(), HttpOutcome::TooLate, accepted));
+    assert_eq!(upstream.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn as_many_are_taken_as_have_their_turn_within_a_claim() {
+    for (rate, lease_s, taken) in [
+        (0, 60, 900),
+        (20, 60, 200),
+        (20, 600, 200),
+        (20, 12, 40),
+        (1, 10, 1),
+    ] {
+        let lines =
+            format!("{QUERY}connections = 900\nrate = {rate}\n{RULES}").replace("$PORT", "1");
+        let lease = Duration::from_secs(lease_s);
+        let line = HttpLine::new(settings(&lines).unwrap(), Clock::system(), lease).unwrap();
+        assert_eq!(line.free(), taken, "{rate} per second, {lease_s} s");
+    }
 }
 
 #[test]

@@ -1,0 +1,149 @@
+//! A process that is stopped for longer than its submits may take, and goes on.
+
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use smpp::{Event, Outcome, Tls};
+use tokio::time::{Instant, timeout};
+
+use crate::client::{Client, long_submits, settings_at};
+use crate::smsc::{Peer, SUBMIT_SM, Smsc, split};
+
+const COUNT: usize = 4000;
+/// So long are the submits' payloads: all of them together are more than the sockets' buffers hold.
+const SIZE: usize = 6000;
+/// After so long without a byte, all that was in the sockets' buffers has arrived.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// What arrived while we were stopped, and after that.
+struct Arrived {
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+/// A peer that goes on while we are stopped, and reads only once that is so.
+struct Aside {
+    stopped: Sender<()>,
+    drained: Receiver<()>,
+    arrived: JoinHandle<Arrived>,
+}
+
+impl Aside {
+    /// With the address, and the certificate's PEM for TLS.
+    fn start(tls: bool) -> (String, String, Self) {
+        let (tell_where, hear_where) = channel();
+        let (stopped, until_stopped) = channel();
+        let (tell_drained, drained) = channel();
+        let arrived = std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            runtime.enable_all().build().unwrap().block_on(async {
+                let (smsc, pem) = if tls {
+                    Smsc::start_tls().await
+                } else {
+                    (Smsc::start().await, String::new())
+                };
+                tell_where.send((smsc.address(), pem)).unwrap();
+                let mut peer = smsc.bound().await;
+                until_stopped.recv().unwrap();
+                let before = drain(&mut peer).await;
+                tell_drained.send(()).unwrap();
+                let after = rest(&mut peer).await;
+                Arrived { before, after }
+            })
+        });
+        let (address, pem) = hear_where.recv().unwrap();
+        let aside = Self {
+            stopped,
+            drained,
+            arrived,
+        };
+        (address, pem, aside)
+    }
+}
+
+async fn drain(peer: &mut Peer) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Ok(bytes) = timeout(SILENCE, peer.read_some(1024 * 1024)).await {
+        assert!(!bytes.is_empty(), "the ESME closed");
+        all.extend(bytes);
+    }
+    all
+}
+
+async fn rest(peer: &mut Peer) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        match peer.read_some(1024 * 1024).await {
+            bytes if bytes.is_empty() => return all,
+            bytes => all.extend(bytes),
+        }
+    }
+}
+
+/// How many submits stand in there whole, and whether there is more of one.
+fn submits_in(bytes: &[u8]) -> (usize, bool) {
+    let (mut at, mut count) = (0, 0);
+    while let Some((pdu, length)) = split(&bytes[at..]) {
+        at += length;
+        count += usize::from(pdu.command == SUBMIT_SM);
+    }
+    (count, at < bytes.len())
+}
+
+/// Fills the sockets' buffers and our own, stops until the submits' time is over, and goes on; how many submits
+/// arrived whole, and how many of them may have arrived by what was written when we were stopped.
+async fn pause(tls: bool) -> (usize, usize) {
+    let (address, pem, aside) = Aside::start(tls);
+    let mut ca_file = tempfile::NamedTempFile::new().unwrap();
+    ca_file.write_all(pem.as_bytes()).unwrap();
+    let mut settings = settings_at(address);
+    settings.tls = tls.then(|| Tls {
+        ca_file: Some(ca_file.path().to_owned()),
+        server_name: "localhost".to_owned(),
+    });
+    settings.window = COUNT;
+    settings.timers.close = Duration::ZERO;
+    let client = Client::open(settings);
+    client.until_free().await;
+    let not_after = Instant::now() + Duration::from_secs(1);
+    let mut submits = long_submits(COUNT as u64, SIZE);
+    for submit in &mut submits {
+        submit.not_after = not_after;
+    }
+    client.connection.submit(submits);
+    client.until_stuck().await;
+    // From here on nothing of ours runs: there is one thread, and it waits.
+    aside.stopped.send(()).unwrap();
+    aside.drained.recv().unwrap();
+    std::thread::sleep(not_after + Duration::from_millis(1) - Instant::now());
+    client.until(|status| status.queued == 0).await;
+    let not_sent = client.close().await.into_iter().filter(|event| {
+        let outcome = Outcome::NotSent;
+        matches!(event, Event::Answer { outcome: told, .. } if *told == outcome)
+    });
+    let not_sent = not_sent.count();
+    let Arrived { before, after } = aside.arrived.join().unwrap();
+    let (whole, begun) = submits_in(&before);
+    let (arrived, _) = submits_in(&[before, after].concat());
+    assert_eq!(
+        not_sent,
+        COUNT - arrived,
+        "what was told isn't what arrived"
+    );
+    (arrived, whole + usize::from(begun))
+}
+
+#[tokio::test]
+async fn only_what_was_begun_before_the_pause_leaves_after_it() {
+    let (arrived, begun) = pause(false).await;
+    assert!(begun > 0 && arrived <= begun, "{arrived}, {begun}");
+}
+
+/// A part of a record can't be seen by the peer: the submit in hand may count for nothing before the pause.
+#[tokio::test]
+async fn over_tls_too() {
+    let (arrived, begun) = pause(true).await;
+    assert!(begun > 0 && arrived <= begun + 1, "{arrived}, {begun}");
+}
