@@ -5,12 +5,12 @@ use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName};
 use sqlx::AnyConnection;
 
-use crate::wakes::Wake;
 use crate::audit::Actor;
 use crate::error::{Broken, Error, Refusal, Result};
 use crate::intake::play_money;
 use crate::store::applications::{self, ApplicationRow, NewRow, SenderState, StatusChange};
 use crate::store::{audit, senders, transfers};
+use crate::wakes::Wake;
 use crate::{Service, whole};
 
 /// How many references are tried before they count as used up.

@@ -3,18 +3,18 @@
 use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp, message};
 use serde::{Deserialize, Serialize};
 
-use crate::wakes::Wake;
 use crate::error::{Broken, Error, Result};
-use crate::store::gate::Priority;
 use crate::idempotency::{Known, digest_of_bulk, kept_since, recall};
 use crate::intake::{SendError, admit, applicable};
 use crate::purse::Purse;
 use crate::store::batches::{self, NewBatch};
+use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::messages::{self, MessageTransfer, Subject};
 use crate::store::transfers::RESERVED;
 use crate::store::{WriteTx, installation, row};
 use crate::uploads::{BulkTicket, RowCount, Spooled};
+use crate::wakes::Wake;
 use crate::{Service, whole};
 
 /// What is to be done with a file.
@@ -75,10 +75,12 @@ impl Service {
         let service = self.clone();
         // Not the request's own task: a client that leaves now leaves no half of a batch.
         let accepting = whole(async move { Ok(service.commit_batch_of(case, spooled).await) });
-        accepting.await.unwrap_or_else(|error| {
+        let accepted = accepting.await.unwrap_or_else(|error| {
             tracing::error!(detail = ?error, "accepting an upload broke down");
             Err(SendError::Lost)
-        })
+        });
+        ticket.end().await;
+        accepted
     }
 
     async fn commit_batch_of(
@@ -90,7 +92,11 @@ impl Service {
             tracing::error!(detail = ?error, "an upload was not stored");
             SendError::Refused(error.reason())
         };
-        let mut tx = self.store().begin_as(Priority::Interactive).await.map_err(refuse)?;
+        let mut tx = self
+            .store()
+            .begin_as(Priority::Interactive)
+            .await
+            .map_err(refuse)?;
         let verdict = self.judge_batch(&mut tx, &case).await.map_err(refuse)?;
         let (accepted, id) = match verdict.map_err(SendError::Refused)? {
             Verdict::New(accepted, id) => (accepted, id),
@@ -210,7 +216,8 @@ impl Service {
         now: Timestamp,
     ) -> NewBatch {
         let rows = case.count.rows.cast_signed();
-        let (first_message_id, last_message_id) = self.inner.ids.range(now, rows, self.inner.node.slot());
+        let (first_message_id, last_message_id) =
+            self.inner.ids.range(now, rows, self.inner.node.slot());
         let text = |id: &RequestId| id.as_str().to_owned();
         NewBatch {
             id,

@@ -3,11 +3,11 @@
 use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
-use crate::wakes::Wake;
 use crate::audit::Actor;
 use crate::error::{Refusal, Result};
 use crate::store::gate::Priority;
 use crate::store::{audit, carriers, queue};
+use crate::wakes::Wake;
 use crate::{Service, whole};
 
 /// What is older than this nobody keeps up to date.

@@ -75,7 +75,9 @@ impl Clock {
 /// A clock before 1970 reads as 1970.
 fn machine_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 fn elapsed_ms(since: Instant) -> i64 {

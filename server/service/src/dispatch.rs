@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
-use crate::wakes::Wake;
 use crate::error::Result;
 use crate::outcomes::{Again, Count, SubmitOutcome, Verdict};
 use crate::settlement::settle;
@@ -15,6 +14,7 @@ use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Begun, DueLimits, Event, Held, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
+use crate::wakes::Wake;
 use crate::{Service, whole};
 
 /// Of so many parts of a lease the last one is left free, 10 s of 60: what came at the end has to be stored in it,
@@ -167,7 +167,8 @@ impl Service {
         let service = self.clone();
         whole(async move {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            let resumed = queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
+            let resumed =
+                queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
             tx.commit().await?;
             Ok(resumed)
         })

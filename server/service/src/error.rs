@@ -215,7 +215,9 @@ pub enum OpenError {
     Url { url: String, why: &'static str },
     #[error("the database can't be opened: {0}")]
     Database(sqlx::Error),
-    #[error("the database server {0} doesn't answer: is it running, and can it be reached from here?")]
+    #[error(
+        "the database server {0} doesn't answer: is it running, and can it be reached from here?"
+    )]
     NoAnswer(String),
     #[error("the database server {url} can't be used: {why}: {error}")]
     Server {
@@ -235,7 +237,9 @@ pub enum OpenError {
     Missing(PathBuf),
     #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]
     Empty,
-    #[error("there were too many processes on this database within the last hour; wait, or end some")]
+    #[error(
+        "there were too many processes on this database within the last hour; wait, or end some"
+    )]
     TooManyNodes,
     #[error("another process serves {0}; only one can")]
     Served(String),
@@ -260,10 +264,14 @@ impl OpenError {
             _ => None,
         };
         let why = match code.as_deref() {
-            Some("28P01" | "28000") => "user or password is wrong, or the user may not log in from here",
+            Some("28P01" | "28000") => {
+                "user or password is wrong, or the user may not log in from here"
+            }
             Some("3D000") => "there is no such database; make it with createdb",
             Some("42501") => "the user has no right to do this",
-            Some("53300") => "it has no connection free; raise max_connections or run fewer processes",
+            Some("53300") => {
+                "it has no connection free; raise max_connections or run fewer processes"
+            }
             Some("57P03") => "it is starting or stopping; try again",
             Some("io") => "no connection; are host and port right, and is it running?",
             Some("tls") => "no secure connection; see sslmode",

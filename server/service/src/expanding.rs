@@ -3,7 +3,6 @@
 
 use domain::{BatchId, MessageStatus, Money, Timestamp};
 
-use crate::wakes::Wake;
 use crate::bulk::{cost_of, measures};
 use crate::error::{Broken, Error, OpenError, Result};
 use crate::expiry::first_unexpired;
@@ -17,6 +16,7 @@ use crate::store::row::touched;
 use crate::store::tally::Tally;
 use crate::store::transfers::{RESERVED, REVENUE};
 use crate::store::{Chore, WriteTx, queue, settlement};
+use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, whole};
 
 impl Service {

@@ -27,7 +27,10 @@ impl Service {
     async fn expire_chunk(&self, mut run: Run) -> Result<Run> {
         let now = self.now();
         let batch = self.store().dialect().batch();
-        let tx = self.store().begin_chore(Chore::Expire, Priority::Bulk).await?;
+        let tx = self
+            .store()
+            .begin_chore(Chore::Expire, Priority::Bulk)
+            .await?;
         let Some(mut tx) = tx else {
             run.done = true;
             return Ok(run);

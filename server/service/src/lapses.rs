@@ -2,13 +2,13 @@
 
 use domain::{MessageStatus, Timestamp, Transid};
 
-use crate::wakes::Wake;
 use crate::error::Result;
 use crate::outcomes::RESEND_AFTER_MS;
 use crate::store::WriteTx;
 use crate::store::gate::Priority;
 use crate::store::queue::{self, Begun, Event, Lapsed, Requeued};
 use crate::store::segments::{self, NewSegment};
+use crate::wakes::Wake;
 use crate::{Service, whole};
 
 /// Claims that one transaction ends.
@@ -47,7 +47,8 @@ impl Service {
             Leases::Over => now,
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
-        let lapsed = queue::lapsed(&mut tx, self.store().dialect().batch(), ended_by, CHUNK).await?;
+        let lapsed =
+            queue::lapsed(&mut tx, self.store().dialect().batch(), ended_by, CHUNK).await?;
         let count = i64::try_from(lapsed.len()).unwrap_or(CHUNK);
         if lapsed.is_empty() {
             return Ok(0);

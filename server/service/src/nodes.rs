@@ -136,7 +136,9 @@ impl Service {
         whole(async move {
             let now = service.now();
             let store = service.store();
-            let tx = store.begin_chore(Chore::WatchNodes, Priority::Results).await?;
+            let tx = store
+                .begin_chore(Chore::WatchNodes, Priority::Results)
+                .await?;
             let Some(mut tx) = tx else { return Ok(0) };
             let lost = nodes::lost(&mut tx, now.plus_ms(-LOST_AFTER_MS)).await?;
             for node in &lost {

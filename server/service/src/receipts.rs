@@ -222,7 +222,9 @@ impl Service {
                 let below = domain::ids::compose_id(before.unix_ms(), 0);
                 let step = domain::ids::compose_id(domain::ids::id_unix_ms(0) + FORGET_MS, 0);
                 let store = service.store();
-                let tx = store.begin_chore(Chore::ForgetSegments, Priority::Bulk).await?;
+                let tx = store
+                    .begin_chore(Chore::ForgetSegments, Priority::Bulk)
+                    .await?;
                 let Some(mut tx) = tx else { return Ok(false) };
                 let more = segments::forget(&mut tx, below, step).await?;
                 segments::forget_parked(&mut tx, before).await?;

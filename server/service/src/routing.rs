@@ -6,13 +6,13 @@ use std::sync::{PoisonError, RwLock};
 use domain::routing::{Choice, Facts, Route, Routes};
 use domain::{Kind, MessageStatus, Number, Reference, Transid};
 
-use crate::wakes::Wake;
 use crate::dispatch::NO_CARRIER;
 use crate::error::Result;
 use crate::settlement::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Routed};
+use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, whole};
 
 /// Waiting rows that one transaction looks at.

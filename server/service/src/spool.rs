@@ -352,7 +352,10 @@ pub(crate) fn read_frame(path: &Path, offset: i64) -> std::result::Result<Frame,
         return Err(FrameError::Lost("a frame is cut off".to_owned()));
     }
     let mut bytes = head.to_vec();
-    bytes.resize(HEAD_BYTES + usize::try_from(length).unwrap_or(usize::MAX), 0);
+    bytes.resize(
+        HEAD_BYTES + usize::try_from(length).unwrap_or(usize::MAX),
+        0,
+    );
     file.read_exact(&mut bytes[HEAD_BYTES..])?;
     parse_frame(bytes, offset)
 }

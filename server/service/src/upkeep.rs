@@ -80,7 +80,9 @@ impl Service {
             more = whole(async move {
                 let kept_since = kept_since(service.now());
                 let store = service.store();
-                let tx = store.begin_chore(Chore::ForgetAnswers, Priority::Bulk).await?;
+                let tx = store
+                    .begin_chore(Chore::ForgetAnswers, Priority::Bulk)
+                    .await?;
                 let Some(mut tx) = tx else { return Ok(false) };
                 let more = idempotency::sweep(&mut tx, kept_since, FORGOTTEN_CHUNK).await?;
                 tx.commit().await?;

@@ -1,21 +1,22 @@
 //! Uploads on their way in: parsed, counted and spooled as they come, in constant memory.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use domain::{
-    ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, KeyKind,
-    Kind, Reason,
-};
-use sha2::{Digest as _, Sha256};
-use crate::store::gate::Priority;
-use crate::{Service, whole};
 use crate::error::{Broken, Error, Result};
 use crate::idempotency::IdempotencyKey;
 use crate::intake::{KeyAccess, SendAccess, rehearsed};
 use crate::spool::FrameWriter;
 use crate::spools::{Spool, SpoolWriter};
+use crate::store::gate::Priority;
 use crate::store::shared;
+use crate::{Service, whole};
+use domain::{
+    ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, KeyKind,
+    Kind, Reason,
+};
+use sha2::{Digest as _, Sha256};
 
 /// Frames are handed to the file when there are so many bytes of them.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -39,14 +40,22 @@ pub struct BulkTicket {
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
-    /// What the other processes see of it.
-    shared: Option<i64>,
+    /// What the other processes see of it; 0: nothing.
+    shared: AtomicI64,
 }
 
 impl BulkTicket {
     /// What the key opens, and whether the idempotency key is known.
     pub const fn access(&self) -> &SendAccess {
         &self.access
+    }
+
+    /// Ends it for the other processes, before it is answered: the same request may be repeated at once.
+    pub async fn end(&self) {
+        let id = self.shared.swap(0, Ordering::Relaxed);
+        if id != 0 {
+            self.service.end_upload(id).await;
+        }
     }
 
     /// Begins an upload of rows that are written so. Its file is removed when it is dropped.
@@ -91,7 +100,8 @@ impl Drop for BulkTicket {
             under_way.keys.remove(&(self.access.access, key));
         }
         drop(under_way);
-        if let Some(id) = self.shared.take() {
+        let id = self.shared.swap(0, Ordering::Relaxed);
+        if id != 0 {
             let service = self.service.clone();
             tokio::spawn(async move { service.end_upload(id).await });
         }
@@ -129,7 +139,7 @@ impl Service {
         let access = self.judged(&row, access, idempotency.as_ref()).await?;
         let mut ticket = self.count_upload(key, access, idempotency)?;
         if self.is_shared() {
-            ticket.shared = Some(self.share_upload(&ticket).await?);
+            *ticket.shared.get_mut() = self.share_upload(&ticket).await?;
         }
         Ok(ticket)
     }
@@ -169,7 +179,7 @@ impl Service {
             key,
             access,
             idempotency,
-            shared: None,
+            shared: AtomicI64::new(0),
         })
     }
 

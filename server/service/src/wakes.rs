@@ -25,7 +25,12 @@ pub(crate) enum Wake {
 }
 
 impl Wake {
-    const ALL: [Self; 4] = [Self::Queued, Self::BatchAccepted, Self::Reinstated, Self::Drained];
+    const ALL: [Self; 4] = [
+        Self::Queued,
+        Self::BatchAccepted,
+        Self::Reinstated,
+        Self::Drained,
+    ];
 
     const fn bit(self) -> u8 {
         1 << self as u8
@@ -68,7 +73,10 @@ impl Wakes {
 
 /// Starts what tells the others; and what listens to them, in a process that serves.
 pub(crate) fn spawn(service: &Service, listens: bool) -> Vec<AbortHandle> {
-    let (wakes, inner) = (Arc::clone(&service.inner.wakes), Arc::downgrade(&service.inner));
+    let (wakes, inner) = (
+        Arc::clone(&service.inner.wakes),
+        Arc::downgrade(&service.inner),
+    );
     let mut tasks = vec![tokio::spawn(tell(wakes, inner.clone())).abort_handle()];
     if listens {
         tasks.push(tokio::spawn(listen(inner)).abort_handle());

@@ -13,7 +13,6 @@ use domain::{KeyKind, Money, Prices, Reference, Timestamp, Transid};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::wakes::Wake;
 use crate::error::{Broken, Error, Result};
 use crate::idempotency::{Known, digest_of_send, kept_since, recall};
 use crate::intake::{SendError, SendRequest, Sent, admit, applicable, rehearsed};
@@ -26,6 +25,7 @@ use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::tally::Tally;
 use crate::store::transfers::REVENUE;
 use crate::store::{idempotency, installation, messages, queue};
+use crate::wakes::Wake;
 use crate::{Inner, SANDBOX_CARRIER, Service};
 
 /// Sends that may wait; the next one is answered "unavailable".

@@ -56,7 +56,9 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Respo
     let answered = match api.service.begin_bulk(key.as_deref(), known_key).await {
         Ok(ticket) => {
             let bad_key = idempotency.err();
-            upload(api, key, &ticket, &head.headers, query, body, bad_key).await
+            let answered = upload(api, key, &ticket, &head.headers, query, body, bad_key).await;
+            ticket.end().await;
+            answered
         }
         Err(reason) => {
             body::drop_rest(body);

@@ -140,7 +140,10 @@ impl Dialect {
     }
 
     /// Sets up a connection that migrates.
-    pub(crate) async fn prepare_migration(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn prepare_migration(
+        self,
+        conn: &mut AnyConnection,
+    ) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => self.prepare_writer(conn).await,
             // It waits as long as another process migrates, and a large table takes its time.
@@ -154,7 +157,9 @@ impl Dialect {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => {
-                let row = sqlx::query(postgres::IN_TRANSACTION).fetch_one(conn).await?;
+                let row = sqlx::raw_sql(postgres::IN_TRANSACTION)
+                    .fetch_one(conn)
+                    .await?;
                 Ok(row.try_get::<i64, _>("n")? == 0)
             }
         }
@@ -401,8 +406,13 @@ pub(super) fn without_password(url: &str) -> String {
 impl Batch {
     /// Every statement with its name.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
-        let locks = [("lock_messages", self.lock_messages), ("lock_batches", self.lock_batches)];
-        let locks = locks.into_iter().filter_map(|(name, sql)| Some((name, sql?)));
+        let locks = [
+            ("lock_messages", self.lock_messages),
+            ("lock_batches", self.lock_batches),
+        ];
+        let locks = locks
+            .into_iter()
+            .filter_map(|(name, sql)| Some((name, sql?)));
         let others = [
             ("applications_by_reference", self.applications_by_reference),
             ("charge_applications", self.charge_applications),

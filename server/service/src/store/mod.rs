@@ -290,7 +290,9 @@ impl Store {
     }
 
     /// Begins a transaction that only reads: all its statements see one moment.
-    pub(crate) async fn snapshot(&self) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
+    pub(crate) async fn snapshot(
+        &self,
+    ) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
         self.readers.begin_with(self.dialect.begin_snapshot()).await
     }
 

@@ -41,11 +41,7 @@ pub(crate) async fn free(conn: &mut AnyConnection, since: Timestamp) -> Result<O
     found.map(|row| row::int(&row, "slot")).transpose()
 }
 
-pub(crate) async fn take(
-    conn: &mut AnyConnection,
-    node: &NodeRow,
-    now: Timestamp,
-) -> Result<()> {
+pub(crate) async fn take(conn: &mut AnyConnection, node: &NodeRow, now: Timestamp) -> Result<()> {
     sqlx::query(TAKE)
         .bind(node.slot)
         .bind(node.token)

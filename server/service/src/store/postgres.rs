@@ -20,7 +20,8 @@ pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeou
 /// come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
-/// Whether a connection was given back inside a transaction: the time stands still within one.
+/// Whether a connection was given back inside a transaction: the time stands still within one. As a simple query, since
+/// each message of an extended one has a time of its own.
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
@@ -100,11 +101,13 @@ pub(super) const BATCH: Batch = Batch {
         FROM jsonb_array_elements($1::text::jsonb) \
         ON CONFLICT (application_id, test, key) DO UPDATE \
         SET digest = excluded.digest, answer = excluded.answer, created_at = excluded.created_at",
-    lock_messages: Some("\
+    lock_messages: Some(
+        "\
         SELECT COUNT(*) AS n FROM ( \
             SELECT 1 FROM messages \
             WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-              AND id BETWEEN $2 AND $3 ORDER BY id FOR UPDATE) m"),
+              AND id BETWEEN $2 AND $3 ORDER BY id FOR UPDATE) m",
+    ),
     standing_messages: "\
         SELECT COALESCE(json_agg(json_build_array(id, application_id, test, batch_id, created_at, status, cost)), \
                         '[]')::text AS found \
@@ -273,11 +276,13 @@ pub(super) const BATCH: Batch = Batch {
         SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, value ->> 3, (value ->> 4)::bigint \
         FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place) ORDER BY place \
         ON CONFLICT (application_id, test, day, status) DO UPDATE SET n = message_days.n + excluded.n",
-    lock_batches: Some("\
+    lock_batches: Some(
+        "\
         SELECT COUNT(*) AS n FROM ( \
             SELECT 1 FROM batches \
             WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
-            ORDER BY id FOR UPDATE) b"),
+            ORDER BY id FOR UPDATE) b",
+    ),
     move_batches: "\
         UPDATE batches SET queued = queued + (r.value #>> '{1,0}')::bigint, \
                sending = sending + (r.value #>> '{1,1}')::bigint, unknown = unknown + (r.value #>> '{1,2}')::bigint, \

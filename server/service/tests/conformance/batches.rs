@@ -2,10 +2,7 @@
 
 use domain::records::{BatchRecord, BatchStatus, TransferKind};
 use domain::{BatchId, MessageStatus, MessageText, Money, Reason};
-use service::{
-    Actor, BatchFilter, BatchOrder, Receipt, SANDBOX_CARRIER, SendError,
-    SubmitOutcome,
-};
+use service::{Actor, BatchFilter, BatchOrder, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome};
 
 use crate::world::{Customer, HOUR_MS, World, answered, money, plain, upload};
 

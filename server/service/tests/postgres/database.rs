@@ -122,7 +122,8 @@ impl Database {
         let mut contents = Vec::new();
         for table in tables.fetch_all(&mut conn).await.unwrap() {
             let name: String = table.get("name");
-            let rows = format!("SELECT COALESCE(string_agg(t::text, ' '), '') AS rows FROM {name} t");
+            let rows =
+                format!("SELECT COALESCE(string_agg(t::text, ' '), '') AS rows FROM {name} t");
             let row = sqlx::query(AssertSqlSafe(rows)).fetch_one(&mut conn).await;
             contents.extend(row.unwrap().get::<String, _>("rows").into_bytes());
         }

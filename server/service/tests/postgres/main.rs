@@ -6,7 +6,6 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
-mod database;
 #[path = "../conformance/accounts.rs"]
 mod accounts;
 #[path = "../conformance/applications.rs"]
@@ -17,6 +16,7 @@ mod batches;
 mod carriers;
 #[path = "../conformance/check.rs"]
 mod check;
+mod database;
 #[path = "../conformance/devices.rs"]
 mod devices;
 #[path = "../conformance/dispatch.rs"]
