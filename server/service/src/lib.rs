@@ -122,6 +122,8 @@ pub struct Limits {
     pub sign_in_failures_max: i64,
     /// Registrations per address in an hour.
     pub registrations_max: i64,
+    /// Days for which messages are kept once they are final.
+    pub history_days: i64,
     /// How long a claim holds, in milliseconds. A submit takes far less; after a crash, others wait this long.
     pub lease_ms: i64,
 }
@@ -136,6 +138,7 @@ impl Default for Limits {
             requests_per_second: None,
             sign_in_failures_max: 10,
             registrations_max: 20,
+            history_days: 400,
             lease_ms: 60_000,
         }
     }

@@ -366,11 +366,13 @@ async fn end(
     let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
     queue::drop_all(tx, batch, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
-    let events: Vec<_> = receipts
-        .iter()
-        .filter(|receipt| !ended.contains(&receipt.id))
-        .map(late)
-        .collect();
+    let mut events = Vec::new();
+    for receipt in receipts.iter().filter(|r| !ended.contains(&r.id)) {
+        // One that says the same again is no news.
+        if messages::status(tx, receipt.id).await? != Some(receipt.status) {
+            events.push(late(receipt));
+        }
+    }
     queue::insert_events(tx, batch, &events, now).await
 }
 

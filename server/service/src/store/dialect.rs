@@ -194,6 +194,20 @@ impl Dialect {
         }
     }
 
+    /// How long the oldest transaction has been open, in milliseconds, as far as this user may see it.
+    pub(crate) async fn oldest_ms(
+        self,
+        conn: &mut AnyConnection,
+    ) -> Result<Option<i64>, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => {
+                let row = sqlx::query(postgres::OLDEST).fetch_one(conn).await?;
+                row.try_get("ms").map(Some)
+            }
+        }
+    }
+
     /// How the server knows a transaction that wrote something, in case its commit isn't answered.
     pub(crate) async fn name_transaction(
         self,

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use domain::{ApplicationStatus, BatchId, Kind, Money, Reference, Timestamp, Transid};
+use domain::{
+    ApplicationStatus, BatchId, Kind, MessageStatus, Money, Reference, Timestamp, Transid,
+};
 use sqlx::AnyConnection;
 
 use super::applications::{KeyRow, key_row};
@@ -15,6 +17,7 @@ use crate::error::{Broken, Error, Result};
 
 statements! {
     EXISTS = "SELECT id FROM messages WHERE id = $1";
+    STATUS = "SELECT status FROM messages WHERE id = $1";
     GREATEST = "SELECT MAX(id) AS id FROM messages";
 }
 
@@ -189,6 +192,12 @@ pub(crate) async fn exists(conn: &mut AnyConnection, id: Transid) -> Result<bool
         .fetch_optional(conn)
         .await?
         .is_some())
+}
+
+pub(crate) async fn status(conn: &mut AnyConnection, id: Transid) -> Result<Option<MessageStatus>> {
+    let row = sqlx::query(STATUS).bind(id.0).fetch_optional(conn).await?;
+    row.map(|row| row::word(&row, "messages", "status", MessageStatus::parse))
+        .transpose()
 }
 
 /// The greatest id given so far; 0 without messages.

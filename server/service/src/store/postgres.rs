@@ -33,6 +33,12 @@ pub(super) const TRY_LOCK: &str =
 pub(super) const CLOCK: &str =
     "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint) AS ms";
 
+/// How long the oldest transaction has been open; a prepared one keeps vacuum from its work just as well.
+pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clock_timestamp() - at)) * 1000 AS bigint), \
+    0) AS ms FROM (SELECT xact_start AS at FROM pg_stat_activity WHERE xact_start IS NOT NULL \
+                   AND backend_type <> 'autovacuum worker' \
+                   UNION ALL SELECT prepared FROM pg_prepared_xacts) t";
+
 /// The name of the running transaction; null as long as it wrote nothing.
 pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id";
 
