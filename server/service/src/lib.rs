@@ -17,6 +17,7 @@ mod entropy;
 mod error;
 mod expanding;
 mod expiry;
+mod history;
 mod id_source;
 mod idempotency;
 mod intake;
@@ -204,6 +205,9 @@ impl Service {
         let (last_id, last_of_batches) = upkeep::last_ids(&store, now).await?;
         let (writer, jobs) = Writer::new();
         let shared = store.dialect().is_shared();
+        if !beside {
+            history::make_days(&store, now).await?;
+        }
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
         let node = if beside || !shared {
             Node::alone()

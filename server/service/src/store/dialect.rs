@@ -208,6 +208,46 @@ impl Dialect {
         }
     }
 
+    /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when there is nothing to do:
+    /// they are there, or days have no tables.
+    pub(crate) async fn make_day(
+        self,
+        conn: &mut AnyConnection,
+        day: i64,
+    ) -> Result<bool, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(false),
+            Self::Postgres => postgres::make_day(conn, day).await,
+        }
+    }
+
+    /// The name that the tables of a day end in, if it has tables.
+    pub(crate) async fn day_table(
+        self,
+        conn: &mut AnyConnection,
+        day: i64,
+    ) -> Result<Option<String>, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => {
+                let name = postgres::day_name(day);
+                Ok(postgres::has_day(conn, &name).await?.then_some(name))
+            }
+        }
+    }
+
+    /// Drops the tables of a day.
+    pub(crate) async fn drop_day(
+        self,
+        conn: &mut AnyConnection,
+        name: &str,
+    ) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => postgres::drop_day(conn, name).await,
+        }
+    }
+
     /// How the server knows a transaction that wrote something, in case its commit isn't answered.
     pub(crate) async fn name_transaction(
         self,

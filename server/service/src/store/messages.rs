@@ -17,6 +17,8 @@ use crate::error::{Broken, Error, Result};
 
 statements! {
     EXISTS = "SELECT id FROM messages WHERE id = $1";
+    FIRST = "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2";
+    NTH_AFTER = "SELECT id FROM messages WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET $2";
     STATUS = "SELECT status FROM messages WHERE id = $1";
     GREATEST = "SELECT MAX(id) AS id FROM messages";
 }
@@ -198,6 +200,23 @@ pub(crate) async fn status(conn: &mut AnyConnection, id: Transid) -> Result<Opti
     let row = sqlx::query(STATUS).bind(id.0).fetch_optional(conn).await?;
     row.map(|row| row::word(&row, "messages", "status", MessageStatus::parse))
         .transpose()
+}
+
+/// The first message of a range of ids.
+pub(crate) async fn first(conn: &mut AnyConnection, from: i64, below: i64) -> Result<Option<i64>> {
+    let found = sqlx::query(FIRST).bind(from).bind(below);
+    row::opt_int(&found.fetch_one(conn).await?, "id")
+}
+
+/// The id so many messages after another one.
+pub(crate) async fn nth_after(
+    conn: &mut AnyConnection,
+    from: i64,
+    count: i64,
+) -> Result<Option<i64>> {
+    let found = sqlx::query(NTH_AFTER).bind(from).bind(count);
+    let found = found.fetch_optional(conn).await?;
+    found.map(|row| row::int(&row, "id")).transpose()
 }
 
 /// The greatest id given so far; 0 without messages.

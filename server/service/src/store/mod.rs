@@ -12,6 +12,7 @@ pub(crate) mod check;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
 pub(crate) mod gate;
+pub(crate) mod history;
 pub(crate) mod idempotency;
 pub(crate) mod installation;
 pub(crate) mod listening;

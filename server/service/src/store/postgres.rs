@@ -8,7 +8,11 @@
 //! is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
 //! are looked at.
 
+use domain::Timestamp;
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+
 use super::dialect::Batch;
+use crate::history::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault, and a transaction that is left open
 /// would keep vacuum from its work.
@@ -44,6 +48,72 @@ pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::t
 
 /// What became of a transaction.
 pub(super) const OUTCOME: &str = "SELECT pg_xact_status($1::text::xid8) AS outcome";
+
+/// For changes of tables that everybody uses: who can't have them soon tries again later, instead of keeping everybody
+/// waiting behind it.
+const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '2s'";
+
+/// What the names of a day's tables end in.
+pub(super) fn day_name(day: i64) -> String {
+    let start = Timestamp::from_unix_ms(day * 86_400_000).to_string();
+    let date = start
+        .split_once('T')
+        .map_or(start.as_str(), |(date, _)| date);
+    date.replace('-', "")
+}
+
+/// Whether a day has tables.
+pub(super) async fn has_day(conn: &mut AnyConnection, name: &str) -> Result<bool, sqlx::Error> {
+    let row =
+        sqlx::query("SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END::bigint AS n")
+            .bind(format!("messages_{name}"))
+            .fetch_one(conn)
+            .await?;
+    Ok(row.try_get::<i64, _>("n")? == 1)
+}
+
+/// Makes the tables of a day, unless they are there, or rows of that day are in the table for all others. They are made
+/// beside and then attached, which keeps nobody from writing.
+pub(super) async fn make_day(conn: &mut AnyConnection, day: i64) -> Result<bool, sqlx::Error> {
+    let name = day_name(day);
+    let (from, below) = (id_of_day(day), id_of_day(day + 1));
+    if has_day(conn, &name).await? || has_strays(conn, from, below).await? {
+        return Ok(false);
+    }
+    let mut statements = SHORT_WAIT.to_owned();
+    for (table, options) in [
+        ("messages", "WITH (fillfactor = 60)"),
+        ("message_events", ""),
+    ] {
+        statements.push_str(&format!(
+            "; CREATE TABLE {table}_{name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
+             ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES FROM ({from}) TO ({below})"
+        ));
+    }
+    sqlx::raw_sql(AssertSqlSafe(statements))
+        .execute(conn)
+        .await?;
+    Ok(true)
+}
+
+/// Whether rows of these ids are in the table for all days without one.
+async fn has_strays(conn: &mut AnyConnection, from: i64, below: i64) -> Result<bool, sqlx::Error> {
+    let found = sqlx::query(
+        "SELECT id FROM messages_other WHERE id >= $1 AND id < $2 \
+         UNION ALL SELECT message_id FROM message_events_other WHERE message_id >= $1 AND message_id < $2 LIMIT 1",
+    );
+    let found = found.bind(from).bind(below);
+    Ok(found.fetch_optional(conn).await?.is_some())
+}
+
+pub(super) async fn drop_day(conn: &mut AnyConnection, name: &str) -> Result<(), sqlx::Error> {
+    let statements =
+        format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
+    sqlx::raw_sql(AssertSqlSafe(statements))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
 
 pub(super) const BATCH: Batch = Batch {
     // Locked until the commit: who charges decides by what stands here.

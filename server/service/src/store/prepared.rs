@@ -43,6 +43,7 @@ async fn prepare_all(store: &Store) {
         super::carriers::STATEMENTS,
         super::check::STATEMENTS,
         super::deposits::STATEMENTS,
+        super::history::STATEMENTS,
         super::idempotency::STATEMENTS,
         super::installation::STATEMENTS,
         super::messages::STATEMENTS,
