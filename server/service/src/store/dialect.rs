@@ -127,7 +127,7 @@ impl Dialect {
     pub(crate) const fn begin_snapshot(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN",
-            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Self::Postgres => postgres::BEGIN_SNAPSHOT,
         }
     }
 

@@ -24,6 +24,10 @@ pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeou
 /// come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
+/// Begins the transaction of the check, which goes through everything: its statements may take their time.
+pub(super) const BEGIN_SNAPSHOT: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0";
+
 /// Whether a connection was given back inside a transaction: the time stands still within one. As a simple query, since
 /// each message of an extended one has a time of its own.
 pub(super) const IN_TRANSACTION: &str =
