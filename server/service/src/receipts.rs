@@ -78,6 +78,7 @@ impl Service {
             let now = service.now();
             let batch = service.store().dialect().batch();
             let mut tx = service.store().begin_as(Priority::Results).await?;
+            tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
             end(&mut tx, batch, receipts, now).await?;
             Ok(tx.commit().await?)
         })
@@ -116,6 +117,7 @@ impl Service {
                     parked.extend(names.map(|name| (name.as_str(), status, error)));
                 }
             }
+            tx.concerns(matched.iter().map(|m| m.segment.application_id));
             let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
             messages::lock(&mut tx, batch, &ids).await?;
             apply(&mut tx, batch, &matched, now).await?;
@@ -207,6 +209,7 @@ impl Service {
                 })
             })
             .collect();
+        tx.concerns(matched.iter().map(|m| m.segment.application_id));
         carriers::add_parked(tx, carrier, 0, matched.len()).await?;
         apply(tx, batch, &matched, now).await
     }

@@ -343,7 +343,8 @@ impl Dialect {
 /// text differs by database because each unpacks JSON in its own way, and because PostgreSQL locks rows.
 ///
 /// "Ids" are three parameters: the JSON array, the least of them and the greatest. The last two are for
-/// PostgreSQL, which keeps messages in partitions; SQLite does without them.
+/// PostgreSQL, which keeps messages in partitions; so is a last parameter of those over messages, the queue, segments
+/// and batches, the transaction's applications ([`super::WriteTx::named`]). SQLite does without.
 pub(crate) struct Batch {
     /// `[reference]` → applications.
     pub(crate) applications_by_reference: &'static str,
@@ -377,7 +378,7 @@ pub(crate) struct Batch {
     pub(crate) finish_messages: &'static str,
     /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all, the moments from
     /// which single messages and those of batches are looked for → `[[message, begun, suspended 0|1, due at, of a
-    /// batch 0|1]]`: rows that may be claimed.
+    /// batch 0|1, application]]`: rows that may be claimed.
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,
@@ -394,9 +395,10 @@ pub(crate) struct Batch {
     /// The moment, limit → message, carrier, begun, application, segments, lost_answer: claimed rows whose lease is
     /// over.
     pub(crate) lapsed: &'static str,
-    /// Carrier, the id after which to look, limit → message_id: rows that wait for a carrier which has nothing of them.
+    /// Carrier, the id after which to look, limit → message_id, application_id: rows that wait for a carrier which has
+    /// nothing of them.
     pub(crate) unclaimed: &'static str,
-    /// Carrier, limit → message_id: some of the rows that wait for a carrier which nobody claims for.
+    /// Carrier, limit → message_id, application_id: some of the rows that wait for a carrier which nobody claims for.
     pub(crate) unrouted: &'static str,
     /// `[id]`: takes rows out of the queue.
     pub(crate) drop_queued: &'static str,
@@ -421,7 +423,7 @@ pub(crate) struct Batch {
     pub(crate) park_receipts: &'static str,
     /// `[carrier's id]`, then carrier, the moment after which they came → `[[id, carrier's id, status, error]]`.
     pub(crate) parked_receipts: &'static str,
-    /// `[id]`
+    /// `[id]`, then carrier.
     pub(crate) drop_parked: &'static str,
     /// Ids → `[[message, number, kind, sender, reference, refused by]]`: what routes look at. Test messages have no other way, and aren't among them.
     pub(crate) routed_messages: &'static str,

@@ -253,14 +253,15 @@ pub(crate) async fn expand(
 }
 
 /// Locks messages that are about to be changed, in their order.
-pub(crate) async fn lock(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
     if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
         let ids = Ids::new(ids)?;
         sqlx::query(statement)
             .bind(ids.json)
             .bind(ids.least)
             .bind(ids.greatest)
-            .fetch_one(conn)
+            .bind(tx.named())
+            .fetch_one(&mut **tx)
             .await?;
     }
     Ok(())
@@ -334,6 +335,7 @@ pub(crate) async fn finish(
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
+        .bind(tx.named())
         .execute(&mut **tx)
         .await?;
     touched("messages", rows.len(), done.rows_affected())?;

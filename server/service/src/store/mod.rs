@@ -36,6 +36,7 @@ pub(crate) mod transfers;
 #[cfg(test)]
 mod upgrade;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -49,7 +50,7 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
-use dialect::Dialect;
+use dialect::{Batch, Dialect};
 use gate::{Gate, Permit, Priority};
 use tally::Tally;
 
@@ -90,16 +91,33 @@ pub(crate) struct WriteTx<'a> {
     tx: Transaction<'static, Any>,
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
+    /// Whose rows it is about; every statement over them names these.
+    applications: BTreeSet<i64>,
     store: &'a Store,
     // Last, so that the connection is given back before the next one is let in.
     _permit: Permit,
 }
 
 impl WriteTx<'_> {
+    pub(crate) const fn batch(&self) -> &'static Batch {
+        self.store.dialect.batch()
+    }
+
+    /// Says whose messages it is about, before any of them is looked up.
+    pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = i64>) {
+        self.applications.extend(applications);
+    }
+
+    /// The applications that it is about, as a parameter: an array in PostgreSQL's words.
+    pub(crate) fn named(&self) -> String {
+        let ids: Vec<String> = self.applications.iter().map(i64::to_string).collect();
+        format!("{{{}}}", ids.join(","))
+    }
+
     /// Writes what the transaction changes in the counts.
     pub(crate) async fn write_counts(&mut self) -> Result<()> {
         let tally = std::mem::take(&mut self.tally);
-        tally.write(&mut self.tx, self.store.dialect.batch()).await
+        tally.write(self).await
     }
 
     /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`]. After a failed sync of SQLite's
@@ -344,6 +362,7 @@ impl Store {
         Ok(WriteTx {
             tx,
             tally: Tally::default(),
+            applications: BTreeSet::new(),
             store: self,
             _permit: permit,
         })

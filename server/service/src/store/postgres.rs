@@ -3,6 +3,9 @@
 //! Rows go both ways in one JSON value, as with SQLite. A batch of 512 messages comes in within 1.1 ms as `jsonb`
 //! and within 0.8 ms as an array for each column, which would need a second way to write every parameter.
 //!
+//! Statements over what grows with traffic name the application or the carrier, so that a PostgreSQL that is spread over
+//! machines can go to the right one: the applications of a transaction are their last parameter.
+//!
 //! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by its key. What
 //! can't keep to it is a receipt for a message that is being claimed or lapses: PostgreSQL ends one of both, and it
 //! is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
@@ -168,7 +171,7 @@ pub(super) const BATCH: Batch = Batch {
               FROM jsonb_array_elements($14::text::jsonb) WITH ORDINALITY AS r (value, place)) m",
     put_aside: "\
         UPDATE queue SET held = 1 FROM jsonb_array_elements_text($1::text::jsonb) AS r \
-        WHERE message_id = r.value::bigint \
+        WHERE message_id = r.value::bigint AND application_id = ANY ($2::text::bigint[]) \
           AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
     kept_answers: "\
         SELECT i.application_id, i.test, i.key, i.digest, i.answer \
@@ -186,14 +189,14 @@ pub(super) const BATCH: Batch = Batch {
         SELECT COUNT(*) AS n FROM ( \
             SELECT 1 FROM messages \
             WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-              AND id BETWEEN $2 AND $3 ORDER BY id FOR UPDATE) m",
+              AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) ORDER BY id FOR UPDATE) m",
     ),
     standing_messages: "\
         SELECT COALESCE(json_agg(json_build_array(id, application_id, test, batch_id, created_at, status, cost)), \
                         '[]')::text AS found \
         FROM (SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-                AND id BETWEEN $2 AND $3 \
+                AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) \
                 AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id FOR UPDATE) m",
     finish_messages: "\
         UPDATE messages SET status = r.value ->> 1, error = r.value ->> 2, final_at = $2, \
@@ -201,23 +204,23 @@ pub(super) const BATCH: Batch = Batch {
                released = CASE WHEN r.value ->> 3 = '1' THEN cost ELSE 0 END \
         FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $3 AND $4 \
-          AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
+          AND messages.application_id = ANY ($5::text::bigint[]) AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
     submit_messages: "\
         UPDATE messages SET status = 'submitted', carrier = $2, \
                segments = COALESCE((r.value ->> 1)::bigint, segments), submitted_at = COALESCE(submitted_at, $3) \
         FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $4 AND $5 \
-          AND messages.status IN ('queued', 'sending', 'unknown')",
+          AND messages.application_id = ANY ($6::text::bigint[]) AND messages.status IN ('queued', 'sending', 'unknown')",
     begin_messages: "\
         UPDATE messages SET carrier = $2, status = CASE r.value ->> 1 WHEN '1' THEN 'unknown' ELSE status END, \
                submitted_at = CASE r.value ->> 2 WHEN '1' THEN COALESCE(submitted_at, $3) ELSE submitted_at END \
         FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $4 AND $5 \
-          AND messages.status IN ('queued', 'sending', 'unknown')",
+          AND messages.application_id = ANY ($6::text::bigint[]) AND messages.status IN ('queued', 'sending', 'unknown')",
     start_messages: "\
         UPDATE messages SET status = 'sending', sending_at = $2 \
         WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-          AND id BETWEEN $3 AND $4 AND status IN ('queued', 'sending')",
+          AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[]) AND status IN ('queued', 'sending')",
     // What another process is about to claim is passed over. An application's row may have left many old versions
     // behind: it is looked up once, not for each message.
     due: "\
@@ -236,18 +239,21 @@ pub(super) const BATCH: Batch = Batch {
             SELECT id FROM applications \
             WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due)) AND status = 'Suspended') \
         SELECT COALESCE(json_agg(json_build_array(message_id, begun, \
-                   CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END, due_at, bulk)), \
+                   CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END, due_at, bulk, \
+                   application_id)), \
                '[]')::text AS found FROM due",
     claim: "\
         UPDATE queue SET due_at = $2, lease_token = $3 \
-        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND application_id = ANY ($4::text::bigint[])",
     claimed_messages: "\
         SELECT COALESCE(json_agg(json_build_array( \
                    json_build_array(id, application_id, test, batch_id, created_at, status, cost), \
                    number, kind, sender, body)), '[]')::text AS found \
         FROM (SELECT * FROM messages \
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-                AND id BETWEEN $2 AND $3 AND status IN ('queued', 'sending', 'unknown') \
+                AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) \
+                AND status IN ('queued', 'sending', 'unknown') \
               ORDER BY id FOR UPDATE) m",
     leased: "\
         SELECT COALESCE(json_agg(json_build_array(q.message_id, q.begun, q.attempts, \
@@ -255,6 +261,7 @@ pub(super) const BATCH: Batch = Batch {
         FROM (SELECT q.message_id, q.begun, q.attempts, q.application_id \
               FROM jsonb_array_elements($1::text::jsonb) AS r \
               JOIN queue q ON q.message_id = (r.value ->> 0)::bigint AND q.lease_token = (r.value ->> 1)::bigint \
+              WHERE q.application_id = ANY ($2::text::bigint[]) \
               ORDER BY q.message_id FOR UPDATE OF q) q \
         JOIN applications a ON a.id = q.application_id",
     lapsed: "\
@@ -262,19 +269,21 @@ pub(super) const BATCH: Batch = Batch {
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
         WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
     unclaimed: "\
-        SELECT message_id FROM queue WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 \
+        SELECT message_id, application_id FROM queue WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 \
           AND begun = 0 ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
     unrouted: "\
-        SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2 \
+        SELECT message_id, application_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2 \
         FOR UPDATE SKIP LOCKED",
     drop_queued: "\
         DELETE FROM queue \
-        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND application_id = ANY ($2::text::bigint[])",
     requeue: "\
         UPDATE queue SET due_at = (r.value ->> 1)::bigint, attempts = attempts + (r.value ->> 2)::bigint, \
                begun = (r.value ->> 3)::bigint, carrier = COALESCE(r.value ->> 4, carrier), \
                refused_by = refused_by || (r.value ->> 5), lease_token = 0 \
-        FROM jsonb_array_elements($1::text::jsonb) AS r WHERE queue.message_id = (r.value ->> 0)::bigint",
+        FROM jsonb_array_elements($1::text::jsonb) AS r \
+        WHERE queue.message_id = (r.value ->> 0)::bigint AND queue.application_id = ANY ($2::text::bigint[])",
     insert_segments: "\
         INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
                               submits, submitted_at) \
@@ -297,7 +306,8 @@ pub(super) const BATCH: Batch = Batch {
         SELECT COALESCE(json_agg(json_build_array(message_id, segment, segments, status, error, submits, \
                    CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)), '[]')::text AS found \
         FROM segments \
-        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND application_id = ANY ($2::text::bigint[])",
     segments_named: "\
         SELECT COALESCE(json_agg(json_build_array(r.place - 1, s.message_id, s.segment, s.segments, \
                    s.application_id, s.status) ORDER BY s.message_id), '[]')::text AS found \
@@ -314,7 +324,7 @@ pub(super) const BATCH: Batch = Batch {
     finish_segments: "\
         UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE segments.message_id = (r.value ->> 0)::bigint AND segments.segment = (r.value ->> 1)::bigint \
-          AND status IN ('unknown', 'submitted')",
+          AND segments.application_id = ANY ($2::text::bigint[]) AND status IN ('unknown', 'submitted')",
     park_receipts: "\
         INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at) \
         SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3 FROM jsonb_array_elements($1::text::jsonb)",
@@ -325,16 +335,18 @@ pub(super) const BATCH: Batch = Batch {
           ON p.carrier = $2 AND p.carrier_message_id = r.value AND p.received_at > $3",
     drop_parked: "\
         DELETE FROM parked_receipts \
-        WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) AND carrier = $2",
     routed_messages: "\
         SELECT COALESCE(json_agg(json_build_array(q.message_id, m.number, m.kind, m.sender, a.reference, \
                    q.refused_by)), '[]')::text AS found \
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
         WHERE q.message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND q.application_id = ANY ($4::text::bigint[]) AND m.application_id = ANY ($4::text::bigint[]) \
           AND m.id BETWEEN $2 AND $3 AND m.test = 0",
     move_queued: "\
         UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2) FROM jsonb_array_elements($1::text::jsonb) AS r \
-        WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND begun = 0",
+        WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND begun = 0 \
+          AND queue.application_id = ANY ($3::text::bigint[])",
     write_connections: "\
         INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate, throttled, \
                                  last_error, updated_at, node) \
@@ -361,6 +373,7 @@ pub(super) const BATCH: Batch = Batch {
         SELECT COUNT(*) AS n FROM ( \
             SELECT 1 FROM batches \
             WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
+              AND application_id = ANY ($2::text::bigint[]) \
             ORDER BY id FOR UPDATE) b",
     ),
     move_batches: "\
@@ -374,7 +387,8 @@ pub(super) const BATCH: Batch = Batch {
                               + (r.value #>> '{1,5}')::bigint + (r.value #>> '{1,6}')::bigint \
                               + (r.value #>> '{1,7}')::bigint \
                    THEN COALESCE(done_at, $2) ELSE done_at END \
-        FROM jsonb_array_elements($1::text::jsonb) AS r WHERE batches.id = (r.value ->> 0)::bigint",
+        FROM jsonb_array_elements($1::text::jsonb) AS r \
+        WHERE batches.id = (r.value ->> 0)::bigint AND batches.application_id = ANY ($3::text::bigint[])",
     listed_messages: "\
         SELECT COALESCE(json_agg(json_build_array(id, application_id, test, number, kind, sender, body, requestid, \
                                                   batch_id, status, pages, segments, unit_price, cost, released, \
