@@ -123,7 +123,7 @@ impl Service {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
             let node = service.inner.node.slot();
             carriers::write_connections(&mut tx, batch, &connections, node, now).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }

@@ -52,21 +52,18 @@ impl Service {
             below: id_of_day(day + 1),
         };
         let table = store.dialect().day_table(&mut tx, day).await?;
-        let range = match &table {
-            // The day's table goes when all that is in it may.
-            Some(_) => {
-                let kept = messages::first(&mut tx, below, whole_day.below).await?;
-                if whole_day.below > kept_from || kept.is_some() {
-                    return Ok(false);
-                }
-                whole_day
+        // The day's table goes when all that is in it may.
+        let range = if table.is_some() {
+            let kept = messages::first(&mut tx, below, whole_day.below).await?;
+            if whole_day.below > kept_from || kept.is_some() {
+                return Ok(false);
             }
-            None => {
-                let end = messages::nth_after(&mut tx, first, CHUNK).await?;
-                Range {
-                    from: first,
-                    below: end.unwrap_or(i64::MAX).min(whole_day.below).min(below),
-                }
+            whole_day
+        } else {
+            let end = messages::nth_after(&mut tx, first, CHUNK).await?;
+            Range {
+                from: first,
+                below: end.unwrap_or(i64::MAX).min(whole_day.below).min(below),
             }
         };
         history::sum_up(&mut tx, day, range).await?;

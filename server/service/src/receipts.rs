@@ -80,7 +80,7 @@ impl Service {
             let mut tx = service.store().begin_as(Priority::Results).await?;
             tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
             end(&mut tx, batch, receipts, now).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -125,7 +125,7 @@ impl Service {
                 segments::park(&mut tx, batch, &parked, &carrier, now).await?;
                 carriers::add_parked(&mut tx, &carrier, count, 0).await?;
             }
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }

@@ -346,8 +346,7 @@ impl Store {
         let mut tries = 0;
         let tx = loop {
             tries += 1;
-            let begun = self.writers.begin_with(begin).await;
-            match begun {
+            match self.writers.begin_with(begin).await {
                 // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
                 // open: such a connection is replaced.
                 Err(sqlx::Error::InvalidSavePointStatement) if tries < 2 => {
@@ -356,7 +355,7 @@ impl Store {
                 // A server that was restarted has cut every connection: nothing was begun on any of them.
                 Err(sqlx::Error::Io(_)) if tries <= self.dialect.writers() + 1 => {}
                 Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
-                begun => break begun?,
+                started => break started?,
             }
         };
         Ok(WriteTx {

@@ -11,6 +11,8 @@
 //! is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
 //! are looked at.
 
+use std::fmt::Write as _;
+
 use domain::Timestamp;
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
@@ -92,10 +94,12 @@ pub(super) async fn make_day(conn: &mut AnyConnection, day: i64) -> Result<bool,
         ("messages", "WITH (fillfactor = 60)"),
         ("message_events", ""),
     ] {
-        statements.push_str(&format!(
+        // Writing to a String can't fail.
+        let _ = write!(
+            statements,
             "; CREATE TABLE {table}_{name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
              ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES FROM ({from}) TO ({below})"
-        ));
+        );
     }
     sqlx::raw_sql(AssertSqlSafe(statements))
         .execute(conn)
