@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
 use crate::error::Result;
+use crate::expiry::least_queued;
 use crate::outcomes::{Again, Count, SubmitOutcome, Verdict};
 use crate::settlement::settle;
 use crate::store::dialect::Batch;
@@ -24,6 +25,8 @@ const LEASE_PARTS: i64 = 6;
 pub(crate) const NO_CARRIER: &str = "";
 /// One in so many of a claim's messages is of a batch, however many single ones wait.
 pub const BATCHES_SHARE: usize = 8;
+/// Ids of an hour.
+const OUTSTANDING_SLICE: i64 = domain::ids::compose_id(domain::ids::id_unix_ms(0) + 3_600_000, 0);
 /// Messages that one transaction lets go on: it takes a few milliseconds.
 const RESUME_CHUNK: i64 = 1000;
 
@@ -102,6 +105,7 @@ impl Service {
     async fn claim_some(&self, carrier: &str, limit: i64) -> Result<Option<(Lease, Vec<Claimed>)>> {
         // Before the database is asked: what it takes is of the lease's time.
         let asked = Instant::now();
+        let mut tx = self.store().begin_as(Priority::Results).await?;
         let now = self.now();
         // Any number but 0, which says "nobody".
         let token = (self.entropy().number() >> 1).cast_signed().max(1);
@@ -113,7 +117,6 @@ impl Service {
             not_after: asked + Duration::from_millis(held_ms),
         };
         let batch = self.store().dialect().batch();
-        let mut tx = self.store().begin_as(Priority::Results).await?;
         // Messages to one person go before those of a file, which are left a share all the same.
         let singles_max = limit - limit / BATCHES_SHARE.cast_signed() as i64;
         let limits = DueLimits {
@@ -196,10 +199,14 @@ impl Service {
         results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
         let (service, carrier) = (self.clone(), carrier.to_owned());
+        let mut results = results;
+        for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
+            outcome.make_storable();
+        }
         whole(async move {
-            let now = service.now();
             let batch = service.store().dialect().batch();
             let mut tx = service.store().begin_as(Priority::Results).await?;
+            let now = service.now();
             let plan = service
                 .plan(&mut tx, batch, &carrier, &results, now)
                 .await?;
@@ -326,12 +333,26 @@ impl Service {
         limit: i64,
     ) -> Result<Vec<Outstanding>> {
         let mut conn = self.store().read().await?;
-        let after = match after {
+        let mut after = match after {
             Some(id) => id.0,
             // Everything below is final.
-            None => installation::swept(&mut conn).await?.low - 1,
+            None => {
+                let swept = installation::swept(&mut conn).await?.low - 1;
+                swept.max(least_queued(submitted_before))
+            }
         };
-        queue::outstanding(&mut conn, after, carrier, submitted_before, limit).await
+        let end = domain::ids::compose_id(submitted_before.unix_ms() + 1, 0);
+        // A bit at a time: where a carrier has little, all messages would be gone through at once.
+        loop {
+            let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
+            let ids = (after, below);
+            let found =
+                queue::outstanding(&mut conn, ids, carrier, submitted_before, limit).await?;
+            if !found.is_empty() || below >= end {
+                return Ok(found);
+            }
+            after = below - 1;
+        }
     }
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn is_cut(error: &sqlx::Error) -> bool {
         // The server ends, or isn't ready yet.
         sqlx::Error::Database(error) => {
             let code = error.code();
-            code.is_some_and(|code| ["57P01", "57P02", "25P03"].contains(&code.as_ref()))
+            code.is_some_and(|code| ["57P01", "57P02", "57P03"].contains(&code.as_ref()))
         }
         _ => false,
     }

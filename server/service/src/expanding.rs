@@ -27,16 +27,19 @@ impl Service {
         Ok(found.map(|batch| batch.id))
     }
 
-    /// Turns the next rows of an upload into messages. Rows that can't be read any more are given back.
-    pub async fn expand(&self, id: BatchId) -> Result<()> {
+    /// Turns the next rows of an upload into messages. Rows that can't be read any more are given back. False when there
+    /// was nothing to do, or another process is at it.
+    pub async fn expand(&self, id: BatchId) -> Result<bool> {
         let service = self.clone();
         whole(async move {
             let upload = {
                 let mut conn = service.store().read().await?;
                 batches::still_unexpanded(&mut conn, id).await?
             };
-            let Some(upload) = upload else { return Ok(()) };
-            let ended = if upload.first_message_id < first_unexpired(service.now()) {
+            let Some(upload) = upload else {
+                return Ok(false);
+            };
+            let step = if upload.first_message_id < first_unexpired(service.now()) {
                 service.give_up(&upload, MessageStatus::Expired).await?
             } else {
                 match service.frame(&upload).await? {
@@ -49,10 +52,10 @@ impl Service {
                     }
                 }
             };
-            if ended {
+            if step == Step::Last {
                 service.remove_spool(&upload.spool);
             }
-            Ok(())
+            Ok(step != Step::Elsewhere)
         })
         .await
     }
@@ -72,9 +75,7 @@ impl Service {
         }))
     }
 
-    /// True when these were the last rows.
-    async fn expand_frame(&self, upload: &UnexpandedBatch, frame: Frame) -> Result<bool> {
-        let now = self.now();
+    async fn expand_frame(&self, upload: &UnexpandedBatch, frame: Frame) -> Result<Step> {
         let batch = self.store().dialect().batch();
         let text = upload.body.as_deref().map(measures);
         let times = text.map_or(1, |(pages, _)| pages as u64);
@@ -91,11 +92,14 @@ impl Service {
         };
         let chore = Chore::Expand(upload.id.0);
         let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
-        let Some(mut tx) = tx else { return Ok(false) };
+        let Some(mut tx) = tx else {
+            return Ok(Step::Elsewhere);
+        };
+        let now = self.now();
         // Somebody else may have gone on since it was read.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
         if still.is_none_or(|still| still.spool_offset != upload.spool_offset) {
-            return Ok(false);
+            return Ok(Step::Elsewhere);
         }
         let nth = |n: i64| domain::ids::nth_id(upload.first_message_id, n);
         let (first, end) = (upload.expanded_rows, upload.expanded_rows + frame.rows);
@@ -131,11 +135,15 @@ impl Service {
         // Last, since results of the batch's messages wait for its row.
         tx.write_counts().await?;
         if !batches::advance(&mut tx, upload, &step, now).await? {
-            return Ok(false);
+            return Ok(Step::Elsewhere);
         }
         tx.commit().await?;
         self.inner.wakes.wake(Wake::Queued);
-        Ok(end == upload.rows)
+        Ok(if end == upload.rows {
+            Step::Last
+        } else {
+            Step::Some
+        })
     }
 
     /// The carrier of each row: id, application, carrier.
@@ -180,9 +188,8 @@ impl Service {
         messages::insert_transfers(tx, batch, settled.into_iter(), now).await
     }
 
-    /// The rows that are left become no messages: their price goes back. True when it was this call that
-    /// ended the expansion.
-    async fn give_up(&self, upload: &UnexpandedBatch, rest: MessageStatus) -> Result<bool> {
+    /// The rows that are left become no messages: their price goes back.
+    async fn give_up(&self, upload: &UnexpandedBatch, rest: MessageStatus) -> Result<Step> {
         let now = self.now();
         let batch = self.store().dialect().batch();
         let amount = upload
@@ -193,7 +200,7 @@ impl Service {
         let id = upload.application_id;
         let found = settlement::balances(&mut tx, batch, &[id]).await?;
         if !batches::give_up(&mut tx, upload, rest, now).await? {
-            return Ok(false);
+            return Ok(Step::Elsewhere);
         }
         let before = found.first().map_or(Money::ZERO, |(_, balance)| *balance);
         let (back, play) = if upload.test {
@@ -216,7 +223,7 @@ impl Service {
         });
         messages::insert_transfers(&mut tx, batch, release.into_iter(), now).await?;
         tx.commit().await?;
-        Ok(true)
+        Ok(Step::Last)
     }
 
     /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches that were
@@ -243,6 +250,17 @@ impl Service {
         }
         Ok(())
     }
+}
+
+/// What became of an upload's next rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// There are more.
+    Some,
+    /// These were the last ones.
+    Last,
+    /// Another process took them.
+    Elsewhere,
 }
 
 /// The new messages, by the day that their ids carry.

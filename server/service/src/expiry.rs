@@ -44,6 +44,15 @@ impl Service {
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
         tx.concerns(overdue.iter().map(|message| message.application_id));
+        // A claim may have come between: what is decided by is read again under the lock.
+        let ids: Vec<i64> = overdue.iter().map(|message| message.id.0).collect();
+        let overdue = if messages::lock(&mut tx, batch, &ids).await? {
+            let mut locked = queue::overdue(&mut tx, from, below, CHUNK).await?;
+            locked.retain(|message| ids.contains(&message.id.0));
+            locked
+        } else {
+            overdue
+        };
         let mut endings = Vec::with_capacity(overdue.len());
         for message in overdue {
             // A submit under way decides itself within its lease; a later sweep looks again.
@@ -75,6 +84,12 @@ impl Service {
 /// The least id of a message whose time hasn't run out.
 pub(crate) fn first_unexpired(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0)
+}
+
+/// The least id of a message that can be in the queue: after its time a sweep takes it out.
+pub(crate) fn least_queued(now: Timestamp) -> i64 {
+    const DAYS_LATE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+    first_unexpired(now.plus_ms(-DAYS_LATE_MS))
 }
 
 /// A sweep under way.

@@ -13,6 +13,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const DAYS_AHEAD: i64 = 3;
 /// Rows that one transaction deletes where a day has no table of its own.
 const CHUNK: i64 = 2000;
+/// What is dropped at a time: other sweeps wait.
+const CHUNKS_MAX: u32 = 500;
 
 impl Service {
     /// Makes the tables of the days to come.
@@ -23,10 +25,11 @@ impl Service {
 
     /// Drops messages whose days are over, once they are final; their transfers stay.
     pub async fn drop_history(&self) -> Result<()> {
-        let mut more = true;
-        while more {
+        for _ in 0..CHUNKS_MAX {
             let service = self.clone();
-            more = whole(async move { service.drop_some().await }).await?;
+            if !whole(async move { service.drop_some().await }).await? {
+                break;
+            }
         }
         Ok(())
     }
@@ -66,6 +69,7 @@ impl Service {
                 below: end.unwrap_or(i64::MAX).min(whole_day.below).min(below),
             }
         };
+        store.dialect().take_time(&mut tx).await?;
         history::sum_up(&mut tx, day, range).await?;
         match table {
             Some(name) => store.dialect().drop_day(&mut tx, &name).await?,
@@ -74,6 +78,14 @@ impl Service {
         installation::set_history_low(&mut tx, range.below).await?;
         tx.commit().await?;
         Ok(true)
+    }
+}
+
+/// Makes the tables of today and the days to come at a start, which doesn't fail without them: rows of a day that has none
+/// find their place, and it is tried again.
+pub(crate) async fn make_first_days(store: &Store, now: Timestamp) {
+    if let Err(error) = make_days(store, now).await {
+        tracing::warn!(detail = ?error, "the tables of the days to come can't be made yet");
     }
 }
 

@@ -3,6 +3,7 @@
 use domain::{MessageStatus, Timestamp, Transid};
 
 use crate::error::Result;
+use crate::expiry::least_queued;
 use crate::outcomes::RESEND_AFTER_MS;
 use crate::store::WriteTx;
 use crate::store::gate::Priority;
@@ -47,8 +48,14 @@ impl Service {
             Leases::Over => now,
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
-        let lapsed =
-            queue::lapsed(&mut tx, self.store().dialect().batch(), ended_by, CHUNK).await?;
+        let lapsed = queue::lapsed(
+            &mut tx,
+            self.store().dialect().batch(),
+            ended_by,
+            least_queued(now),
+            CHUNK,
+        )
+        .await?;
         let count = i64::try_from(lapsed.len()).unwrap_or(CHUNK);
         if lapsed.is_empty() {
             return Ok(0);

@@ -6,6 +6,7 @@ use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
+use crate::store::messages;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, UNMATCHED};
 use crate::store::{applications, audit, deposits};
@@ -101,6 +102,13 @@ impl Service {
         let (service, actor, orders) = (self.clone(), *actor, orders.to_vec());
         whole(async move {
             let mut tx = service.store().begin().await?;
+            // All at once and in their order: sends lock them too.
+            let references: Vec<Reference> = orders
+                .iter()
+                .filter_map(|order| Reference::parse(&order.reference).ok())
+                .collect();
+            let batch = service.store().dialect().batch();
+            messages::applications(&mut tx, batch, &references).await?;
             let mut counts = ImportOutcome::default();
             for (index, order) in orders.iter().enumerate() {
                 let credited = credit(&mut tx, &actor, order, service.now()).await;
@@ -185,7 +193,10 @@ async fn credit(
     if order.amount <= Money::ZERO {
         return Err(Refusal::InvalidAmount.into());
     }
-    if order.bank_id.is_empty() || order.bank_id.chars().count() > BANK_ID_CHARS_MAX {
+    if order.bank_id.is_empty()
+        || order.bank_id.chars().count() > BANK_ID_CHARS_MAX
+        || order.bank_id.contains('\0')
+    {
         return Err(Refusal::InvalidBankId.into());
     }
     if let Some(known) = deposits::by_bank_id(conn, &order.bank_id).await? {
@@ -206,7 +217,8 @@ async fn credit(
     let fresh = deposits::insert(
         conn,
         &order.bank_id,
-        &order.reference,
+        // A payer may write anything; a text of PostgreSQL's can't have this.
+        &order.reference.replace('\0', ""),
         order.amount,
         id,
         now,

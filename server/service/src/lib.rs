@@ -206,7 +206,7 @@ impl Service {
         let (writer, jobs) = Writer::new();
         let shared = store.dialect().is_shared();
         if !beside {
-            history::make_days(&store, now).await?;
+            history::make_first_days(&store, now).await;
         }
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
         let node = if beside || !shared {

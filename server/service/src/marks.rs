@@ -57,6 +57,10 @@ impl DueMarks {
             return;
         }
         let mark = |of_batches: bool, limit: i64, from: i64| {
+            // Nothing was looked at.
+            if limit <= 0 {
+                return from;
+            }
             let rows = || found.iter().filter(|row| row.of_batch == of_batches);
             let reached = i64::try_from(rows().count()).is_ok_and(|count| count >= limit);
             let last = rows().map(|row| row.due_at).max().filter(|_| reached);

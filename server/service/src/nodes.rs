@@ -2,6 +2,7 @@
 //! stands in the ids that it makes, and says every few seconds that it lives.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 
@@ -18,8 +19,12 @@ const LOST_AFTER_MS: i64 = 30_000;
 /// How long a number rests before somebody else gets it: a process that wakes from a long pause may still make an id
 /// or two with it.
 const REST_MS: i64 = 60 * 60 * 1000;
+/// How long asking for the time may take.
+const ASKING_MAX: Duration = Duration::from_millis(500);
 /// Clocks differ a little; more than this is worth a word.
 const CLOCK_APART_MS: i64 = 5_000;
+/// How long it can be told what became of a transaction; whoever asks does so within a minute.
+const COMMIT_KEPT_MS: i64 = 10 * 60 * 1000;
 /// Of uploads that never became a batch.
 const SPOOL_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -59,7 +64,7 @@ impl Node {
             slot: AtomicI64::new(slot),
             token,
             name,
-            last_end: AtomicI64::new(now.unix_ms()),
+            last_end: AtomicI64::new(0),
         })
     }
 
@@ -126,6 +131,10 @@ impl Service {
         tracing::warn!("this process was given up by the others and takes a new number");
         if let Some(slot) = take_slot(self.store(), node.token, &node.name, now).await? {
             node.slot.store(slot, Ordering::Relaxed);
+        } else {
+            tracing::error!(
+                "no number is free: there were too many processes within the last hour"
+            );
         }
         Ok(())
     }
@@ -162,6 +171,7 @@ impl Service {
             }
             nodes::forget_connections(&mut tx).await?;
             shared::forget_uploads(&mut tx).await?;
+            shared::forget_commits(&mut tx, now.plus_ms(-COMMIT_KEPT_MS)).await?;
             shared::forget_spools(&mut tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
             tx.commit().await
         })
@@ -172,8 +182,15 @@ impl Service {
 /// Goes by the clock of the database's server, where there is one.
 pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result<()> {
     let mut conn = store.read().await?;
+    let asked = Instant::now();
     if let Some(ms) = store.dialect().server_ms(&mut conn).await? {
-        let ahead_ms = clock.follow(ms);
+        let took = asked.elapsed();
+        // An answer that was held up says what time it was then.
+        if took > ASKING_MAX {
+            return Ok(());
+        }
+        let half_ms = i64::try_from(took.as_millis() / 2).unwrap_or(0);
+        let ahead_ms = clock.follow(ms + half_ms);
         if ahead_ms.abs() > CLOCK_APART_MS {
             tracing::warn!(
                 ahead_ms,

@@ -31,6 +31,23 @@ pub enum SubmitOutcome {
     Unknown { error: String },
 }
 
+impl SubmitOutcome {
+    /// Takes out what a carrier's words can have and PostgreSQL's texts can't.
+    pub(crate) fn make_storable(&mut self) {
+        let text = match self {
+            Self::Accepted { carrier_message_id } => carrier_message_id.as_mut(),
+            Self::Refused { error }
+            | Self::Throttled { error }
+            | Self::Temporary { error }
+            | Self::Unknown { error } => Some(error),
+            Self::NotSent => None,
+        };
+        if let Some(text) = text {
+            text.retain(|c| c != '\0');
+        }
+    }
+}
+
 /// What becomes of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {

@@ -20,6 +20,7 @@ const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
 const AHEAD_MS: i64 = 60 * 60 * 1000;
 /// How long receipts for unknown ids are kept, and what segments were called: carriers report within days.
 const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Milliseconds of message ids whose segments one transaction forgets.
 const FORGET_MS: i64 = 10_000;
 
@@ -51,6 +52,16 @@ pub struct CarrierReceipt {
     pub sender: String,
     /// When the carrier took it, as the receipt says.
     pub submitted_at: Option<Timestamp>,
+}
+
+impl CarrierReceipt {
+    /// Takes out what a carrier's words can have and PostgreSQL's texts can't.
+    fn make_storable(&mut self) {
+        let texts = self.names.iter_mut().chain(&mut self.error);
+        for text in texts.chain([&mut self.number, &mut self.sender]) {
+            text.retain(|c| c != '\0');
+        }
+    }
 }
 
 /// What a carrier may echo of a submit (SMPP 3.4 §5.3.2.17): two octets, so that it tells messages apart only
@@ -93,10 +104,12 @@ impl Service {
         receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
         let (service, carrier) = (self.clone(), carrier.to_owned());
+        let mut receipts = receipts;
+        receipts.iter_mut().for_each(CarrierReceipt::make_storable);
         whole(async move {
-            let now = service.now();
             let batch = service.store().dialect().batch();
             let mut tx = service.store().begin_as(Priority::Results).await?;
+            let now = service.now();
             let found = service
                 .match_receipts(&mut tx, batch, &carrier, &receipts)
                 .await?;
@@ -150,11 +163,13 @@ impl Service {
             .map(|(place, segment)| (owners[place], segment))
             .collect();
         let country_code = &self.inner.router.network.country_code;
+        let least = domain::ids::compose_id(self.now().plus_ms(-KEPT_MS - DAY_MS).unix_ms(), 0);
         let open: Vec<&str> = (receipts.iter().enumerate())
             .filter(|(place, receipt)| !found.contains_key(place) && !receipt.number.is_empty())
             .map(|(_, receipt)| receipt.number.as_str())
             .collect();
-        let unanswered = segments::unanswered(tx, batch, carrier, &open, country_code).await?;
+        let unanswered =
+            segments::unanswered(tx, batch, carrier, &open, country_code, least).await?;
         for (place, receipt) in receipts.iter().enumerate() {
             if found.contains_key(&place) || unanswered.is_empty() {
                 continue;
@@ -167,7 +182,8 @@ impl Service {
             // It may be for one whose answer is behind it, unless it says more than number and time.
             let (number, id) = (&receipt.number, segment.message_id);
             if receipt.user_reference.is_none()
-                && segments::is_another_submitted(tx, carrier, number, country_code, id).await?
+                && segments::is_another_submitted(tx, carrier, number, country_code, id, least)
+                    .await?
             {
                 continue;
             }

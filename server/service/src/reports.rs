@@ -51,7 +51,15 @@ impl Service {
         let batch = self.store().dialect().batch();
         let mut conn = self.store().read().await?;
         let test = access.kind == KeyKind::Test;
-        let found = list(&mut conn, batch, access.application_id, test, filter).await?;
+        let found = list(
+            &mut conn,
+            batch,
+            access.application_id,
+            test,
+            filter,
+            self.now(),
+        )
+        .await?;
         Ok(paged(vec![found], filter))
     }
 
@@ -90,7 +98,7 @@ impl Service {
         let mut found = Vec::new();
         for (id, _) in owned {
             for test in [false, true] {
-                found.push(list(&mut conn, batch, id, test, filter).await?);
+                found.push(list(&mut conn, batch, id, test, filter, self.now()).await?);
             }
         }
         Ok(paged(found, filter))
@@ -129,6 +137,7 @@ async fn list(
     application_id: i64,
     test: bool,
     filter: &MessageFilter,
+    now: Timestamp,
 ) -> Result<Found> {
     let mut selection = selection(application_id, test, filter)?;
     let mut resume = None;
@@ -136,13 +145,13 @@ async fn list(
     if filter.status.is_some()
         && filter.requestid.is_none()
         && filter.number.is_none()
-        && let Some(end) = reports::scan_end(conn, &selection, SCAN_ROWS_MAX).await?
+        && let Some(end) = reports::scan_end(conn, batch, &selection, SCAN_ROWS_MAX, now).await?
     {
         selection.from = end + 1;
         resume = Some(end + 1);
     }
     Ok(Found {
-        rows: reports::list(conn, batch, selection).await?,
+        rows: reports::list(conn, batch, selection, now).await?,
         resume,
     })
 }
@@ -222,7 +231,9 @@ async fn detail(
         limit: 1,
         ..MessageFilter::default()
     };
-    let Some(row) = list(conn, batch, application_id, test, &filter)
+    // Its own moment says where it is.
+    let now = Timestamp::from_unix_ms(ids::id_unix_ms(transid.0));
+    let Some(row) = list(conn, batch, application_id, test, &filter, now)
         .await?
         .rows
         .pop()

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::error::{Broken, Error, Result};
 use crate::idempotency::IdempotencyKey;
@@ -23,6 +24,9 @@ const WRITE_BYTES: usize = 256 * 1024;
 
 /// Uploads at a time, of all applications: each takes up to 20 MiB of memory.
 const UPLOADS_MAX: usize = 32;
+
+/// How long to wait before a place is given back that couldn't be.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Which uploads are under way in this process.
 #[derive(Default)]
@@ -48,6 +52,44 @@ impl BulkTicket {
     /// What the key opens, and whether the idempotency key is known.
     pub const fn access(&self) -> &SendAccess {
         &self.access
+    }
+
+    /// Counts it among the uploads of all processes.
+    async fn share(mut self) -> std::result::Result<Self, Reason> {
+        match self.begin_shared().await {
+            Ok(Ok(id)) => {
+                *self.shared.get_mut() = id;
+                Ok(self)
+            }
+            Ok(Err(reason)) => Err(reason),
+            Err(error) => {
+                tracing::error!(detail = ?error, "an upload can't be begun");
+                Err(error.reason())
+            }
+        }
+    }
+
+    async fn begin_shared(&self) -> Result<std::result::Result<i64, Reason>> {
+        let service = &self.service;
+        let KeyAccess {
+            application_id,
+            kind,
+            ..
+        } = self.access.access;
+        let key = self.idempotency.as_ref().map(IdempotencyKey::as_str);
+        let mut tx = service.store().begin().await?;
+        let (all, with_key) = shared::uploads(&mut tx, application_id, kind, key).await?;
+        if with_key > 0 {
+            return Ok(Err(Reason::IdempotencyInProgress));
+        }
+        let max = i64::try_from(service.limits().uploads_max).unwrap_or(i64::MAX);
+        if !self.access.known && all >= max {
+            return Ok(Err(Reason::RateLimited));
+        }
+        let node = service.inner.node.key();
+        let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
+        tx.commit().await?;
+        Ok(Ok(id))
     }
 
     /// Ends it for the other processes, before it is answered: the same request may be repeated at once.
@@ -137,11 +179,16 @@ impl Service {
             return Err(Reason::IdempotencyInProgress);
         }
         let access = self.judged(&row, access, idempotency.as_ref()).await?;
-        let mut ticket = self.count_upload(key, access, idempotency)?;
-        if self.is_shared() {
-            *ticket.shared.get_mut() = self.share_upload(&ticket).await?;
+        let ticket = self.count_upload(key, access, idempotency)?;
+        if !self.is_shared() {
+            return Ok(ticket);
         }
-        Ok(ticket)
+        // Whoever waits for it may leave: the ticket goes on to hold its place, and gives it back.
+        let shared = whole(async move { Ok(ticket.share().await) });
+        shared.await.unwrap_or_else(|error| {
+            tracing::error!(detail = ?error, "beginning an upload broke down");
+            Err(error.reason())
+        })
     }
 
     /// Counts an upload among those of this process.
@@ -183,45 +230,25 @@ impl Service {
         })
     }
 
-    /// Counts an upload among those of all processes.
-    async fn share_upload(&self, ticket: &BulkTicket) -> std::result::Result<i64, Reason> {
-        let (service, access) = (self.clone(), ticket.access);
-        let key = ticket.idempotency.clone();
-        let shared = whole(async move {
-            let KeyAccess {
-                application_id,
-                kind,
-                ..
-            } = access.access;
-            let key = key.as_ref().map(IdempotencyKey::as_str);
-            let mut tx = service.store().begin().await?;
-            let (all, with_key) = shared::uploads(&mut tx, application_id, kind, key).await?;
-            if with_key > 0 {
-                return Ok(Err(Reason::IdempotencyInProgress));
-            }
-            let max = i64::try_from(service.limits().uploads_max).unwrap_or(i64::MAX);
-            if !access.known && all >= max {
-                return Ok(Err(Reason::RateLimited));
-            }
-            let node = service.inner.node.key();
-            let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
-            tx.commit().await?;
-            Ok(Ok(id))
-        });
-        shared.await.unwrap_or_else(|error| {
-            tracing::error!(detail = ?error, "an upload can't be begun");
-            Err(error.reason())
-        })
-    }
-
+    /// Gives a place back, as soon as the database lets it.
     async fn end_upload(&self, id: i64) {
-        let ended = async {
-            let mut tx = self.store().begin_as(Priority::Interactive).await?;
-            shared::end_upload(&mut tx, id).await?;
-            tx.commit().await
-        };
-        if let Err(error) = ended.await {
-            tracing::warn!(detail = ?error, "an upload that ended counts until this process does");
+        let service = self.clone();
+        let ending = tokio::spawn(async move {
+            let end = async || {
+                let mut tx = service.store().begin_as(Priority::Interactive).await?;
+                shared::end_upload(&mut tx, id).await?;
+                tx.commit().await
+            };
+            while let Err(error) = end().await {
+                tracing::warn!(detail = ?error, "an upload that ended still counts; trying again");
+                if service.store().is_closed() {
+                    return;
+                }
+                tokio::time::sleep(RETRY).await;
+            }
+        });
+        if let Err(error) = ending.await {
+            tracing::error!(%error, "an upload that ended counts until this process does");
         }
     }
 }

@@ -440,6 +440,7 @@ impl Service {
             return Ok(());
         }
         let batch = self.store().dialect().batch();
+        // Not before it was let in: who claims relies on rows not being much older than their commit.
         let now = self.now();
         messages::charge_applications(conn, batch, &judged.changed).await?;
         messages::insert(conn, batch, judged.accepted.iter().map(|a| &a.message)).await?;

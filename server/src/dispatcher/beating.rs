@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use service::Service;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,7 @@ pub(super) async fn run(
     sandboxes: Arc<Vec<(String, Arc<Sandbox>)>>,
     shutdown: CancellationToken,
 ) {
+    let mut recoveries = JoinSet::new();
     let mut alarmed_at = None::<Instant>;
     // What an earlier process left, that ended while nobody else was there.
     let mut recover_at = Some(Instant::now());
@@ -44,9 +46,11 @@ pub(super) async fn run(
                 .clock()
                 .now()
                 .plus_ms(-RECEIPT_LATE_MS.cast_signed());
+            // Beside: whoever doesn't beat is given up.
             for (name, line) in sandboxes.iter() {
                 let (service, line) = (service.clone(), Arc::clone(line));
-                recover(service, name.clone(), line, before, shutdown.clone()).await;
+                let recovering = recover(service, name.clone(), line, before, shutdown.clone());
+                recoveries.spawn(recovering);
             }
         }
         if alarmed_at.is_none_or(|at| at.elapsed() >= ALARM_INTERVAL) {

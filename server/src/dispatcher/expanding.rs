@@ -48,12 +48,12 @@ pub(super) async fn run(service: Service, shutdown: CancellationToken) {
     }
 }
 
-/// Turns a bit of an upload into messages; false when that failed.
+/// Turns a bit of an upload into messages; false when that failed, or another process does it.
 async fn expand(service: &Service, batch: BatchId, failed: &mut HashMap<BatchId, Instant>) -> bool {
     match service.expand(batch).await {
-        Ok(()) => {
+        Ok(stored) => {
             failed.remove(&batch);
-            true
+            stored
         }
         Err(error) => {
             let id = batch.to_string();

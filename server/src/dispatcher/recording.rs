@@ -38,9 +38,10 @@ async fn record(
     news: &News,
     shutdown: &CancellationToken,
 ) -> Option<Vec<Transid>> {
+    let mut stored = Stored::default();
     loop {
-        match store(service, carrier, news).await {
-            Ok(taken) => return Some(taken),
+        match store(service, carrier, news, &mut stored).await {
+            Ok(()) => return stored.taken,
             Err(error) => {
                 tracing::error!(carrier, detail = ?error, "a carrier's news can't be recorded; trying again");
                 if shutdown.is_cancelled() {
@@ -52,18 +53,30 @@ async fn record(
     }
 }
 
-async fn store(service: &Service, carrier: &str, news: &News) -> Result<Vec<Transid>> {
-    let mut taken = Vec::new();
-    if !news.submitted.is_empty() {
+/// What a try stored before it failed: the next one goes on from there.
+#[derive(Default)]
+struct Stored {
+    /// The messages that are stored as taken, once results are.
+    taken: Option<Vec<Transid>>,
+    receipts: bool,
+}
+
+async fn store(service: &Service, carrier: &str, news: &News, stored: &mut Stored) -> Result<()> {
+    if stored.taken.is_none() {
         let submitted = news.submitted.clone();
-        taken = service.record_submitted(carrier, submitted).await?;
+        stored.taken = Some(if submitted.is_empty() {
+            Vec::new()
+        } else {
+            service.record_submitted(carrier, submitted).await?
+        });
     }
-    if !news.receipts.is_empty() {
+    if !news.receipts.is_empty() && !stored.receipts {
         service.record_receipts(news.receipts.clone()).await?;
+        stored.receipts = true;
     }
     if !news.carrier_receipts.is_empty() {
         let receipts = news.carrier_receipts.clone();
         service.record_carrier_receipts(carrier, receipts).await?;
     }
-    Ok(taken)
+    Ok(())
 }

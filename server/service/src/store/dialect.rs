@@ -236,6 +236,14 @@ impl Dialect {
         }
     }
 
+    /// Lets the statements of a transaction take their time.
+    pub(crate) async fn take_time(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => conn.execute(postgres::TAKE_TIME).await.map(drop),
+        }
+    }
+
     /// Drops the tables of a day.
     pub(crate) async fn drop_day(
         self,
@@ -269,8 +277,10 @@ impl Dialect {
         conn: &mut AnyConnection,
         transaction: &str,
     ) -> Result<Option<bool>, sqlx::Error> {
+        let (number, token) = transaction.split_once(' ').unwrap_or((transaction, ""));
         let row = sqlx::query(postgres::OUTCOME)
-            .bind(transaction)
+            .bind(number)
+            .bind(token)
             .fetch_one(conn)
             .await?;
         let outcome: Option<String> = row.try_get("outcome")?;
@@ -392,7 +402,7 @@ pub(crate) struct Batch {
     pub(crate) begin_messages: &'static str,
     /// `[id]`, then the moment, the least and the greatest id: claimed rows are being sent.
     pub(crate) start_messages: &'static str,
-    /// The moment, limit → message, carrier, begun, application, segments, lost_answer: claimed rows whose lease is
+    /// The moment, limit, the least id of a message that can be in the queue → message, carrier, begun, application, segments, lost_answer: claimed rows whose lease is
     /// over.
     pub(crate) lapsed: &'static str,
     /// Carrier, the id after which to look, limit → message_id, application_id: rows that wait for a carrier which has
@@ -414,7 +424,8 @@ pub(crate) struct Batch {
     /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments, application,
     /// status]]`, the oldest message first.
     pub(crate) segments_named: &'static str,
-    /// `[number as carriers have it]`, then carrier, country code → `[[message, segment, segments, application,
+    /// `[number as carriers have it]`, then carrier, country code, the least id of a
+    /// message with segments → `[[message, segment, segments, application,
     /// submitted at, sender, number as carriers have it]]`: those whose submits weren't answered.
     pub(crate) unanswered_segments: &'static str,
     /// `[[message, segment, status, error]]`: makes segments final where they aren't.
@@ -446,6 +457,8 @@ pub(crate) struct Batch {
     /// The beginning of a statement over messages, whose rows come as one JSON value with all that reports
     /// show; `FROM (…) m` follows.
     pub(crate) listed_messages: &'static str,
+    /// Whether messages are in tables by day: a statement should name few days.
+    pub(crate) by_day: bool,
     /// `[id]` → id, balance; where several transactions write at a time it locks them.
     pub(crate) balances: &'static str,
 }

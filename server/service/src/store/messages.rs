@@ -252,8 +252,9 @@ pub(crate) async fn expand(
     Ok(done.rows_affected())
 }
 
-/// Locks messages that are about to be changed, in their order.
-pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
+/// Locks messages that are about to be changed, in their order. False where nobody else writes, so that there is
+/// nothing to lock.
+pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<bool> {
     if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
         let ids = Ids::new(ids)?;
         sqlx::query(statement)
@@ -264,7 +265,7 @@ pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Re
             .fetch_one(&mut **tx)
             .await?;
     }
-    Ok(())
+    Ok(batch.lock_messages.is_some())
 }
 
 /// How a message ends.

@@ -59,7 +59,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a commit may take before its connection counts as lost.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to ask what became of a commit whose connection was lost.
-const OUTCOME_TIMEOUT: Duration = Duration::from_secs(30);
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(40);
 /// How long to wait before asking again.
 const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 
@@ -346,7 +346,9 @@ impl Store {
         let mut tries = 0;
         let tx = loop {
             tries += 1;
-            match self.writers.begin_with(begin).await {
+            // A server that vanished without a word would be waited for.
+            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.writers.begin_with(begin));
+            match beginning.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
                 // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
                 // open: such a connection is replaced.
                 Err(sqlx::Error::InvalidSavePointStatement) if tries < 2 => {
@@ -417,6 +419,10 @@ impl Store {
             .execute(&mut *conn)
             .await?;
         Ok(())
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.writers.is_closed()
     }
 
     /// Hears other processes.

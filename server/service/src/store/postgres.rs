@@ -19,11 +19,12 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 use super::dialect::Batch;
 use crate::history::id_of_day;
 
-/// Sets up a connection. A statement that takes longer than this is a fault, and a transaction that is left open
-/// would keep vacuum from its work.
+/// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is left open, by a
+/// process that was stopped, would keep others from its rows and vacuum from its work. Plans are made each time: one for
+/// all cases would look at every day's table.
 pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
-    SET idle_in_transaction_session_timeout = '30s'; SET default_transaction_isolation = 'read committed'; \
-    SET synchronous_commit = on; SET TIME ZONE 'UTC'; SET client_min_messages = warning; SET application_name = 'heliograph'";
+    SET idle_in_transaction_session_timeout = '5s'; SET default_transaction_isolation = 'read committed'; \
+    SET synchronous_commit = on; SET plan_cache_mode = force_custom_plan; SET TIME ZONE 'UTC'; SET client_min_messages = warning; SET application_name = 'heliograph'";
 
 /// Begins a transaction of a verb that people call. These run one at a time, as with SQLite, whichever process they
 /// come to: they read, decide and write, and none of them is frequent.
@@ -52,15 +53,21 @@ pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clo
                    AND backend_type <> 'autovacuum worker' \
                    UNION ALL SELECT prepared FROM pg_prepared_xacts) t";
 
-/// The name of the running transaction; null as long as it wrote nothing.
-pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id";
+/// Names the running transaction: by the server's number, which tells whether it is under way, and by a row of its own,
+/// which is there if it was committed.
+pub(super) const TRANSACTION: &str =
+    "INSERT INTO commits DEFAULT VALUES RETURNING pg_current_xact_id()::text || ' ' || token AS id";
 
 /// What became of a transaction.
-pub(super) const OUTCOME: &str = "SELECT pg_xact_status($1::text::xid8) AS outcome";
+pub(super) const OUTCOME: &str = "SELECT CASE WHEN pg_xact_status($1::text::xid8) = 'in progress' THEN 'in progress' \
+    WHEN EXISTS (SELECT 1 FROM commits WHERE token = $2) THEN 'committed' ELSE 'aborted' END AS outcome";
+
+/// A day may have millions of messages to add up.
+pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
 /// For changes of tables that everybody uses: who can't have them soon tries again later, instead of keeping everybody
 /// waiting behind it.
-const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '2s'";
+const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '500ms'";
 
 /// What the names of a day's tables end in.
 pub(super) fn day_name(day: i64) -> String {
@@ -271,7 +278,7 @@ pub(super) const BATCH: Batch = Batch {
     lapsed: "\
         SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
-        WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
+        WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3 LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
     unclaimed: "\
         SELECT message_id, application_id FROM queue WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 \
           AND begun = 0 ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
@@ -322,7 +329,7 @@ pub(super) const BATCH: Batch = Batch {
                    sender, address)), '[]')::text AS found \
         FROM (SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at, m.sender, \
                      CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address \
-              FROM segments s JOIN messages m ON m.id = s.message_id \
+              FROM segments s JOIN messages m ON m.id = s.message_id AND m.id >= $4 \
               WHERE s.carrier = $2 AND s.status = 'unknown' AND s.carrier_message_id IS NULL) u \
         WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
     finish_segments: "\
@@ -398,6 +405,7 @@ pub(super) const BATCH: Batch = Batch {
                                                   batch_id, status, pages, segments, unit_price, cost, released, \
                                                   error, carrier, created_at, sending_at, submitted_at, \
                                                   final_at)), '[]')::text AS found",
+    by_day: true,
     balances: "\
         SELECT id, balance FROM applications \
         WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \

@@ -19,6 +19,7 @@ use crate::routing::Network;
 statements! {
     RESUME = "UPDATE queue SET held = 0, due_at = $3 \
               WHERE message_id IN (SELECT message_id FROM queue WHERE application_id = $1 AND held = 1 LIMIT $2) \
+                AND held = 1 \
                 AND EXISTS (SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended')";
     WAITING_FOR_NOTHING = "SELECT id FROM applications WHERE status <> 'Suspended' \
                            AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)";
@@ -26,7 +27,7 @@ statements! {
               SELECT id, application_id, $4, 0, 1, $5, 0, 0 FROM messages \
               WHERE id >= $1 AND id <= $2 AND batch_id = $3 AND application_id = $6";
     CARRIERS = "SELECT DISTINCT carrier FROM queue";
-    ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 LIMIT 1";
+    ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 LIMIT 1";
     OLDEST = "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1";
     STATE = "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue";
     NEXT_DUE = "SELECT MIN(due_at) AS due_at FROM (\
@@ -35,7 +36,7 @@ statements! {
                 UNION ALL SELECT MIN(due_at) FROM queue \
                 WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0 AND due_at >= $4) q";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
-                   WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
+                   WHERE id > $1 AND id < $5 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
     OVERDUE = "SELECT id, application_id, status, submitted_at, \
                    (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0) AS leased, \
@@ -122,11 +123,13 @@ pub(crate) async fn lapsed(
     conn: &mut AnyConnection,
     batch: &Batch,
     ended_by: Timestamp,
+    least: i64,
     limit: i64,
 ) -> Result<Vec<Lapsed>> {
     let rows = sqlx::query(batch.lapsed)
         .bind(ended_by.unix_ms())
         .bind(limit)
+        .bind(least)
         .fetch_all(conn)
         .await?;
     rows.iter()
@@ -160,7 +163,7 @@ pub(crate) async fn waiting(
     Ok((oldest, row::int(&row, "n")?))
 }
 
-/// Whether anything waits for a carrier.
+/// Whether anything waits for a carrier that nobody claimed.
 pub(crate) async fn anything(conn: &mut AnyConnection, carrier: &str) -> Result<bool> {
     let row = sqlx::query(ANYTHING).bind(carrier);
     Ok(row.fetch_optional(conn).await?.is_some())
@@ -607,10 +610,10 @@ pub(crate) async fn insert_events(
     Ok(())
 }
 
-/// Messages that a carrier took and that aren't final, after this id.
+/// Messages that a carrier took and that aren't final, between these ids.
 pub(crate) async fn outstanding(
     conn: &mut AnyConnection,
-    after: i64,
+    (after, below): (i64, i64),
     carrier: &str,
     submitted_before: Timestamp,
     limit: i64,
@@ -620,6 +623,7 @@ pub(crate) async fn outstanding(
         .bind(carrier)
         .bind(limit)
         .bind(submitted_before.unix_ms())
+        .bind(below)
         .fetch_all(conn)
         .await?;
     rows.iter()

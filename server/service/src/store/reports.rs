@@ -18,11 +18,13 @@ statements! {
     SCAN_END = "SELECT id FROM messages \
                 WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4 \
                 ORDER BY id DESC LIMIT 1 OFFSET $5";
+    COUNT = "SELECT COUNT(*) AS n FROM messages WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4";
     EVENTS = "SELECT status, at, detail FROM message_events \
               WHERE message_id = $1 AND application_id = $2 ORDER BY id";
 }
 
 /// A condition on messages.
+#[derive(Clone)]
 pub(crate) enum Condition {
     Requestid(String),
     Batch(BatchId),
@@ -143,41 +145,100 @@ fn list_sql(batch: &Batch, conditions: &[Condition]) -> String {
     sql
 }
 
+/// The ranges of ids to look in, newest first, each reaching back further than the one before: where messages are in
+/// tables by day, a look at all of them at once would open every one.
+fn ranges(batch: &Batch, from: i64, below: i64, now: Timestamp) -> Vec<(i64, i64)> {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    /// The first range; each is four times the one before.
+    const FIRST_DAYS: i64 = 2;
+    const DAYS_MAX: i64 = 64;
+    if !batch.by_day || from >= below {
+        return vec![(from, below)];
+    }
+    // Ids of uploads are a little ahead of the clock, and clocks may have been.
+    let newest = domain::ids::compose_id(now.unix_ms() + DAY_MS, 0).clamp(from, below);
+    let mut ranges = vec![(newest, below)];
+    let (mut end, mut days) = (newest, FIRST_DAYS);
+    while end > from {
+        let reach = domain::ids::compose_id(domain::ids::id_unix_ms(end) - days * DAY_MS, 0);
+        ranges.push((reach.max(from), end));
+        (end, days) = (reach, (days * 4).min(DAYS_MAX));
+    }
+    ranges.retain(|(from, below)| from < below);
+    ranges
+}
+
 /// Where a scan of at most so many rows ends: the greatest id that it doesn't reach.
 pub(crate) async fn scan_end(
     conn: &mut AnyConnection,
+    batch: &Batch,
     selection: &Selection,
     rows: i64,
+    now: Timestamp,
 ) -> Result<Option<i64>> {
-    let row = sqlx::query(SCAN_END)
+    let mut left = rows;
+    for (from, below) in ranges(batch, selection.from, selection.below, now) {
+        let row = sqlx::query(SCAN_END)
+            .bind(selection.application_id)
+            .bind(i64::from(selection.test))
+            .bind(from)
+            .bind(below)
+            .bind(left)
+            .fetch_optional(&mut *conn)
+            .await?;
+        if let Some(row) = row {
+            return row::int(&row, "id").map(Some);
+        }
+        if batch.by_day {
+            left -= count(conn, selection, from, below).await?;
+        }
+    }
+    Ok(None)
+}
+
+async fn count(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    from: i64,
+    below: i64,
+) -> Result<i64> {
+    let row = sqlx::query(COUNT)
         .bind(selection.application_id)
         .bind(i64::from(selection.test))
-        .bind(selection.from)
-        .bind(selection.below)
-        .bind(rows)
-        .fetch_optional(conn)
+        .bind(from)
+        .bind(below)
+        .fetch_one(conn)
         .await?;
-    row.map(|row| row::int(&row, "id")).transpose()
+    row::int(&row, "n")
 }
 
 pub(crate) async fn list(
     conn: &mut AnyConnection,
     batch: &Batch,
     selection: Selection,
+    now: Timestamp,
 ) -> Result<Vec<MessageRow>> {
     let sql = list_sql(batch, &selection.conditions);
-    let mut query = sqlx::query(AssertSqlSafe(sql))
-        .bind(selection.application_id)
-        .bind(i64::from(selection.test))
-        .bind(selection.from)
-        .bind(selection.below)
-        .bind(selection.limit);
-    for condition in selection.conditions {
-        query = condition.bind(query);
+    let mut rows = Vec::new();
+    for (from, below) in ranges(batch, selection.from, selection.below, now) {
+        let left = selection.limit - i64::try_from(rows.len()).unwrap_or(selection.limit);
+        if left <= 0 {
+            break;
+        }
+        let mut query = sqlx::query(AssertSqlSafe(sql.clone()))
+            .bind(selection.application_id)
+            .bind(i64::from(selection.test))
+            .bind(from)
+            .bind(below)
+            .bind(left);
+        for condition in selection.conditions.iter().cloned() {
+            query = condition.bind(query);
+        }
+        let row = query.fetch_one(&mut *conn).await?;
+        let found: Vec<Columns> = row::found(&row, "messages")?;
+        rows.extend(found.into_iter().map(MessageRow::from));
     }
-    let row = query.fetch_one(conn).await?;
-    let found: Vec<Columns> = row::found(&row, "messages")?;
-    Ok(found.into_iter().map(MessageRow::from).collect())
+    Ok(rows)
 }
 
 /// What happened to a message besides what its row says.

@@ -12,7 +12,7 @@ use crate::error::Result;
 statements! {
     // Numbers as the carrier has them: local ones behind the country code.
     BEING_SUBMITTED = "SELECT q.message_id FROM queue q JOIN messages m ON m.id = q.message_id \
-                       WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 \
+                       WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5 \
                          AND ((m.kind = 'international' AND m.number = $2) \
                               OR (m.kind = 'local' AND $3 || m.number = $2)) LIMIT 1";
     FORGET_PARKED = "DELETE FROM parked_receipts WHERE received_at < $1";
@@ -163,6 +163,7 @@ pub(crate) async fn unanswered(
     carrier: &str,
     numbers: &[&str],
     country_code: &str,
+    least: i64,
 ) -> Result<Vec<Unanswered>> {
     type Row = (i64, u16, u16, i64, i64, Option<String>, String);
     if numbers.is_empty() {
@@ -172,6 +173,7 @@ pub(crate) async fn unanswered(
         .bind(json(&numbers)?)
         .bind(carrier)
         .bind(country_code)
+        .bind(least)
         .fetch_one(conn)
         .await?;
     let found: Vec<Row> = row::found(&row, "segments")?;
@@ -201,12 +203,14 @@ pub(crate) async fn is_another_submitted(
     number: &str,
     country_code: &str,
     message_id: i64,
+    least: i64,
 ) -> Result<bool> {
     let found = sqlx::query(BEING_SUBMITTED)
         .bind(carrier)
         .bind(number)
         .bind(country_code)
         .bind(message_id)
+        .bind(least)
         .fetch_optional(conn)
         .await?;
     Ok(found.is_some())

@@ -144,7 +144,7 @@ pub(super) const BATCH: Batch = Batch {
     lapsed: "\
         SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
-        WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2",
+        WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3 LIMIT $2",
     // The plus sign keeps SQLite from sorting all that waits for the carrier, for each chunk.
     unclaimed: "\
         SELECT message_id, application_id FROM queue WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 \
@@ -243,5 +243,6 @@ pub(super) const BATCH: Batch = Batch {
                                            batch_id, status, pages, segments, unit_price, cost, released, \
                                            error, carrier, created_at, sending_at, submitted_at, \
                                            final_at)) AS found",
+    by_day: false,
     balances: "SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",
 };

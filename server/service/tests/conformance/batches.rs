@@ -289,7 +289,9 @@ async fn an_answer_of_before_is_given_even_when_no_place_is_free() {
         send("new").await,
         Err(SendError::Refused(Reason::RateLimited))
     );
-    tickets.pop();
+    let last = tickets.pop().unwrap();
+    last.end().await;
+    drop(last);
     send("new").await.unwrap();
 }
 
