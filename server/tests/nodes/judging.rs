@@ -14,11 +14,11 @@ use crate::load::{Outcome, Sent};
 const PRICE_MICROS: i64 = 50_000;
 /// How long nothing may happen before the end counts as one that doesn't come: a lost answer is waited for, and the
 /// message is sent once more half a minute later.
-const STANDSTILL: Duration = Duration::from_mins(2);
+const STANDSTILL: Duration = Duration::from_secs(75);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What is said of all messages of an application.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Judgement {
     pub messages: usize,
     pub unknown: usize,
@@ -36,7 +36,13 @@ pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
             cluster.carrier.taken(),
             cluster.carrier.open_receipts(),
         );
-        if (now.0, now.2) == (0, 0) && applications.iter().all(|keys| is_settled(cluster, keys)) {
+        let open = if (now.0, now.2) == (0, 0) {
+            let open = applications.iter().filter_map(|keys| open(cluster, keys));
+            open.take(1).collect()
+        } else {
+            vec!["a queue that isn't empty, or receipts that aren't acknowledged".to_owned()]
+        };
+        if open.is_empty() {
             return;
         }
         if seen != Some(now) {
@@ -44,21 +50,26 @@ pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
         }
         assert!(
             since.elapsed() < STANDSTILL,
-            "nothing happens any more, with queued, taken, unacknowledged receipts: {now:?}"
+            "nothing happens any more, with queued, taken, unacknowledged receipts: {now:?}, and {open:?}"
         );
         std::thread::sleep(LOOK_AGAIN);
     }
 }
 
-fn is_settled(cluster: &Cluster, keys: &Keys) -> bool {
-    let target = format!("/sms/batches/{}?limit=1000", keys.live.expose());
-    let batches = cluster.nodes[0].get(&target).json();
-    let batches = batches["batches"].as_array().unwrap();
-    batches.iter().all(|batch| batch["status"] != "expanding")
-        && cluster
-            .reports(keys)
-            .iter()
-            .all(|report| matches!(text(report, "status"), "delivered" | "unknown"))
+/// An upload that isn't messages yet, or a message that is on its way.
+fn open(cluster: &Cluster, keys: &Keys) -> Option<String> {
+    let key = keys.live.expose();
+    let batches = cluster.nodes[0].get(&format!("/sms/batches/{key}?limit=1000"));
+    let batches = batches.json();
+    let mut batches = batches["batches"].as_array().unwrap().iter();
+    if let Some(batch) = batches.find(|batch| batch["status"] == "expanding") {
+        return Some(batch.to_string());
+    }
+    let on_its_way = |report: &&Value| !matches!(text(report, "status"), "delivered" | "unknown");
+    let reports = cluster.reports(keys);
+    let transid = text(reports.iter().find(on_its_way)?, "transid");
+    let report = cluster.nodes[0].get(&format!("/sms/reports/{key}/{transid}"));
+    Some(report.text())
 }
 
 /// Every answer holds; no message came to the carrier more often than `most`.
@@ -144,6 +155,16 @@ pub fn answers(sent: &[Sent]) -> BTreeMap<String, usize> {
         *counts.entry(words).or_default() += 1;
     }
     counts
+}
+
+/// The only refusal that a fault of ours leads to.
+pub fn refusals_say_that_waiting_helps(sent: &[Sent]) {
+    for (answer, count) in answers(sent) {
+        assert!(
+            ["200", "none", "503 500 unavailable"].contains(&answer.as_str()),
+            "{count} times {answer}"
+        );
+    }
 }
 
 pub fn text<'a>(record: &'a Value, field: &str) -> &'a str {

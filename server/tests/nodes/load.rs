@@ -38,6 +38,23 @@ pub enum Outcome {
     Lost,
 }
 
+impl Outcome {
+    /// What an answer says; `id` names what is answered when it is accepted.
+    pub fn of(answer: Option<Answered>, id: &str) -> Self {
+        let Some((status, body)) = answer else {
+            return Self::Lost;
+        };
+        match body[id].as_str() {
+            Some(id) if status == 200 => Self::Accepted(id.to_owned()),
+            _ => Self::Refused(
+                status,
+                body["code"].as_u64().unwrap_or_default(),
+                body["reason"].as_str().unwrap_or_default().to_owned(),
+            ),
+        }
+    }
+}
+
 /// A request and what became of it. Its numbers are its own.
 #[derive(Clone, Debug)]
 pub struct Sent {
@@ -203,23 +220,16 @@ impl<'a> Asking<'a> {
         }
         let place = self.random.random_range(0..addresses.len());
         let address = addresses.swap_remove(place);
-        let Some((status, body)) = ask(&address, request) else {
+        let outcome = Outcome::of(ask(&address, request), id);
+        if outcome == Outcome::Lost {
             self.shunned = Some((address, Instant::now()));
-            return Outcome::Lost;
-        };
-        match body[id].as_str() {
-            Some(id) if status == 200 => Outcome::Accepted(id.to_owned()),
-            _ => Outcome::Refused(
-                status,
-                body["code"].as_u64().unwrap_or_default(),
-                body["reason"].as_str().unwrap_or_default().to_owned(),
-            ),
         }
+        outcome
     }
 }
 
 /// Says that it is over when it is dropped.
-struct Over<'a>(&'a AtomicBool);
+pub struct Over<'a>(pub &'a AtomicBool);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
@@ -227,17 +237,25 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Status and body of a whole answer, on a connection of its own.
-pub fn ask(address: &str, request: &[u8]) -> Option<(u16, Value)> {
-    let mut stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+/// Status and body of an answer that came whole; null for a body that isn't JSON.
+pub type Answered = (u16, Value);
+
+/// Asks on a connection of its own.
+pub fn ask(address: &str, request: &[u8]) -> Option<Answered> {
+    let mut stream = connect(address)?;
     stream.write_all(request).ok()?;
     read(&mut stream)
 }
 
+pub fn connect(address: &str) -> Option<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    Some(stream)
+}
+
 /// Reads one answer; `None` unless it comes whole.
-pub fn read(stream: &mut TcpStream) -> Option<(u16, Value)> {
+pub fn read(stream: &mut TcpStream) -> Option<Answered> {
     let (mut answer, mut chunk) = (Vec::new(), [0; 4096]);
     loop {
         if let Some(found) = whole(&answer) {
@@ -250,7 +268,7 @@ pub fn read(stream: &mut TcpStream) -> Option<(u16, Value)> {
     }
 }
 
-fn whole(answer: &[u8]) -> Option<(u16, Value)> {
+fn whole(answer: &[u8]) -> Option<Answered> {
     let text = std::str::from_utf8(answer).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
@@ -260,5 +278,5 @@ fn whole(answer: &[u8]) -> Option<(u16, Value)> {
         length.then(|| value.trim().parse::<usize>().unwrap())
     })?;
     let body = body.get(..length)?;
-    Some((status, serde_json::from_str(body).ok()?))
+    Some((status, serde_json::from_str(body).unwrap_or_default()))
 }

@@ -22,5 +22,7 @@ mod database;
 mod judging;
 mod load;
 mod node;
+mod outage;
 mod pause;
+mod rolling;
 mod storm;

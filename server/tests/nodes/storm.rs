@@ -9,7 +9,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::cluster::Cluster;
 use crate::database::End;
-use crate::judging::{Judgement, answers, judge, until_settled};
+use crate::judging::{Judgement, answers, judge, refusals_say_that_waiting_helps, until_settled};
 use crate::load::{Load, Sent};
 
 const SEED: u64 = 20_261_123;
@@ -153,14 +153,4 @@ fn storms_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
 /// Only what a process had claimed when it was killed or stopped may be unknown or come twice.
 fn bounded(judgement: &Judgement, faults: usize) -> bool {
     judgement.unknown <= CLAIMED_MAX * faults && judgement.twice <= CLAIMED_MAX * faults
-}
-
-/// The only refusal that a fault of ours leads to.
-pub fn refusals_say_that_waiting_helps(sent: &[Sent]) {
-    for (answer, count) in answers(sent) {
-        assert!(
-            ["200", "none", "503 500 unavailable"].contains(&answer.as_str()),
-            "{count} times {answer}"
-        );
-    }
 }
