@@ -46,9 +46,17 @@ impl Service {
                     Ok(frame) => service.expand_frame(&upload, frame).await?,
                     Err(FrameError::Io(error)) => return Err(Broken::File(error).into()),
                     Err(FrameError::Lost(why)) => {
-                        let batch = upload.id.to_string();
-                        tracing::error!(batch, why, "the rest of an upload is lost and given back");
-                        service.give_up(&upload, MessageStatus::Rejected).await?
+                        let lost = service.give_up(&upload, MessageStatus::Rejected).await?;
+                        // Otherwise another process ended it since it was read.
+                        if lost {
+                            let batch = upload.id.to_string();
+                            tracing::error!(
+                                batch,
+                                why,
+                                "the rest of an upload was lost and is given back"
+                            );
+                        }
+                        lost
                     }
                 }
             };

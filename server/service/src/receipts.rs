@@ -18,6 +18,10 @@ const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
 /// How long a receipt may be ahead of the answer to its submit. An older one is another message's: carriers use
 /// their names again.
 const AHEAD_MS: i64 = 60 * 60 * 1000;
+/// Receipts parked for longer than this aren't looked at again: no transaction is open for so long.
+const CROSSED_MS: i64 = 10 * 60 * 1000;
+/// Names of one look.
+const CROSSED_CHUNK: i64 = 500;
 /// How long receipts for unknown ids are kept, and what segments were called: carriers report within days.
 const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -228,6 +232,38 @@ impl Service {
         tx.concerns(matched.iter().map(|m| m.segment.application_id));
         carriers::add_parked(tx, carrier, 0, matched.len()).await?;
         apply(tx, batch, &matched, now).await
+    }
+
+    /// Matches receipts that crossed the answers to their submits, how many: while one transaction stored the name
+    /// and found no receipt, another found no name and parked the receipt, and neither saw what the other wrote.
+    pub async fn match_crossed(&self) -> Result<usize> {
+        // Otherwise transactions that write follow each other.
+        if !self.is_shared() {
+            return Ok(0);
+        }
+        let service = self.clone();
+        whole(async move {
+            let now = service.now();
+            let batch = service.store().dialect().batch();
+            let tx = service
+                .store()
+                .begin_chore(Chore::MatchCrossed, Priority::Results)
+                .await?;
+            let Some(mut tx) = tx else { return Ok(0) };
+            let since = now.plus_ms(-CROSSED_MS);
+            let crossed = segments::crossed(&mut tx, since, CROSSED_CHUNK).await?;
+            let ids: Vec<i64> = crossed.iter().map(|(_, _, id)| *id).collect();
+            messages::lock(&mut tx, batch, &ids).await?;
+            for of_one in crossed.chunk_by(|a, b| a.0 == b.0) {
+                let names: Vec<&str> = of_one.iter().map(|(_, name, _)| name.as_str()).collect();
+                let carrier = &of_one[0].0;
+                let matching = service.match_parked(&mut tx, batch, carrier, &names, now);
+                matching.await?;
+            }
+            tx.commit().await?;
+            Ok(crossed.len())
+        })
+        .await
     }
 
     /// Forgets what carriers called segments, and receipts that were parked, after a week; receipts that come

@@ -1,4 +1,4 @@
-//! Ends claims whose time is over.
+//! Ends claims whose time is over, and matches what crossed.
 
 use std::time::Duration;
 
@@ -17,6 +17,11 @@ pub(super) async fn run(service: Service, shutdown: CancellationToken) {
             Ok(0) => {}
             Ok(count) => tracing::warn!(count, "claims ended without a result"),
             Err(error) => tracing::error!(detail = ?error, "claims can't be ended"),
+        }
+        match service.match_crossed().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "receipts crossed the answers to their submits"),
+            Err(error) => tracing::error!(detail = ?error, "receipts can't be matched"),
         }
     }
 }

@@ -54,15 +54,31 @@ impl Drop for Running {
 }
 
 /// A folder with a database, and the command line on it.
-pub struct Place(TempDir);
+pub struct Place {
+    folder: TempDir,
+    /// Of a database that isn't in the folder.
+    database_url: Option<String>,
+}
 
 impl Place {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            database_url: None,
+        }
+    }
+
+    /// With a database elsewhere.
+    #[allow(dead_code, reason = "only some of the tests have one")]
+    pub fn on(database_url: &str) -> Self {
+        Self {
+            database_url: Some(database_url.to_owned()),
+            ..Self::new()
+        }
     }
 
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.folder.path()
     }
 
     /// A call of the binary with an environment of its own.
@@ -79,6 +95,9 @@ impl Place {
             .env("HELIOGRAPH_ADDR", "127.0.0.1:0")
             .env("HELIOGRAPH_OPS_ADDR", "127.0.0.1:0")
             .env("HELIOGRAPH_SANDBOX_DELAY_MS", SANDBOX_DELAY_MS);
+        if let Some(url) = &self.database_url {
+            command.env("HELIOGRAPH_DATABASE_URL", url);
+        }
         command
     }
 
@@ -130,7 +149,8 @@ impl Place {
             .build()
             .unwrap();
         let path = self.path().join("data/heliograph.db");
-        let database_url = format!("sqlite:{}", path.display());
+        let file = || format!("sqlite:{}", path.display());
+        let database_url = self.database_url.clone().unwrap_or_else(file);
         runtime.block_on(async {
             Service::migrate(&database_url).await.unwrap();
             let service = Service::open_beside(Config {

@@ -167,6 +167,7 @@ pub(crate) enum Chore {
     ForgetAnswers,
     DropHistory,
     WatchNodes,
+    MatchCrossed,
     /// Of one upload, by its batch's id.
     Expand(i64),
 }
@@ -180,6 +181,7 @@ impl Chore {
             Self::ForgetAnswers => -3,
             Self::DropHistory => -4,
             Self::WatchNodes => -5,
+            Self::MatchCrossed => -6,
             Self::Expand(id) => id,
         }
     }

@@ -15,6 +15,11 @@ statements! {
                        WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5 \
                          AND ((m.kind = 'international' AND m.number = $2) \
                               OR (m.kind = 'local' AND $3 || m.number = $2)) LIMIT 1";
+    /// Receipts that are parked though their segments' names are known.
+    CROSSED = "SELECT DISTINCT p.carrier, p.carrier_message_id, s.message_id \
+               FROM parked_receipts p JOIN segments s \
+                 ON s.carrier = p.carrier AND s.carrier_message_id = p.carrier_message_id \
+               WHERE p.received_at > $1 ORDER BY p.carrier LIMIT $2";
     FORGET_PARKED = "DELETE FROM parked_receipts WHERE received_at < $1";
     FORGET = "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2";
     OLDEST = "SELECT MIN(message_id) AS id FROM segments";
@@ -279,6 +284,29 @@ pub(crate) async fn unpark(
             .await?;
     }
     Ok(found)
+}
+
+/// Receipts that were parked since a moment though their segments' names are known, by carrier: carrier, name,
+/// message.
+pub(crate) async fn crossed(
+    conn: &mut AnyConnection,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<(String, String, i64)>> {
+    let rows = sqlx::query(CROSSED)
+        .bind(since.unix_ms())
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                row::text(row, "carrier")?,
+                row::text(row, "carrier_message_id")?,
+                row::int(row, "message_id")?,
+            ))
+        })
+        .collect()
 }
 
 /// Forgets receipts that were parked before this moment; how many.

@@ -1,0 +1,109 @@
+//! Nodes, their database, and their carrier.
+
+use domain::LostAnswer;
+use serde_json::Value;
+
+use crate::carrier::Carrier;
+use crate::database::Database;
+use crate::harness::{Keys, Place};
+use crate::node::Node;
+
+/// What each application has.
+pub const DEPOSIT: &str = "1000000";
+
+/// The nodes end first, then the database.
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    pub carrier: Carrier,
+    pub place: Place,
+    pub database: Database,
+}
+
+impl Cluster {
+    /// With so many nodes that aren't started yet. `more` is what their carrier's settings have besides.
+    pub fn new(nodes: usize, more: &str) -> Self {
+        let database = Database::start();
+        let place = Place::on(&database.url);
+        let carrier = Carrier::start();
+        let settings = format!(
+            "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\n\
+             system_id = \"heliograph\"\npassword = \"secret\"\n{more}\n",
+            carrier.address
+        );
+        std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
+        Self {
+            nodes: (1..=nodes).map(|n| Node::new(&n.to_string())).collect(),
+            carrier,
+            place,
+            database,
+        }
+    }
+
+    pub fn start_all(&self) {
+        for node in &self.nodes {
+            node.start(&self.place, &[]);
+        }
+    }
+
+    /// An application whose messages wait when the carrier's answer is lost.
+    pub fn holding(&self) -> Keys {
+        self.place.funded("hold@example.org", DEPOSIT)
+    }
+
+    /// An application whose messages are sent once more when the carrier's answer is lost.
+    pub fn resending(&self) -> Keys {
+        let keys = self.place.funded("resend@example.org", DEPOSIT);
+        self.place.with_service(async |service| {
+            let policy = LostAnswer::Resend;
+            let set = service.set_lost_answer(keys.account_id, keys.reference, policy);
+            set.await.unwrap();
+        });
+        keys
+    }
+
+    /// All messages of an application, as the first node reports them.
+    pub fn reports(&self, keys: &Keys) -> Vec<Value> {
+        let key = keys.live.expose();
+        let (mut reports, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let target = format!("/sms/reports/{key}?limit=1000{cursor}");
+            let answer = self.nodes[0].get(&target);
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let page = answer.json();
+            reports.extend(page["reports"].as_array().unwrap().iter().cloned());
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return reports,
+            }
+        }
+    }
+
+    /// The very digits of an application's balance.
+    pub fn balance(&self, keys: &Keys) -> String {
+        let target = format!("/sms/balance/{}", keys.live.expose());
+        let text = self.nodes[0].get(&target).text();
+        let (_, after) = text.split_once("\"balance\":").unwrap();
+        after[..after.find([',', '}']).unwrap()].to_owned()
+    }
+
+    /// Messages that wait, or are on their way to the carrier.
+    pub fn queued(&self) -> u64 {
+        let metrics = self.nodes[0].get_ops("/metrics").text();
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("heliograph_queue_messages "));
+        line.unwrap().parse().unwrap()
+    }
+
+    /// Ends the nodes that run, in good order; nothing panicked, and every invariant holds.
+    pub fn stop(self) {
+        for node in &self.nodes {
+            if node.address().is_some() {
+                node.stop();
+            }
+            let log = node.log(&self.place);
+            assert!(!log.contains("panic"), "a node panicked:\n{log}");
+        }
+        self.place.check();
+    }
+}

@@ -1,0 +1,172 @@
+//! Compares what clients were answered with the reports, the money, and what the carrier saw.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use domain::Money;
+use serde_json::Value;
+
+use crate::cluster::{Cluster, DEPOSIT};
+use crate::harness::{Keys, money};
+use crate::load::{Outcome, Sent};
+
+/// Of a local page, in micro-units.
+const PRICE_MICROS: i64 = 50_000;
+/// How long nothing may happen before the end counts as one that doesn't come: a lost answer is waited for, and the
+/// message is sent once more half a minute later.
+const STANDSTILL: Duration = Duration::from_secs(75);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What is said of all messages of an application.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Judgement {
+    pub messages: usize,
+    pub unknown: usize,
+    /// Of the unknown ones those that the carrier has.
+    pub came_unknown: usize,
+    pub twice: usize,
+}
+
+/// Waits until nothing waits or is on its way any more.
+pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
+    let (mut seen, mut since) = (None, Instant::now());
+    loop {
+        let now = (
+            cluster.queued(),
+            cluster.carrier.taken(),
+            cluster.carrier.open_receipts(),
+        );
+        let open = if (now.0, now.2) == (0, 0) {
+            let open = applications.iter().filter_map(|keys| open(cluster, keys));
+            open.take(1).collect()
+        } else {
+            vec!["a queue that isn't empty, or receipts that aren't acknowledged".to_owned()]
+        };
+        if open.is_empty() {
+            return;
+        }
+        if seen != Some(now) {
+            (seen, since) = (Some(now), Instant::now());
+        }
+        assert!(
+            since.elapsed() < STANDSTILL,
+            "nothing happens any more, with queued, taken, unacknowledged receipts: {now:?}, and {open:?}"
+        );
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// An upload that isn't messages yet, or a message that is on its way.
+fn open(cluster: &Cluster, keys: &Keys) -> Option<String> {
+    let key = keys.live.expose();
+    let batches = cluster.nodes[0].get(&format!("/sms/batches/{key}?limit=1000"));
+    let batches = batches.json();
+    let mut batches = batches["batches"].as_array().unwrap().iter();
+    if let Some(batch) = batches.find(|batch| batch["status"] == "expanding") {
+        return Some(batch.to_string());
+    }
+    let on_its_way = |report: &&Value| !matches!(text(report, "status"), "delivered" | "unknown");
+    let reports = cluster.reports(keys);
+    let transid = text(reports.iter().find(on_its_way)?, "transid");
+    let report = cluster.nodes[0].get(&format!("/sms/reports/{key}/{transid}"));
+    Some(report.text())
+}
+
+/// Every answer holds; no message came to the carrier more often than `most`.
+pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Judgement {
+    let reports = cluster.reports(keys);
+    let mut by_number: HashMap<usize, Vec<&Value>> = HashMap::new();
+    for report in &reports {
+        let number = text(report, "number").parse().unwrap();
+        by_number.entry(number).or_default().push(report);
+    }
+    for sent in sent {
+        compare(cluster, sent, &by_number);
+    }
+    let known: usize = sent.iter().map(|sent| sent.numbers.len()).sum();
+    assert!(reports.len() <= known, "messages that nobody sent");
+
+    let mut judgement = Judgement {
+        messages: reports.len(),
+        ..Judgement::default()
+    };
+    for report in &reports {
+        let came = cluster.carrier.count(text(report, "number"));
+        assert!(came <= most, "came {came} times: {report}");
+        judgement.twice += usize::from(came == 2);
+        match text(report, "status") {
+            "delivered" => assert!(came > 0, "never came: {report}"),
+            "unknown" => {
+                judgement.unknown += 1;
+                judgement.came_unknown += usize::from(came > 0);
+            }
+            _ => panic!("neither delivered nor unknown: {report}"),
+        }
+        assert_eq!(report["cost"].to_string(), "0.05", "{report}");
+    }
+    // Charged once each, and nothing given back.
+    let spent = PRICE_MICROS * i64::try_from(reports.len()).unwrap();
+    let left = Money::from_micros(money(DEPOSIT).micros() - spent);
+    assert_eq!(cluster.balance(keys), left.to_string());
+    judgement
+}
+
+/// What a client was answered is what is there.
+fn compare(cluster: &Cluster, sent: &Sent, by_number: &HashMap<usize, Vec<&Value>>) {
+    let found: Vec<&Value> = sent
+        .numbers
+        .clone()
+        .flat_map(|number| by_number.get(&number).map_or(&[][..], Vec::as_slice))
+        .copied()
+        .collect();
+    let whole = || {
+        // Each number once.
+        let once = |number| by_number.get(&number).map_or(0, Vec::len) == 1;
+        assert!(sent.numbers.clone().all(once), "{sent:?}: {found:?}");
+    };
+    match &sent.outcome {
+        Outcome::Accepted(id) => {
+            whole();
+            let field = if sent.upload { "batchid" } else { "transid" };
+            assert!(
+                found.iter().all(|report| report[field] == id.as_str()),
+                "{sent:?}: {found:?}"
+            );
+        }
+        Outcome::Refused(..) => {
+            assert!(found.is_empty(), "{sent:?}: {found:?}");
+            let came = |number: usize| cluster.carrier.count(&number.to_string()) > 0;
+            assert!(!sent.numbers.clone().any(came), "{sent:?}");
+        }
+        Outcome::Lost if found.is_empty() => {}
+        Outcome::Lost => whole(),
+    }
+}
+
+/// How often there was each answer, repeats counted.
+pub fn answers(sent: &[Sent]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for answer in sent.iter().flat_map(|sent| &sent.answers) {
+        let words = match answer {
+            Outcome::Accepted(_) => "200".to_owned(),
+            Outcome::Refused(status, code, reason) => format!("{status} {code} {reason}"),
+            Outcome::Lost => "none".to_owned(),
+        };
+        *counts.entry(words).or_default() += 1;
+    }
+    counts
+}
+
+/// The only refusal that a fault of ours leads to.
+pub fn refusals_say_that_waiting_helps(sent: &[Sent]) {
+    for (answer, count) in answers(sent) {
+        assert!(
+            ["200", "none", "503 500 unavailable"].contains(&answer.as_str()),
+            "{count} times {answer}"
+        );
+    }
+}
+
+pub fn text<'a>(record: &'a Value, field: &str) -> &'a str {
+    record[field].as_str().unwrap()
+}

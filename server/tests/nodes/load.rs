@@ -1,0 +1,282 @@
+//! Clients that remember what they were answered.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::Value;
+
+use crate::client::{MULTIPART, bare, form, multipart, posted};
+use crate::harness::Keys;
+use crate::node::Node;
+
+/// How long a client waits for an answer; a node may be stopped for longer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// For how long a client passes over the node that didn't answer it last.
+const SHUNNED: Duration = Duration::from_secs(10);
+/// Between two requests of a client: the nodes have two cores for themselves and the tests.
+const PACE: Duration = Duration::from_millis(15);
+/// Between two uploads.
+const UPLOADS_PACE: Duration = Duration::from_millis(500);
+const ROWS: usize = 50;
+const FIRST_NUMBER: usize = 10_000_000;
+/// How often a lost answer is asked for again.
+const REPEATS: usize = 20;
+
+/// What became of a request, as far as its client knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// 200, with its transid or batchid.
+    Accepted(String),
+    /// HTTP status, code and reason.
+    Refused(u16, u64, String),
+    /// Closed, or nothing for too long: it may have happened or not.
+    Lost,
+}
+
+impl Outcome {
+    /// What an answer says; `id` names what is answered when it is accepted.
+    pub fn of(answer: Option<Answered>, id: &str) -> Self {
+        let Some((status, body)) = answer else {
+            return Self::Lost;
+        };
+        match body[id].as_str() {
+            Some(id) if status == 200 => Self::Accepted(id.to_owned()),
+            _ => Self::Refused(
+                status,
+                body["code"].as_u64().unwrap_or_default(),
+                body["reason"].as_str().unwrap_or_default().to_owned(),
+            ),
+        }
+    }
+}
+
+/// A request and what became of it. Its numbers are its own.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Which application's.
+    pub application: usize,
+    pub numbers: std::ops::Range<usize>,
+    pub upload: bool,
+    /// Repeats, and what was answered to them, among them.
+    pub answers: Vec<Outcome>,
+    pub outcome: Outcome,
+}
+
+/// What clients do, and know.
+pub struct Load<'a> {
+    nodes: &'a [Node],
+    /// Live keys.
+    keys: Vec<&'a str>,
+    over: AtomicBool,
+    next_number: AtomicUsize,
+    sent: Mutex<Vec<Sent>>,
+}
+
+impl<'a> Load<'a> {
+    pub fn new(nodes: &'a [Node], applications: &[&'a Keys]) -> Self {
+        Self {
+            nodes,
+            keys: applications.iter().map(|k| k.live.expose()).collect(),
+            over: AtomicBool::new(false),
+            next_number: AtomicUsize::new(FIRST_NUMBER),
+            sent: Mutex::default(),
+        }
+    }
+
+    /// Runs clients beside `work`, until that is done.
+    pub fn beside(&self, clients: u64, uploads: bool, work: impl FnOnce()) {
+        let over = Over(&self.over);
+        std::thread::scope(|scope| {
+            for seed in 0..clients {
+                scope.spawn(move || self.send(seed));
+            }
+            if uploads {
+                scope.spawn(|| self.upload());
+            }
+            // However it ends, so do the clients.
+            let _over = over;
+            work();
+        });
+    }
+
+    pub fn sent(&self) -> Vec<Sent> {
+        self.sent.lock().unwrap().clone()
+    }
+
+    /// How many requests were answered with 200 so far.
+    pub fn accepted(&self) -> usize {
+        let sent = self.sent.lock().unwrap();
+        let accepted = |sent: &&Sent| matches!(sent.outcome, Outcome::Accepted(_));
+        sent.iter().filter(accepted).count()
+    }
+
+    fn numbers(&self, count: usize) -> std::ops::Range<usize> {
+        let first = self.next_number.fetch_add(count, Ordering::Relaxed);
+        first..first + count
+    }
+
+    fn send(&self, seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut asking = Asking::new(self.nodes, seed);
+        while !self.over.load(Ordering::Relaxed) {
+            let application = random.random_range(0..self.keys.len());
+            let numbers = self.numbers(1);
+            let number = numbers.start.to_string();
+            let pairs = form(&[("number", &number), ("message", "Hello")]);
+            let target = format!("/sms/send/{}?{pairs}", self.keys[application]);
+            // One in four can be repeated safely.
+            let keyed = random.random_range(0..4) == 0;
+            let key = format!("key of {number}");
+            let headers: &[(&str, &str)] = if keyed {
+                &[("Connection", "close"), ("Idempotency-Key", &key)]
+            } else {
+                &[("Connection", "close")]
+            };
+            let request = bare("GET", &target, headers);
+            let mut answers = vec![asking.ask(&request, "transid")];
+            while keyed && answers.last() == Some(&Outcome::Lost) && answers.len() < REPEATS {
+                answers.push(asking.ask(&request, "transid"));
+            }
+            self.note(application, numbers, false, answers);
+            std::thread::sleep(PACE);
+        }
+    }
+
+    fn upload(&self) {
+        let mut random = StdRng::seed_from_u64(u64::MAX);
+        let mut asking = Asking::new(self.nodes, u64::MAX);
+        while !self.over.load(Ordering::Relaxed) {
+            let application = random.random_range(0..self.keys.len());
+            let numbers = self.numbers(ROWS);
+            let rows: Vec<String> = numbers.clone().map(|n| n.to_string()).collect();
+            let rows = rows.join("\n");
+            let parts = [
+                ("numbers", rows.as_bytes()),
+                ("message", b"Hello".as_slice()),
+            ];
+            let target = format!("/sms/bulk/{}", self.keys[application]);
+            let request = posted(&target, MULTIPART, &multipart(&parts));
+            let answers = vec![asking.ask(&request, "batchid")];
+            self.note(application, numbers, true, answers);
+            std::thread::sleep(UPLOADS_PACE);
+        }
+    }
+
+    fn note(
+        &self,
+        application: usize,
+        numbers: std::ops::Range<usize>,
+        upload: bool,
+        answers: Vec<Outcome>,
+    ) {
+        let last = answers.last().unwrap().clone();
+        // A refusal of a repeat says nothing about what came before it.
+        let outcome = match last {
+            Outcome::Refused(..) if answers.contains(&Outcome::Lost) => Outcome::Lost,
+            last => last,
+        };
+        self.sent.lock().unwrap().push(Sent {
+            application,
+            numbers,
+            upload,
+            answers,
+            outcome,
+        });
+    }
+}
+
+/// A client's choice of nodes.
+struct Asking<'a> {
+    nodes: &'a [Node],
+    random: StdRng,
+    shunned: Option<(String, Instant)>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(nodes: &'a [Node], seed: u64) -> Self {
+        Self {
+            nodes,
+            random: StdRng::seed_from_u64(seed),
+            shunned: None,
+        }
+    }
+
+    /// Asks a node by chance, of those that run; `id` names what is answered.
+    fn ask(&mut self, request: &[u8], id: &str) -> Outcome {
+        let mut addresses: Vec<String> = self.nodes.iter().filter_map(Node::address).collect();
+        if let Some((shunned, since)) = &self.shunned
+            && since.elapsed() < SHUNNED
+            && addresses.len() > 1
+        {
+            addresses.retain(|address| address != shunned);
+        }
+        if addresses.is_empty() {
+            return Outcome::Lost;
+        }
+        let place = self.random.random_range(0..addresses.len());
+        let address = addresses.swap_remove(place);
+        let outcome = Outcome::of(ask(&address, request), id);
+        if outcome == Outcome::Lost {
+            self.shunned = Some((address, Instant::now()));
+        }
+        outcome
+    }
+}
+
+/// Says that it is over when it is dropped.
+pub struct Over<'a>(pub &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Status and body of an answer that came whole; null for a body that isn't JSON.
+pub type Answered = (u16, Value);
+
+/// Asks on a connection of its own.
+pub fn ask(address: &str, request: &[u8]) -> Option<Answered> {
+    let mut stream = connect(address)?;
+    stream.write_all(request).ok()?;
+    read(&mut stream)
+}
+
+pub fn connect(address: &str) -> Option<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    Some(stream)
+}
+
+/// Reads one answer; `None` unless it comes whole.
+pub fn read(stream: &mut TcpStream) -> Option<Answered> {
+    let (mut answer, mut chunk) = (Vec::new(), [0; 4096]);
+    loop {
+        if let Some(found) = whole(&answer) {
+            return Some(found);
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => return None,
+            Ok(length) => answer.extend_from_slice(&chunk[..length]),
+        }
+    }
+}
+
+fn whole(answer: &[u8]) -> Option<Answered> {
+    let text = std::str::from_utf8(answer).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let length = name.eq_ignore_ascii_case("content-length");
+        length.then(|| value.trim().parse::<usize>().unwrap())
+    })?;
+    let body = body.get(..length)?;
+    Some((status, serde_json::from_str(body).unwrap_or_default()))
+}

@@ -1,0 +1,28 @@
+//! The `heliograph` binary as several processes on one PostgreSQL, while processes are killed and stopped and the
+//! database is restarted. What clients were answered is compared with the reports, the money and what a carrier saw.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
+)]
+
+#[path = "../api/client.rs"]
+#[expect(dead_code, reason = "the tests of the API use the rest")]
+mod client;
+#[path = "../api/harness.rs"]
+#[expect(dead_code, reason = "the tests of the API use the rest")]
+mod harness;
+#[path = "../../smpp/tests/smsc/mod.rs"]
+mod smsc;
+
+mod carrier;
+mod cluster;
+mod database;
+mod judging;
+mod load;
+mod node;
+mod outage;
+mod pause;
+mod rolling;
+mod storm;

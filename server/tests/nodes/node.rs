@@ -1,0 +1,123 @@
+//! One of the processes: it ends and starts again while clients look for it.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+use serde_json::Value;
+
+use crate::client::{Answer, bare, exchange};
+use crate::harness::{Place, Running, until};
+
+pub struct Node {
+    log: String,
+    process: Mutex<Option<Process>>,
+}
+
+struct Process {
+    child: Running,
+    address: String,
+    ops_address: String,
+}
+
+impl Node {
+    /// Not started yet. `name` is that of its log.
+    pub fn new(name: &str) -> Self {
+        Self {
+            log: format!("log-{name}.txt"),
+            process: Mutex::new(None),
+        }
+    }
+
+    pub fn start(&self, place: &Place, environment: &[(&str, &str)]) {
+        let path = place.path().join(&self.log);
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .unwrap();
+        let mut child = place
+            .command(&["serve", "--json"])
+            .env("HELIOGRAPH_LEASE_SECONDS", "10")
+            .envs(environment.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(log))
+            .spawn()
+            .unwrap();
+        let output = child.stdout.take().unwrap();
+        // Ends with the test from here on.
+        let child = Running(child);
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
+            let log = std::fs::read_to_string(&path).unwrap();
+            panic!("a node didn't start: {line:?} {log}")
+        });
+        let address = |name: &str| {
+            let url = ready[name].as_str().unwrap();
+            url.split_once("://").unwrap().1.to_owned()
+        };
+        *self.process() = Some(Process {
+            child,
+            address: address("url"),
+            ops_address: address("ops_url"),
+        });
+    }
+
+    /// Where it serves, while it does.
+    pub fn address(&self) -> Option<String> {
+        Some(self.process().as_ref()?.address.clone())
+    }
+
+    pub fn ops_address(&self) -> Option<String> {
+        Some(self.process().as_ref()?.ops_address.clone())
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        exchange(&self.address().unwrap(), &bare("GET", target, &[]))
+    }
+
+    pub fn get_ops(&self, target: &str) -> Answer {
+        exchange(&self.ops_address().unwrap(), &bare("GET", target, &[]))
+    }
+
+    pub fn until_ready(&self) {
+        until("a ready node", || {
+            (self.get_ops("/readyz").status == 200).then_some(())
+        });
+    }
+
+    /// Ends the process as a power cut would.
+    pub fn kill(&self) {
+        // Dropping it does.
+        drop(self.process().take());
+    }
+
+    pub fn signal(&self, name: &str) {
+        let id = self.process().as_ref().unwrap().child.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Asks the process to stop, in good order. Clients still find it until it has ended.
+    pub fn stop(&self) {
+        self.signal("TERM");
+        let code = until("the end of a node", || {
+            let mut process = self.process();
+            let status = process.as_mut().unwrap().child.0.try_wait().unwrap();
+            status.map(|status| status.code())
+        });
+        assert_eq!(code, Some(0));
+        self.kill();
+    }
+
+    /// What its processes wrote to standard error.
+    pub fn log(&self, place: &Place) -> String {
+        std::fs::read_to_string(place.path().join(&self.log)).unwrap()
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap()
+    }
+}

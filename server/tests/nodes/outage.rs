@@ -1,0 +1,63 @@
+//! The database goes away under load and comes back.
+
+use std::time::Duration;
+
+use crate::cluster::Cluster;
+use crate::database::End;
+use crate::harness::until;
+use crate::judging::{answers, judge, refusals_say_that_waiting_helps, until_settled};
+use crate::load::{Load, Sent};
+
+const CLIENTS: u64 = 6;
+/// Of the carrier's answers.
+const DELAY: Duration = Duration::from_millis(50);
+/// Sends that show that it goes on.
+const SOME: usize = 50;
+
+/// Waits until clients were answered with 200 so many more times.
+fn until_accepted(load: &Load) {
+    let before = load.accepted();
+    until("sends that are accepted", || {
+        (load.accepted() >= before + SOME).then_some(())
+    });
+}
+
+#[test]
+fn a_database_that_comes_back_needs_nobody() {
+    let cluster = Cluster::new(2, "connections = 2\nwindow = 10");
+    let (holding, resending) = (cluster.holding(), cluster.resending());
+    cluster.carrier.delay(DELAY);
+    cluster.start_all();
+    let load = Load::new(&cluster.nodes, &[&holding, &resending]);
+    load.beside(CLIENTS, true, || {
+        for end in [End::Fast, End::Immediate] {
+            until_accepted(&load);
+            cluster.database.stop(end);
+            for node in &cluster.nodes {
+                until("a node that isn't ready", || {
+                    (node.get_ops("/readyz").status == 503).then_some(())
+                });
+            }
+            cluster.database.start_again();
+            for node in &cluster.nodes {
+                node.until_ready();
+            }
+            until_accepted(&load);
+            let taken = cluster.carrier.taken();
+            until("messages that go on", || {
+                (cluster.carrier.taken() >= taken + SOME).then_some(())
+            });
+        }
+    });
+    until_settled(&cluster, &[&holding, &resending]);
+    let sent = load.sent();
+    println!("{:?}", answers(&sent));
+    for (application, keys) in [&holding, &resending].into_iter().enumerate() {
+        let its = |sent: &&Sent| sent.application == application;
+        let its: Vec<&Sent> = sent.iter().filter(its).collect();
+        // No process ended, so that none lost what it had in hand.
+        assert_eq!(judge(&cluster, keys, &its, 1).unknown, 0);
+    }
+    refusals_say_that_waiting_helps(&sent);
+    cluster.stop();
+}

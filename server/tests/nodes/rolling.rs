@@ -1,0 +1,163 @@
+//! Each node is restarted in turn, behind a proxy that looks whether they are ready: no request notices.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::client::bare;
+use crate::cluster::Cluster;
+use crate::harness::until;
+use crate::judging::{judge, until_settled};
+use crate::load::{Outcome, Over, Sent, ask, connect, read};
+use crate::node::Node;
+
+const NODES: usize = 2;
+const CLIENTS: usize = 6;
+const ROUNDS: usize = 2;
+/// How often the proxy looks at each node.
+const LOOK: Duration = Duration::from_millis(200);
+/// Between two requests of a client.
+const PACE: Duration = Duration::from_millis(10);
+/// Requests that show that the others go on.
+const SOME: usize = 50;
+/// Longer than the proxy needs to notice.
+const DELAY: [(&str, &str); 1] = [("HELIOGRAPH_STOP_DELAY_SECONDS", "1")];
+
+/// What a proxy before the nodes knows.
+struct Proxy<'a> {
+    nodes: &'a [Node],
+    ready: [AtomicBool; NODES],
+    over: AtomicBool,
+    next_number: AtomicUsize,
+    sent: Mutex<Vec<Sent>>,
+}
+
+impl<'a> Proxy<'a> {
+    fn new(nodes: &'a [Node]) -> Self {
+        Self {
+            nodes,
+            ready: [const { AtomicBool::new(false) }; NODES],
+            over: AtomicBool::new(false),
+            next_number: AtomicUsize::new(10_000_000),
+            sent: Mutex::default(),
+        }
+    }
+
+    fn is_ready(&self, node: usize) -> bool {
+        self.ready[node].load(Ordering::Relaxed)
+    }
+
+    /// Looks at a node, again and again.
+    fn look(&self, node: usize) {
+        let request = bare("GET", "/readyz", &[]);
+        while !self.over.load(Ordering::Relaxed) {
+            let address = self.nodes[node].ops_address();
+            let status = address.and_then(|address| ask(&address, &request));
+            let ready = status.is_some_and(|(status, _)| status == 200);
+            self.ready[node].store(ready, Ordering::Relaxed);
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Sends to ready nodes in turn, on connections that are kept.
+    fn send(&self, client: usize, key: &str) {
+        let mut connections = BTreeMap::new();
+        let mut turn = client;
+        while !self.over.load(Ordering::Relaxed) {
+            turn += 1;
+            let ready = self.is_ready(turn % NODES);
+            let Some(address) = self.nodes[turn % NODES].address().filter(|_| ready) else {
+                std::thread::sleep(PACE);
+                continue;
+            };
+            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+            let target = format!("/sms/send/{key}?number={number}&message=Hello");
+            let request = bare("GET", &target, &[]);
+            let outcome = exchange(&mut connections, &address, &request);
+            self.sent.lock().unwrap().push(Sent {
+                application: 0,
+                numbers: number..number + 1,
+                upload: false,
+                answers: vec![outcome.clone()],
+                outcome,
+            });
+            std::thread::sleep(PACE);
+        }
+    }
+
+    fn until_ready(&self, node: usize) {
+        until("a node that the proxy finds ready", || {
+            self.is_ready(node).then_some(())
+        });
+    }
+
+    /// Waits until more was sent.
+    fn until_sent(&self) {
+        let count = || self.sent.lock().unwrap().len();
+        let before = count();
+        until("requests", || (count() >= before + SOME).then_some(()));
+    }
+}
+
+/// An answer on the connection to a node, made when there is none.
+fn exchange(
+    connections: &mut BTreeMap<String, TcpStream>,
+    address: &str,
+    request: &[u8],
+) -> Outcome {
+    let answer = connections
+        .remove(address)
+        .or_else(|| connect(address))
+        .and_then(|mut stream| {
+            stream.write_all(request).ok()?;
+            let answer = read(&mut stream)?;
+            connections.insert(address.to_owned(), stream);
+            Some(answer)
+        });
+    Outcome::of(answer, "transid")
+}
+
+#[test]
+fn restarts_one_by_one_refuse_nobody() {
+    let cluster = Cluster::new(NODES, "connections = 2\nwindow = 10");
+    let keys = cluster.holding();
+    for node in &cluster.nodes {
+        node.start(&cluster.place, &DELAY);
+    }
+    let proxy = Proxy::new(&cluster.nodes);
+    std::thread::scope(|scope| {
+        let over = Over(&proxy.over);
+        for node in 0..NODES {
+            let proxy = &proxy;
+            scope.spawn(move || proxy.look(node));
+        }
+        for client in 0..CLIENTS {
+            let (proxy, key) = (&proxy, keys.live.expose());
+            scope.spawn(move || proxy.send(client, key));
+        }
+        for round in 0..ROUNDS * NODES {
+            for node in 0..NODES {
+                proxy.until_ready(node);
+            }
+            proxy.until_sent();
+            let node = &cluster.nodes[round % NODES];
+            node.stop();
+            proxy.until_sent();
+            node.start(&cluster.place, &DELAY);
+        }
+        proxy.until_sent();
+        drop(over);
+    });
+    until_settled(&cluster, &[&keys]);
+    let sent = proxy.sent.into_inner().unwrap();
+    for sent in &sent {
+        assert!(matches!(sent.outcome, Outcome::Accepted(_)), "{sent:?}");
+    }
+    let sent: Vec<&Sent> = sent.iter().collect();
+    // What a node had in hand when it was to stop was answered or given back.
+    assert_eq!(judge(&cluster, &keys, &sent, 1).unknown, 0);
+    cluster.stop();
+}

@@ -1,0 +1,156 @@
+//! Processes are killed, processes sleep through their leases, and the database is restarted, while clients send.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::cluster::Cluster;
+use crate::database::End;
+use crate::judging::{Judgement, answers, judge, refusals_say_that_waiting_helps, until_settled};
+use crate::load::{Load, Sent};
+
+const SEED: u64 = 20_261_123;
+const NODES: usize = 3;
+const CLIENTS: u64 = 6;
+const CONNECTIONS: usize = 2;
+const WINDOW: usize = 10;
+/// Of the carrier's answers, so that every fault finds something on its way.
+const DELAY: Duration = Duration::from_millis(150);
+/// Rows that a process may have claimed.
+const CLAIMED_MAX: usize = CONNECTIONS * WINDOW;
+/// The lease is 10 s.
+const SLEEP_MS: std::ops::Range<u64> = 11_000..14_000;
+/// Between two events.
+const PACE_MS: std::ops::Range<u64> = 500..3000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Kill,
+    /// Stopped for longer than its lease.
+    Sleep,
+    RestartFast,
+    RestartImmediate,
+}
+
+const EVENTS: [Event; 4] = [
+    Event::Sleep,
+    Event::Kill,
+    Event::RestartFast,
+    Event::RestartImmediate,
+];
+
+struct Storm<'a> {
+    cluster: &'a Cluster,
+    random: StdRng,
+    counts: BTreeMap<Event, usize>,
+}
+
+impl<'a> Storm<'a> {
+    fn new(cluster: &'a Cluster) -> Self {
+        Self {
+            cluster,
+            random: StdRng::seed_from_u64(SEED),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Lets so many events happen, and waits until all nodes are awake. One of them always is.
+    fn rage(&mut self, events: usize) {
+        let cluster = self.cluster;
+        // By node.
+        let asleep = Mutex::new([false; NODES]);
+        std::thread::scope(|scope| {
+            for number in 0..events {
+                // Each kind, then by chance.
+                let mut event = match EVENTS.get(number) {
+                    Some(event) => *event,
+                    None => EVENTS[self.random.random_range(0..EVENTS.len())],
+                };
+                let awake: Vec<usize> = {
+                    let asleep = asleep.lock().unwrap();
+                    (0..NODES).filter(|node| !asleep[*node]).collect()
+                };
+                if event == Event::Sleep && awake.len() == 1 {
+                    event = Event::Kill;
+                }
+                let node = awake[self.random.random_range(0..awake.len())];
+                *self.counts.entry(event).or_default() += 1;
+                match event {
+                    Event::Kill => {
+                        cluster.nodes[node].kill();
+                        cluster.nodes[node].start(&cluster.place, &[]);
+                    }
+                    Event::Sleep => {
+                        let time = Duration::from_millis(self.random.random_range(SLEEP_MS));
+                        asleep.lock().unwrap()[node] = true;
+                        cluster.nodes[node].signal("STOP");
+                        let asleep = &asleep;
+                        scope.spawn(move || {
+                            std::thread::sleep(time);
+                            cluster.nodes[node].signal("CONT");
+                            asleep.lock().unwrap()[node] = false;
+                        });
+                    }
+                    Event::RestartFast => cluster.database.restart(End::Fast),
+                    Event::RestartImmediate => cluster.database.restart(End::Immediate),
+                }
+                let pace = Duration::from_millis(self.random.random_range(PACE_MS));
+                std::thread::sleep(pace);
+            }
+        });
+    }
+
+    fn count(&self, event: Event) -> usize {
+        self.counts.get(&event).copied().unwrap_or(0)
+    }
+}
+
+#[test]
+fn storms_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
+    let events = std::env::var("SOAK_STORMS").map_or(8, |text| text.parse().unwrap());
+    let begun = Instant::now();
+    let cluster = Cluster::new(
+        NODES,
+        &format!("connections = {CONNECTIONS}\nwindow = {WINDOW}"),
+    );
+    let (holding, resending) = (cluster.holding(), cluster.resending());
+    cluster.carrier.delay(DELAY);
+    cluster.start_all();
+    let load = Load::new(&cluster.nodes, &[&holding, &resending]);
+    let mut storm = Storm::new(&cluster);
+    load.beside(CLIENTS, true, || storm.rage(events));
+    println!(
+        "{:?}: {:?}; {events} events took {:?}",
+        storm.counts,
+        answers(&load.sent()),
+        begun.elapsed()
+    );
+    for node in &cluster.nodes {
+        node.until_ready();
+    }
+    until_settled(&cluster, &[&holding, &resending]);
+
+    let sent = load.sent();
+    let of = |application| -> Vec<&Sent> {
+        let its = |sent: &&Sent| sent.application == application;
+        sent.iter().filter(its).collect()
+    };
+    let held = judge(&cluster, &holding, &of(0), 1);
+    let resent = judge(&cluster, &resending, &of(1), 2);
+    println!(
+        "held: {held:?}, sent once more: {resent:?}, after {:?}",
+        begun.elapsed()
+    );
+    let faults = storm.count(Event::Kill) + storm.count(Event::Sleep);
+    assert!(bounded(&held, faults) && bounded(&resent, faults));
+    refusals_say_that_waiting_helps(&sent);
+    cluster.stop();
+}
+
+/// Only what a process had claimed when it was killed or stopped may be unknown or come twice.
+fn bounded(judgement: &Judgement, faults: usize) -> bool {
+    judgement.unknown <= CLAIMED_MAX * faults && judgement.twice <= CLAIMED_MAX * faults
+}
