@@ -200,7 +200,8 @@ pub(crate) async fn number_on(from: &mut AnyConnection, to: &mut AnyConnection) 
     Ok(())
 }
 
-/// Tells PostgreSQL's planner of the rows: without it a check of millions of them takes hours.
+/// Tells PostgreSQL's planner of the rows. Without it, on a million messages, one statement of the check didn't end
+/// within a minute that takes three seconds with it.
 pub(crate) async fn analyze(conn: &mut AnyConnection) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     conn.execute(AssertSqlSafe(analyze)).await?;
