@@ -89,9 +89,11 @@ pub struct Serve {
     base_url: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
+    /// Portal and API, without handing anything to carriers.
     Web,
+    /// Carriers and what is done in the background, without portal and API.
     Worker,
 }
 

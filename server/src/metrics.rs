@@ -27,6 +27,17 @@ pub struct Queue {
     pub oldest_ms: i64,
 }
 
+/// How long the database's oldest transaction has been open, in Prometheus' text format.
+pub fn oldest_transaction(age_ms: i64) -> String {
+    format!(
+        "# HELP heliograph_database_oldest_transaction_seconds Age of the oldest transaction open in the database.\n\
+         # TYPE heliograph_database_oldest_transaction_seconds gauge\n\
+         heliograph_database_oldest_transaction_seconds {}.{:03}\n",
+        age_ms / 1000,
+        age_ms % 1000
+    )
+}
+
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Labels {
     method: &'static str,

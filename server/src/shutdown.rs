@@ -1,7 +1,21 @@
 //! When to stop.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// A token that is cancelled this long after another one: whoever sends requests here is to notice first.
+pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
+    let (asked, token) = (asked.clone(), CancellationToken::new());
+    let stop = token.clone();
+    tokio::spawn(async move {
+        asked.cancelled().await;
+        tokio::time::sleep(delay).await;
+        stop.cancel();
+    });
+    token
+}
 
 /// A token that is cancelled at the first SIGTERM or SIGINT. A second one ends the process at once, for
 /// whoever can't wait.

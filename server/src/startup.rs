@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
 use crate::carrier::http::endpoint;
-use crate::cli::Serve;
+use crate::cli::{Role, Serve};
 use crate::commands::service_config;
 use crate::config::{ConfigError, Settings};
 use crate::demo::{self, Demo};
@@ -68,10 +68,18 @@ struct Ready {
 pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(), ServeError> {
     refuse(serve, settings)?;
     let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
-    let stop = shutdown::on_signal()?;
-    let public = bind(settings.addr).await?;
+    let asked = shutdown::on_signal()?;
+    let stop = shutdown::after(&asked, settings.stop_delay);
+    // A worker takes nothing in.
+    let public = match serve.role {
+        Some(Role::Worker) => None,
+        Some(Role::Web) | None => Some(bind(settings.addr).await?),
+    };
     let operator = bind(settings.ops_addr).await?;
-    let url = settings.base_url(public.local_addr()?);
+    let url = match &public {
+        Some(listener) => settings.base_url(listener.local_addr()?),
+        None => settings.base_url(settings.addr),
+    };
     let ops_url = format!("http://{}", operator.local_addr()?);
 
     let service = Service::open(service_config(settings)).await?;
@@ -85,20 +93,21 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let ops = ops::router(Ops {
         service: service.clone(),
         metrics,
-        stop: stop.clone(),
+        stop: asked,
     });
     let ops_stop = CancellationToken::new();
     let ops = tokio::spawn(http::serve(operator, None, ops, ops_stop.clone()));
 
     let served = async {
         announce(&Ready { url, ops_url, demo }, json)?;
-        run(
-            &service,
-            settings,
-            http::serve(public, tls, site, stop.clone()),
-            &stop,
-        )
-        .await
+        let works = serve.role != Some(Role::Web);
+        let serving = async {
+            match public {
+                Some(public) => http::serve(public, tls, site, stop.clone()).await,
+                None => stop.cancelled().await,
+            }
+        };
+        run(&service, settings, works, serving, &stop).await
     }
     .await;
     // A database that can't be synced is left as it is: closing would write to it.
@@ -116,6 +125,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
 async fn run(
     service: &Service,
     settings: &Settings,
+    works: bool,
     serving: impl Future<Output = ()>,
     stop: &CancellationToken,
 ) -> Result<(), ServeError> {
@@ -123,6 +133,7 @@ async fn run(
     let dispatcher_settings = DispatcherSettings {
         sandbox_delay_ms: settings.sandbox_delay_ms,
         carriers: settings.carriers.list.clone(),
+        works,
     };
     let mut dispatcher =
         dispatcher::spawn(service.clone(), dispatcher_settings, dispatching.clone());
@@ -170,7 +181,7 @@ async fn site(
 
 /// What can't be served, said before anything is touched.
 fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
-    if serve.role.is_some() {
+    if serve.role.is_some() && settings.database_url.starts_with("sqlite:") {
         return Err(ConfigError::new(
             "--role needs PostgreSQL: with SQLite one process does all the work",
         ));

@@ -287,6 +287,8 @@ impl ConnectionState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionRecord {
     pub carrier: String,
+    /// The process that has it, from 0.
+    pub node: i64,
     /// From 1.
     pub number: i64,
     pub state: ConnectionState,

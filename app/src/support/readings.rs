@@ -106,7 +106,7 @@ fn row(connection: &ConnectionRecord) -> impl IntoView + use<> {
     view! {
         <tr>
             <td data-label="Connection" class="figures">
-                {connection.number.to_string()}
+                {format!("{}.{}", connection.node, connection.number)}
             </td>
             <td data-label="State">
                 <StateMark tone=connection.state word=connection.state.as_str()/>

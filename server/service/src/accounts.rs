@@ -147,7 +147,7 @@ impl Service {
                 None,
             )
             .await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }

@@ -164,7 +164,7 @@ impl Service {
             }
             let (actor, subject) = (Actor::Account(account_id), reference.to_string());
             audit::insert(&mut tx, now, &actor, "application.request", &subject, None).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -188,7 +188,7 @@ impl Service {
             let (actor, subject) = (Actor::Account(account_id), reference.to_string());
             let (action, detail) = ("application.lost_answer", Some(policy.as_str()));
             audit::insert(&mut tx, now, &actor, action, &subject, detail).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }

@@ -89,6 +89,23 @@ impl Service {
         .await
     }
 
+    /// Carriers that other processes are bound to now.
+    pub async fn bound_elsewhere(&self) -> Result<Vec<String>> {
+        if !self.is_shared() {
+            return Ok(Vec::new());
+        }
+        let now = self.now();
+        let mut conn = self.store().read().await?;
+        let connections = carriers::connections(&mut conn).await?;
+        let node = self.inner.node.slot();
+        let bound = connections.into_iter().filter(|c| {
+            c.node != node
+                && c.state == ConnectionState::Bound
+                && now.ms_since(c.updated_at) <= STATE_HOLDS_MS
+        });
+        Ok(bound.map(|c| c.carrier).collect())
+    }
+
     /// Carriers that somebody drained.
     pub async fn drained_carriers(&self) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
@@ -106,7 +123,7 @@ impl Service {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
             let node = service.inner.node.slot();
             carriers::write_connections(&mut tx, batch, &connections, node, now).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }

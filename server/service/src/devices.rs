@@ -55,7 +55,7 @@ impl Service {
         whole(async move {
             let mut tx = service.store().begin().await?;
             sessions::save(&mut tx, &hash, &data, service.now()).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -87,7 +87,7 @@ impl Service {
         whole(async move {
             let mut tx = service.store().begin().await?;
             sessions::delete(&mut tx, &hash).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -114,7 +114,7 @@ impl Service {
             if !sessions::bind(&mut tx, &hash, &account, &user_agent, &address).await? {
                 return Err(Refusal::WrongCredentials.into());
             }
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -158,7 +158,7 @@ impl Service {
             if !sessions::delete_device(&mut tx, account_id, device_id).await? {
                 return Err(Refusal::NoSuchDevice.into());
             }
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -169,7 +169,7 @@ impl Service {
         whole(async move {
             let mut tx = service.store().begin().await?;
             sessions::delete_others(&mut tx, account_id, &keep).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -196,7 +196,7 @@ impl Service {
         whole(async move {
             let mut tx = service.store().begin().await?;
             sessions::touch(&mut tx, &hash, now).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }

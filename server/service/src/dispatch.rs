@@ -127,6 +127,7 @@ impl Service {
             due_marks.learn(carrier, marks, limits, &found, now);
             return Ok(Some((lease, Vec::new())));
         }
+        tx.concerns(found.iter().map(|row| row.application_id));
         let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
         if !aside.is_empty() {
             let aside: Vec<i64> = aside.into_iter().map(|row| row.id).collect();
@@ -219,6 +220,7 @@ impl Service {
         now: Timestamp,
     ) -> Result<Plan> {
         let ids: Vec<i64> = results.iter().map(|r| r.id.0).collect();
+        tx.concerns(results.iter().map(|result| result.application_id));
         messages::lock(tx, batch, &ids).await?;
         let leases: Vec<_> = results.iter().map(|r| (r.id.0, r.lease.token)).collect();
         let held = queue::held(tx, batch, &leases).await?;

@@ -1,5 +1,6 @@
 //! What a verb answers when it doesn't do its work.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use domain::{ApplicationStatus, Reason, SenderStatus};
@@ -257,7 +258,7 @@ impl OpenError {
     /// Why a first connection failed, in words that say what to do.
     pub(crate) fn connecting(error: sqlx::Error, url: &str) -> Self {
         let code = match &error {
-            sqlx::Error::Database(error) => error.code().map(|code| code.into_owned()),
+            sqlx::Error::Database(error) => error.code().map(Cow::into_owned),
             sqlx::Error::Io(_) => Some("io".to_owned()),
             sqlx::Error::Tls(_) => Some("tls".to_owned()),
             sqlx::Error::Configuration(_) => Some("configuration".to_owned()),

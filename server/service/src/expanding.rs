@@ -115,7 +115,15 @@ impl Service {
             // A test message never leaves the house.
             let only = self.inner.router.network.only().filter(|_| !upload.test);
             let carrier = only.unwrap_or(SANDBOX_CARRIER);
-            let queued = queue::expand(&mut tx, upload.id, first_id, last_id, carrier, now).await?;
+            let queued = queue::expand(
+                &mut tx,
+                (upload.id, upload.application_id),
+                first_id,
+                last_id,
+                carrier,
+                now,
+            )
+            .await?;
             touched("queue", rows, queued)?;
         }
         self.settle_reservation(&mut tx, upload, cost, now).await?;

@@ -43,6 +43,7 @@ impl Service {
         let overdue = queue::overdue(&mut tx, from, below, CHUNK).await?;
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
+        tx.concerns(overdue.iter().map(|message| message.application_id));
         let mut endings = Vec::with_capacity(overdue.len());
         for message in overdue {
             // A submit under way decides itself within its lease; a later sweep looks again.

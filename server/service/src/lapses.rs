@@ -53,6 +53,7 @@ impl Service {
         if lapsed.is_empty() {
             return Ok(0);
         }
+        tx.concerns(lapsed.iter().map(|row| row.application_id));
         let network = &self.inner.router.network;
         let (again, lost): (Vec<_>, Vec<_>) = lapsed
             .into_iter()

@@ -18,6 +18,7 @@ mod entropy;
 mod error;
 mod expanding;
 mod expiry;
+mod history;
 mod id_source;
 mod idempotency;
 mod intake;
@@ -124,6 +125,8 @@ pub struct Limits {
     pub sign_in_failures_max: i64,
     /// Registrations per address in an hour.
     pub registrations_max: i64,
+    /// Days for which messages are kept once they are final.
+    pub history_days: i64,
     /// How long a claim holds, in milliseconds. A submit takes far less; after a crash, others wait this long.
     pub lease_ms: i64,
 }
@@ -138,6 +141,7 @@ impl Default for Limits {
             requests_per_second: None,
             sign_in_failures_max: 10,
             registrations_max: 20,
+            history_days: 400,
             lease_ms: 60_000,
         }
     }
@@ -203,6 +207,9 @@ impl Service {
         let (last_id, last_of_batches) = upkeep::last_ids(&store, now).await?;
         let (writer, jobs) = Writer::new();
         let shared = store.dialect().is_shared();
+        if !beside {
+            history::make_days(&store, now).await?;
+        }
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
         let node = if beside || !shared {
             Node::alone()

@@ -29,6 +29,8 @@ pub(crate) struct Node {
     /// 0 for one that doesn't share its database, or doesn't serve.
     token: i64,
     name: String,
+    /// When another process was last seen to end, in unix milliseconds.
+    last_end: AtomicI64,
 }
 
 impl Node {
@@ -38,6 +40,7 @@ impl Node {
             slot: AtomicI64::new(0),
             token: 0,
             name: String::new(),
+            last_end: AtomicI64::new(0),
         }
     }
 
@@ -56,6 +59,7 @@ impl Node {
             slot: AtomicI64::new(slot),
             token,
             name,
+            last_end: AtomicI64::new(now.unix_ms()),
         })
     }
 
@@ -126,12 +130,23 @@ impl Service {
         Ok(())
     }
 
-    /// Gives up processes that weren't seen for half a minute; how many. What they had claimed is freed when its
-    /// lease ends.
-    pub async fn give_up_nodes(&self) -> Result<usize> {
-        if !self.is_shared() {
-            return Ok(0);
-        }
+    /// How long the oldest transaction of the database has been open, where there is a server that knows.
+    pub async fn oldest_transaction_ms(&self) -> Result<Option<i64>> {
+        let mut conn = self.store().read().await?;
+        Ok(self.store().dialect().oldest_ms(&mut conn).await?)
+    }
+
+    /// Whether other processes ended since this was asked last. Those that weren't seen for half a minute are given
+    /// up; what they had claimed is freed when its lease ends.
+    pub async fn nodes_ended(&self) -> Result<bool> {
+        self.give_up_nodes().await?;
+        let mut conn = self.store().read().await?;
+        let last = nodes::last_end(&mut conn).await?;
+        let known = self.inner.node.last_end.swap(last, Ordering::Relaxed);
+        Ok(last > known)
+    }
+
+    async fn give_up_nodes(&self) -> Result<()> {
         let service = self.clone();
         whole(async move {
             let now = service.now();
@@ -139,7 +154,7 @@ impl Service {
             let tx = store
                 .begin_chore(Chore::WatchNodes, Priority::Results)
                 .await?;
-            let Some(mut tx) = tx else { return Ok(0) };
+            let Some(mut tx) = tx else { return Ok(()) };
             let lost = nodes::lost(&mut tx, now.plus_ms(-LOST_AFTER_MS)).await?;
             for node in &lost {
                 tracing::warn!(node = node.name, "a process wasn't seen for too long");
@@ -148,8 +163,7 @@ impl Service {
             nodes::forget_connections(&mut tx).await?;
             shared::forget_uploads(&mut tx).await?;
             shared::forget_spools(&mut tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
-            tx.commit().await?;
-            Ok(lost.len())
+            tx.commit().await
         })
         .await
     }

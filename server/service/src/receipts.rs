@@ -78,8 +78,9 @@ impl Service {
             let now = service.now();
             let batch = service.store().dialect().batch();
             let mut tx = service.store().begin_as(Priority::Results).await?;
+            tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
             end(&mut tx, batch, receipts, now).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -116,6 +117,7 @@ impl Service {
                     parked.extend(names.map(|name| (name.as_str(), status, error)));
                 }
             }
+            tx.concerns(matched.iter().map(|m| m.segment.application_id));
             let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
             messages::lock(&mut tx, batch, &ids).await?;
             apply(&mut tx, batch, &matched, now).await?;
@@ -123,7 +125,7 @@ impl Service {
                 segments::park(&mut tx, batch, &parked, &carrier, now).await?;
                 carriers::add_parked(&mut tx, &carrier, count, 0).await?;
             }
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }
@@ -207,6 +209,7 @@ impl Service {
                 })
             })
             .collect();
+        tx.concerns(matched.iter().map(|m| m.segment.application_id));
         carriers::add_parked(tx, carrier, 0, matched.len()).await?;
         apply(tx, batch, &matched, now).await
     }
@@ -366,11 +369,13 @@ async fn end(
     let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
     queue::drop_all(tx, batch, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
-    let events: Vec<_> = receipts
-        .iter()
-        .filter(|receipt| !ended.contains(&receipt.id))
-        .map(late)
-        .collect();
+    let mut events = Vec::new();
+    for receipt in receipts.iter().filter(|r| !ended.contains(&r.id)) {
+        // One that says the same again is no news.
+        if messages::status(tx, receipt.id).await? != Some(receipt.status) {
+            events.push(late(receipt));
+        }
+    }
     queue::insert_events(tx, batch, &events, now).await
 }
 

@@ -228,15 +228,17 @@ impl Service {
         let now = self.now();
         let batch = self.store().dialect().batch();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        let ids = if carrier == NO_CARRIER {
+        let waiting = if carrier == NO_CARRIER {
             // All of them leave, so that each look finds the next ones.
             queue::unrouted(&mut tx, batch, carrier, CHUNK).await?
         } else {
             queue::unclaimed(&mut tx, batch, carrier, after, CHUNK).await?
         };
-        let Some(last) = ids.last().copied() else {
+        let Some((last, _)) = waiting.last().copied() else {
             return Ok(None);
         };
+        tx.concerns(waiting.iter().map(|(_, application_id)| *application_id));
+        let ids: Vec<i64> = waiting.into_iter().map(|(id, _)| id).collect();
         let (mut moved, mut rejected) = (Vec::new(), Vec::new());
         for row in queue::routed(&mut tx, batch, &ids).await? {
             let to = self.way_for(&row);

@@ -40,7 +40,7 @@ impl Service {
             let (actor, subject) = (Actor::Account(account_id), reference.to_string());
             let detail = Some(name.as_str());
             audit::insert(&mut tx, now, &actor, "sender.request", &subject, detail).await?;
-            Ok(tx.commit().await?)
+            tx.commit().await
         })
         .await
     }

@@ -24,6 +24,8 @@ struct Shown {
 
 #[derive(Serialize)]
 struct Connection {
+    /// Of the process that has it.
+    node: i64,
     number: i64,
     state: &'static str,
     since: Moment,
@@ -61,6 +63,7 @@ impl From<CarrierRecord> for Shown {
 impl From<ConnectionRecord> for Connection {
     fn from(record: ConnectionRecord) -> Self {
         Self {
+            node: record.node,
             number: record.number,
             state: record.state.as_str(),
             since: Moment(record.since),
@@ -160,7 +163,7 @@ fn row(carrier: &Shown) -> Vec<String> {
 fn connection_rows(carrier: &Shown) -> impl Iterator<Item = Vec<String>> {
     carrier.connections.iter().map(|connection| {
         vec![
-            format!("{} {}", carrier.name, connection.number),
+            format!("{} {}.{}", carrier.name, connection.node, connection.number),
             connection.state.to_owned(),
             connection.since.0.to_table(),
             format!("{}/{}", connection.in_flight, connection.window),

@@ -27,7 +27,7 @@ const fn optional(name: &'static str) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 27] = [
+pub const KEYS: [Key; 29] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -63,6 +63,9 @@ pub const KEYS: [Key; 27] = [
     plain("registrations_max", "20"),
     // How long a claimed message is one node's; after that node's crash, others wait so long.
     plain("lease_seconds", "60"),
+    // How long to go on after a stop is asked for, for a proxy to notice that this node isn't ready any more.
+    plain("stop_delay_seconds", "0"),
+    plain("history_days", "400"),
     plain("site_root", "target/site"),
     plain("log", "info"),
 ];

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use domain::{Money, Prices, SenderName};
 
@@ -32,6 +33,10 @@ const BULK_BYTES_LIMIT: u64 = 4 * 1024 * 1024 * 1024;
 const UPLOADS_LIMIT: usize = 1_000;
 /// Most requests per second that a key may be limited to.
 const REQUESTS_LIMIT: u32 = 1_000_000;
+/// A proxy looks every second or two.
+const STOP_DELAY_LIMITS_S: RangeInclusive<u64> = 0..=60;
+/// Segments and their names are kept for a week, and a message lives for two days.
+const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 /// Seconds that a claim may be told to hold. Carriers' times shrink with it, but not that for the rest of a submit
 /// of which a part is written; and after a crash its messages wait so long.
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
@@ -83,6 +88,8 @@ pub struct Settings {
     pub allow_sandbox: bool,
     pub sandbox_delay_ms: u64,
     pub limits: service::Limits,
+    /// How long to go on as before once a stop is asked for.
+    pub stop_delay: Duration,
     /// Where the portal's files are.
     pub site_root: PathBuf,
     /// `error`, `warn`, `info` or `debug`.
@@ -131,6 +138,9 @@ impl Settings {
             allow_sandbox: read.parsed("allow_sandbox", "true or false")?,
             sandbox_delay_ms: read.within("sandbox_delay_ms", &(0..=SANDBOX_DELAY_LIMIT_MS))?,
             limits: read.limits()?,
+            stop_delay: Duration::from_secs(
+                read.within("stop_delay_seconds", &STOP_DELAY_LIMITS_S)?,
+            ),
             site_root: PathBuf::from(read.text("site_root")),
             log: read.log()?,
             carriers,
@@ -262,14 +272,15 @@ impl Reader<'_> {
 
     fn database_url(&self) -> Result<String, ConfigError> {
         let text = self.text("database_url");
-        if text.starts_with("postgres:") || text.starts_with("postgresql:") {
-            return Err(ConfigError::new(
-                "database_url names PostgreSQL, which this version can't use yet; use sqlite:PATH",
-            ));
-        }
-        match text.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(text.to_owned()),
-            _ => Err(refused("database_url", "of the form sqlite:PATH")),
+        match text.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(text.to_owned()),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                Ok(text.to_owned())
+            }
+            _ => Err(refused(
+                "database_url",
+                "of the form sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+            )),
         }
     }
 
@@ -326,6 +337,7 @@ impl Reader<'_> {
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
+            history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
         })
     }
 

@@ -38,11 +38,7 @@ fn what_is_wrong_is_named() {
         ("HELIOGRAPH_COUNTRY_CODE", "+266", "country_code"),
         ("HELIOGRAPH_TLS_CERT", "a.pem", "tls_key"),
         ("HELIOGRAPH_BEHIND_PROXY", "yes", "behind_proxy"),
-        (
-            "HELIOGRAPH_DATABASE_URL",
-            "postgres://u:p@h/d",
-            "PostgreSQL",
-        ),
+        ("HELIOGRAPH_DATABASE_URL", "postgres:u", "database_url"),
         ("HELIOGRAPH_DATABASE_URL", "mysql://h/d", "database_url"),
         ("HELIOGRAPH_SMTP_URL", "smtp://h", "smtp_url"),
         (

@@ -5,6 +5,7 @@
 //! goes, a receipt before it is acknowledged. A process that dies leaves rows under a lease: whether a carrier
 //! has them only a receipt can tell.
 
+mod beating;
 mod claiming;
 mod expanding;
 mod lapsing;
@@ -41,6 +42,8 @@ pub struct DispatcherSettings {
     /// How long a sandbox takes to deliver.
     pub sandbox_delay_ms: u64,
     pub carriers: Vec<CarrierSettings>,
+    /// False for a process that only takes messages in: it hands none to carriers, and sweeps nothing.
+    pub works: bool,
 }
 
 /// Dispatches until the token is cancelled, and everything that carriers were given is settled as well as a
@@ -51,12 +54,16 @@ pub fn spawn(
     shutdown: CancellationToken,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
-        end_old_leases(&service, &shutdown).await;
+        // Of a database of its own: nobody else can have claimed anything.
+        if !service.is_shared() {
+            end_old_leases(&service, &shutdown).await;
+        }
         let mut parts = Parts {
             service,
             shutdown,
             tasks: JoinSet::new(),
             watched: Vec::new(),
+            sandboxes: Vec::new(),
         };
         parts.start(settings);
         while parts.tasks.join_next().await.is_some() {}
@@ -69,6 +76,8 @@ struct Parts {
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
     watched: Vec<Watched>,
+    /// With their names.
+    sandboxes: Vec<(String, Arc<Sandbox>)>,
 }
 
 impl Parts {
@@ -76,6 +85,9 @@ impl Parts {
         let delay_ms = settings.sandbox_delay_ms;
         let lease = Duration::from_millis(self.service.limits().lease_ms.unsigned_abs());
         let carriers = settings.carriers;
+        if !settings.works {
+            return self.only_look(carriers);
+        }
         // Test messages go nowhere else.
         if !carriers
             .iter()
@@ -108,10 +120,7 @@ impl Parts {
                 }
             }
         }
-        let watched = Arc::new(std::mem::take(&mut self.watched));
-        self.supervise("watching", move |service, shutdown| {
-            watching::run(service, Arc::clone(&watched), shutdown)
-        });
+        self.watch();
         self.supervise("rerouting", rerouting::run);
         self.supervise("lapsing", lapsing::run);
         self.supervise("expanding", expanding::run);
@@ -119,11 +128,40 @@ impl Parts {
         self.supervise("sweeping", sweeping::run);
     }
 
+    /// Watches what others are bound to.
+    fn only_look(&mut self, carriers: Vec<CarrierSettings>) {
+        let unbound = carriers.into_iter().map(|carrier| Watched {
+            carrier: carrier.name,
+            open: watch::Sender::new(true),
+            lines: Vec::new(),
+        });
+        self.watched = unbound.collect();
+        self.watch();
+    }
+
+    fn watch(&mut self) {
+        let watched = Arc::new(std::mem::take(&mut self.watched));
+        self.supervise("watching", move |service, shutdown| {
+            watching::run(service, Arc::clone(&watched), shutdown)
+        });
+        if self.service.is_shared() {
+            let sandboxes = Arc::new(std::mem::take(&mut self.sandboxes));
+            self.supervise("beating", move |service, shutdown| {
+                beating::run(service, Arc::clone(&sandboxes), shutdown)
+            });
+        }
+    }
+
     fn sandbox(&mut self, name: &str, delay_ms: u64) {
         let line = Sandbox::new(self.service.clock().clone(), delay_ms);
         let lines = self.carrier(name, vec![line]);
         let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
         let (name, started) = (name.to_owned(), self.service.clock().now());
+        if service.is_shared() {
+            let named = lines.into_iter().map(|line| (name.clone(), line));
+            self.sandboxes.extend(named);
+            return;
+        }
         for line in lines {
             let recovering = recover(
                 service.clone(),

@@ -1,4 +1,5 @@
-//! What ends by itself: messages after 48 hours, sessions, counts of attempts, kept answers.
+//! What ends by itself: messages after 48 hours, sessions, counts of attempts, kept answers, and old messages
+//! altogether.
 
 use std::time::Duration;
 
@@ -26,6 +27,12 @@ pub(super) async fn run(service: Service, shutdown: CancellationToken) {
         }
         if let Err(error) = service.forget_answers().await {
             tracing::error!(detail = ?error, "old idempotency keys can't be swept");
+        }
+        if let Err(error) = service.make_days().await {
+            tracing::error!(detail = ?error, "the tables of the days to come can't be made");
+        }
+        if let Err(error) = service.drop_history().await {
+            tracing::error!(detail = ?error, "old messages can't be dropped");
         }
         if pause(INTERVAL, &shutdown).await {
             return;

@@ -78,6 +78,13 @@ async fn look(
             None
         }
     };
+    let elsewhere = match service.bound_elsewhere().await {
+        Ok(elsewhere) => elsewhere,
+        Err(error) => {
+            tracing::error!(detail = ?error, "what other processes are bound to can't be read");
+            Vec::new()
+        }
+    };
     let mut records = Vec::new();
     for (place, watched) in carriers.iter().enumerate() {
         if let Some(drained) = &drained {
@@ -86,7 +93,8 @@ async fn look(
                 .open
                 .send_if_modified(|was| std::mem::replace(was, open) != open);
         }
-        let mut usable = false;
+        // Another process takes what this one can't hand over.
+        let mut usable = elsewhere.contains(&watched.carrier);
         for (number, line) in watched.lines.iter().enumerate() {
             let state = line();
             let seen = seen.entry((place, number)).or_insert_with(Seen::new);
@@ -148,6 +156,8 @@ fn record(
     let since_ms = i64::try_from(state.since.elapsed().as_millis()).unwrap_or(0);
     ConnectionRecord {
         carrier: carrier.to_owned(),
+        // The service knows.
+        node: 0,
         number: count(number) + 1,
         state: state.state,
         since: now.plus_ms(-since_ms),

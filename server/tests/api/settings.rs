@@ -25,8 +25,8 @@ fn wrong_settings_are_named() {
         ("HELIOGRAPH_TLS_CERT", "/nowhere.pem", "tls_key"),
         (
             "HELIOGRAPH_DATABASE_URL",
-            "postgres://a:b@c/d",
-            "PostgreSQL",
+            "postgres://a:b@127.0.0.1:9/d",
+            "postgres://…@127.0.0.1:9/d can't be used: no connection",
         ),
         ("HELIOGRAPH_SMTP_URL", "smtp://localhost", "smtp_url"),
         ("HELIOGRAPH_CONFIG", "/nowhere.toml", "/nowhere.toml"),

@@ -54,12 +54,12 @@ statements! {
     ADVANCE = "UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4, \
                    expanded_cost = expanded_cost + $5, \
                    expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END \
-               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL";
+               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $7";
     GIVE_UP = "UPDATE batches SET queued = queued - $3, \
                    rejected = rejected + CASE WHEN $4 = 'rejected' THEN $3 ELSE 0 END, \
                    expired = expired + CASE WHEN $4 = 'expired' THEN $3 ELSE 0 END, expanded_at = $5, \
                    done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5 ELSE done_at END \
-               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL";
+               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $6";
 }
 
 /// A batch as it is accepted.
@@ -283,6 +283,7 @@ pub(crate) async fn advance(
         .bind(step.rows)
         .bind(step.cost.micros())
         .bind(now.unix_ms())
+        .bind(batch.application_id)
         .execute(conn)
         .await?;
     Ok(done.rows_affected() == 1)
@@ -301,6 +302,7 @@ pub(crate) async fn give_up(
         .bind(batch.rows - batch.expanded_rows)
         .bind(rest.as_str())
         .bind(now.unix_ms())
+        .bind(batch.application_id)
         .execute(conn)
         .await?;
     Ok(done.rows_affected() == 1)

@@ -119,6 +119,7 @@ pub(crate) async fn connections(conn: &mut AnyConnection) -> Result<Vec<Connecti
         .map(|row| {
             Ok(ConnectionRecord {
                 carrier: row::text(row, "carrier")?,
+                node: row::int(row, "node")?,
                 number: row::int(row, "number")?,
                 state: row::word(row, "connections", "state", ConnectionState::parse)?,
                 since: Timestamp::from_unix_ms(row::int(row, "since")?),

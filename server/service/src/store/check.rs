@@ -57,7 +57,21 @@ statements! {
     CHARGE_HAS_A_MESSAGE = "\
         SELECT 'transfer ' || t.id || ' of ' || t.kind || ' without a message' AS what \
         FROM transfers t LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0 \
-        WHERE t.kind IN ('charge', 'release') AND t.batch_id IS NULL AND m.id IS NULL";
+        WHERE t.kind IN ('charge', 'release') AND t.batch_id IS NULL AND m.id IS NULL \
+          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))";
+    /// The transfers of messages that were dropped.
+    DROPPED_IS_ITS_TRANSFERS = "\
+        SELECT 'application ' || application_id || ', day ' || day || ': dropped messages differ from their transfers by ' \
+               || charged || ' charged, ' || released || ' released' AS what \
+        FROM (SELECT day, application_id, CAST(SUM(charged) AS BIGINT) AS charged, \
+                     CAST(SUM(released) AS BIGINT) AS released FROM ( \
+                  SELECT day, application_id, charged, released FROM dropped_days \
+                  UNION ALL SELECT ((message_id >> 21) + 1704067200000) / 86400000, application_id, \
+                      CASE kind WHEN 'charge' THEN -amount ELSE 0 END, \
+                      CASE kind WHEN 'release' THEN -amount ELSE 0 END \
+                  FROM transfers WHERE message_id < (SELECT history_low_id FROM installation)) u \
+              GROUP BY day, application_id) s \
+        WHERE charged <> 0 OR released <> 0";
     RELEASE_IS_THE_MESSAGES = "\
         SELECT 'message ' || m.id || ': released ' || m.released || ', transferred ' || COALESCE(t.amount, 0) AS what \
         FROM messages m LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 'release' \
@@ -122,7 +136,8 @@ statements! {
                    SUM(CASE status WHEN 'failed' THEN 1 ELSE 0 END) AS failed, \
                    SUM(CASE WHEN status IN ('rejected', 'expired') THEN 1 ELSE 0 END) AS ended \
             FROM messages WHERE batch_id IS NOT NULL GROUP BY batch_id) m ON m.batch_id = b.id \
-        WHERE COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost \
+        WHERE b.first_message_id >= (SELECT history_low_id FROM installation) AND ( \
+              COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost \
            OR m.application_id <> b.application_id OR m.other <> b.application_id \
            OR b.queued <> COALESCE(m.queued, 0) \
                           + CASE WHEN b.expanded_at IS NULL THEN b.rows - b.expanded_rows ELSE 0 END \
@@ -133,7 +148,7 @@ statements! {
                           + CASE WHEN b.expanded_at IS NULL THEN 0 ELSE b.rows - b.expanded_rows END \
            OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows) \
            OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL \
-                          AND b.queued + b.sending + b.unknown + b.submitted = 0)";
+                          AND b.queued + b.sending + b.unknown + b.submitted = 0))";
     MESSAGE_OF_A_BATCH_HAS_ONE = "\
         SELECT 'message ' || m.id || ': of a batch that isn''t there or has other ids or prices' AS what \
         FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test \
@@ -146,7 +161,8 @@ statements! {
                   SELECT application_id, test, day, status, n FROM message_days \
                   UNION ALL SELECT application_id, test, created_at / 86400000, status, -COUNT(*) \
                   FROM messages GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s \
-        WHERE n <> 0";
+        WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1 \
+            ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)";
     DEPOSIT_IS_CREDITED = "\
         SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what \
         FROM deposits d LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n, CAST(SUM(amount) AS BIGINT) AS amount \
@@ -179,6 +195,7 @@ const WITHOUT_PARAMETER: &[&str] = &[
     PRICE_WAS_IN_FORCE,
     MESSAGE_IS_CHARGED,
     CHARGE_HAS_A_MESSAGE,
+    DROPPED_IS_ITS_TRANSFERS,
     RELEASE_IS_THE_MESSAGES,
     RELEASE_IS_ALLOWED,
     FAILED_IS_RELEASED,

@@ -127,7 +127,7 @@ impl Dialect {
     pub(crate) const fn begin_snapshot(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN",
-            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Self::Postgres => postgres::BEGIN_SNAPSHOT,
         }
     }
 
@@ -191,6 +191,60 @@ impl Dialect {
                 let row = sqlx::query(postgres::CLOCK).fetch_one(conn).await?;
                 row.try_get("ms").map(Some)
             }
+        }
+    }
+
+    /// How long the oldest transaction has been open, in milliseconds, as far as this user may see it.
+    pub(crate) async fn oldest_ms(
+        self,
+        conn: &mut AnyConnection,
+    ) -> Result<Option<i64>, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => {
+                let row = sqlx::query(postgres::OLDEST).fetch_one(conn).await?;
+                row.try_get("ms").map(Some)
+            }
+        }
+    }
+
+    /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when there is nothing to do:
+    /// they are there, or days have no tables.
+    pub(crate) async fn make_day(
+        self,
+        conn: &mut AnyConnection,
+        day: i64,
+    ) -> Result<bool, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(false),
+            Self::Postgres => postgres::make_day(conn, day).await,
+        }
+    }
+
+    /// The name that the tables of a day end in, if it has tables.
+    pub(crate) async fn day_table(
+        self,
+        conn: &mut AnyConnection,
+        day: i64,
+    ) -> Result<Option<String>, sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => {
+                let name = postgres::day_name(day);
+                Ok(postgres::has_day(conn, &name).await?.then_some(name))
+            }
+        }
+    }
+
+    /// Drops the tables of a day.
+    pub(crate) async fn drop_day(
+        self,
+        conn: &mut AnyConnection,
+        name: &str,
+    ) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => postgres::drop_day(conn, name).await,
         }
     }
 
@@ -289,7 +343,8 @@ impl Dialect {
 /// text differs by database because each unpacks JSON in its own way, and because PostgreSQL locks rows.
 ///
 /// "Ids" are three parameters: the JSON array, the least of them and the greatest. The last two are for
-/// PostgreSQL, which keeps messages in partitions; SQLite does without them.
+/// PostgreSQL, which keeps messages in partitions; so is a last parameter of those over messages, the queue, segments
+/// and batches, the transaction's applications ([`super::WriteTx::named`]). SQLite does without.
 pub(crate) struct Batch {
     /// `[reference]` → applications.
     pub(crate) applications_by_reference: &'static str,
@@ -323,7 +378,7 @@ pub(crate) struct Batch {
     pub(crate) finish_messages: &'static str,
     /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all, the moments from
     /// which single messages and those of batches are looked for → `[[message, begun, suspended 0|1, due at, of a
-    /// batch 0|1]]`: rows that may be claimed.
+    /// batch 0|1, application]]`: rows that may be claimed.
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,
@@ -340,9 +395,10 @@ pub(crate) struct Batch {
     /// The moment, limit → message, carrier, begun, application, segments, lost_answer: claimed rows whose lease is
     /// over.
     pub(crate) lapsed: &'static str,
-    /// Carrier, the id after which to look, limit → message_id: rows that wait for a carrier which has nothing of them.
+    /// Carrier, the id after which to look, limit → message_id, application_id: rows that wait for a carrier which has
+    /// nothing of them.
     pub(crate) unclaimed: &'static str,
-    /// Carrier, limit → message_id: some of the rows that wait for a carrier which nobody claims for.
+    /// Carrier, limit → message_id, application_id: some of the rows that wait for a carrier which nobody claims for.
     pub(crate) unrouted: &'static str,
     /// `[id]`: takes rows out of the queue.
     pub(crate) drop_queued: &'static str,
@@ -367,7 +423,7 @@ pub(crate) struct Batch {
     pub(crate) park_receipts: &'static str,
     /// `[carrier's id]`, then carrier, the moment after which they came → `[[id, carrier's id, status, error]]`.
     pub(crate) parked_receipts: &'static str,
-    /// `[id]`
+    /// `[id]`, then carrier.
     pub(crate) drop_parked: &'static str,
     /// Ids → `[[message, number, kind, sender, reference, refused by]]`: what routes look at. Test messages have no other way, and aren't among them.
     pub(crate) routed_messages: &'static str,

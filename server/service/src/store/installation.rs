@@ -14,6 +14,8 @@ statements! {
     PRICES = "SELECT local, international FROM prices ORDER BY id DESC LIMIT 1";
     INSERT_PRICES = "INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)";
     SWEPT = "SELECT sweep_low_id, swept_at FROM installation WHERE id = 1";
+    HISTORY_LOW = "SELECT history_low_id FROM installation WHERE id = 1";
+    SET_HISTORY_LOW = "UPDATE installation SET history_low_id = $1 WHERE id = 1";
     SET_SWEPT = "UPDATE installation SET swept_at = $2, \
                      sweep_low_id = CASE WHEN sweep_low_id < $1 THEN $1 ELSE sweep_low_id END \
                  WHERE id = 1";
@@ -62,6 +64,19 @@ pub(crate) async fn insert_prices(
         .bind(now.unix_ms())
         .execute(conn)
         .await?;
+    Ok(())
+}
+
+/// Messages below this id were dropped.
+pub(crate) async fn history_low(conn: &mut AnyConnection) -> Result<i64> {
+    row::int(
+        &sqlx::query(HISTORY_LOW).fetch_one(conn).await?,
+        "history_low_id",
+    )
+}
+
+pub(crate) async fn set_history_low(conn: &mut AnyConnection, id: i64) -> Result<()> {
+    sqlx::query(SET_HISTORY_LOW).bind(id).execute(conn).await?;
     Ok(())
 }
 

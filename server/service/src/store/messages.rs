@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use domain::{ApplicationStatus, BatchId, Kind, Money, Reference, Timestamp, Transid};
+use domain::{
+    ApplicationStatus, BatchId, Kind, MessageStatus, Money, Reference, Timestamp, Transid,
+};
 use sqlx::AnyConnection;
 
 use super::applications::{KeyRow, key_row};
@@ -15,6 +17,9 @@ use crate::error::{Broken, Error, Result};
 
 statements! {
     EXISTS = "SELECT id FROM messages WHERE id = $1";
+    FIRST = "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2";
+    NTH_AFTER = "SELECT id FROM messages WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET $2";
+    STATUS = "SELECT status FROM messages WHERE id = $1";
     GREATEST = "SELECT MAX(id) AS id FROM messages";
 }
 
@@ -191,6 +196,29 @@ pub(crate) async fn exists(conn: &mut AnyConnection, id: Transid) -> Result<bool
         .is_some())
 }
 
+pub(crate) async fn status(conn: &mut AnyConnection, id: Transid) -> Result<Option<MessageStatus>> {
+    let row = sqlx::query(STATUS).bind(id.0).fetch_optional(conn).await?;
+    row.map(|row| row::word(&row, "messages", "status", MessageStatus::parse))
+        .transpose()
+}
+
+/// The first message of a range of ids.
+pub(crate) async fn first(conn: &mut AnyConnection, from: i64, below: i64) -> Result<Option<i64>> {
+    let found = sqlx::query(FIRST).bind(from).bind(below);
+    row::opt_int(&found.fetch_one(conn).await?, "id")
+}
+
+/// The id so many messages after another one.
+pub(crate) async fn nth_after(
+    conn: &mut AnyConnection,
+    from: i64,
+    count: i64,
+) -> Result<Option<i64>> {
+    let found = sqlx::query(NTH_AFTER).bind(from).bind(count);
+    let found = found.fetch_optional(conn).await?;
+    found.map(|row| row::int(&row, "id")).transpose()
+}
+
 /// The greatest id given so far; 0 without messages.
 pub(crate) async fn greatest(conn: &mut AnyConnection) -> Result<i64> {
     Ok(row::opt_int(&sqlx::query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
@@ -225,14 +253,15 @@ pub(crate) async fn expand(
 }
 
 /// Locks messages that are about to be changed, in their order.
-pub(crate) async fn lock(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
     if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
         let ids = Ids::new(ids)?;
         sqlx::query(statement)
             .bind(ids.json)
             .bind(ids.least)
             .bind(ids.greatest)
-            .fetch_one(conn)
+            .bind(tx.named())
+            .fetch_one(&mut **tx)
             .await?;
     }
     Ok(())
@@ -306,6 +335,7 @@ pub(crate) async fn finish(
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
+        .bind(tx.named())
         .execute(&mut **tx)
         .await?;
     touched("messages", rows.len(), done.rows_affected())?;

@@ -13,6 +13,7 @@ pub(crate) mod copy;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
 pub(crate) mod gate;
+pub(crate) mod history;
 pub(crate) mod idempotency;
 pub(crate) mod installation;
 pub(crate) mod listening;
@@ -36,6 +37,7 @@ pub(crate) mod transfers;
 #[cfg(test)]
 mod upgrade;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -49,7 +51,7 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
-use dialect::Dialect;
+use dialect::{Batch, Dialect};
 use gate::{Gate, Permit, Priority};
 use tally::Tally;
 
@@ -90,16 +92,33 @@ pub(crate) struct WriteTx<'a> {
     tx: Transaction<'static, Any>,
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
+    /// Whose rows it is about; every statement over them names these.
+    applications: BTreeSet<i64>,
     store: &'a Store,
     // Last, so that the connection is given back before the next one is let in.
     _permit: Permit,
 }
 
 impl WriteTx<'_> {
+    pub(crate) const fn batch(&self) -> &'static Batch {
+        self.store.dialect.batch()
+    }
+
+    /// Says whose messages it is about, before any of them is looked up.
+    pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = i64>) {
+        self.applications.extend(applications);
+    }
+
+    /// The applications that it is about, as a parameter: an array in PostgreSQL's words.
+    pub(crate) fn named(&self) -> String {
+        let ids: Vec<String> = self.applications.iter().map(i64::to_string).collect();
+        format!("{{{}}}", ids.join(","))
+    }
+
     /// Writes what the transaction changes in the counts.
     pub(crate) async fn write_counts(&mut self) -> Result<()> {
         let tally = std::mem::take(&mut self.tally);
-        tally.write(&mut self.tx, self.store.dialect.batch()).await
+        tally.write(self).await
     }
 
     /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`]. After a failed sync of SQLite's
@@ -342,8 +361,7 @@ impl Store {
         let mut tries = 0;
         let tx = loop {
             tries += 1;
-            let begun = self.writers.begin_with(begin).await;
-            match begun {
+            match self.writers.begin_with(begin).await {
                 // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
                 // open: such a connection is replaced.
                 Err(sqlx::Error::InvalidSavePointStatement) if tries < 2 => {
@@ -352,12 +370,13 @@ impl Store {
                 // A server that was restarted has cut every connection: nothing was begun on any of them.
                 Err(sqlx::Error::Io(_)) if tries <= self.dialect.writers() + 1 => {}
                 Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
-                begun => break begun?,
+                started => break started?,
             }
         };
         Ok(WriteTx {
             tx,
             tally: Tally::default(),
+            applications: BTreeSet::new(),
             store: self,
             _permit: permit,
         })

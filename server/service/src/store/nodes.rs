@@ -16,6 +16,7 @@ statements! {
     RENEW = "UPDATE nodes SET seen_at = $3 WHERE slot = $1 AND token = $2";
     END = "UPDATE nodes SET token = 0, seen_at = $3 WHERE slot = $1 AND token = $2";
     LOST = "SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1";
+    LAST_END = "SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0";
     /// Of processes that ended.
     FORGET_CONNECTIONS = "DELETE FROM connections WHERE node IN (SELECT slot FROM nodes WHERE token = 0)";
 }
@@ -103,6 +104,11 @@ pub(crate) async fn lost(conn: &mut AnyConnection, since: Timestamp) -> Result<V
             })
         })
         .collect()
+}
+
+/// When a process last ended, in unix milliseconds; 0 if none has.
+pub(crate) async fn last_end(conn: &mut AnyConnection) -> Result<i64> {
+    row::int(&sqlx::query(LAST_END).fetch_one(conn).await?, "at")
 }
 
 /// Forgets the connections of processes that ended.

@@ -3,12 +3,21 @@
 //! Rows go both ways in one JSON value, as with SQLite. A batch of 512 messages comes in within 1.1 ms as `jsonb`
 //! and within 0.8 ms as an array for each column, which would need a second way to write every parameter.
 //!
+//! Statements over what grows with traffic name the application or the carrier, so that a PostgreSQL that is spread over
+//! machines can go to the right one: the applications of a transaction are their last parameter.
+//!
 //! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by its key. What
 //! can't keep to it is a receipt for a message that is being claimed or lapses: PostgreSQL ends one of both, and it
 //! is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
 //! are looked at.
 
+use std::fmt::Write as _;
+
+use domain::Timestamp;
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+
 use super::dialect::Batch;
+use crate::history::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault, and a transaction that is left open
 /// would keep vacuum from its work.
@@ -19,6 +28,10 @@ pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeou
 /// Begins a transaction of a verb that people call. These run one at a time, as with SQLite, whichever process they
 /// come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
+
+/// Begins the transaction of the check, which goes through everything: its statements may take their time.
+pub(super) const BEGIN_SNAPSHOT: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0";
 
 /// Whether a connection was given back inside a transaction: the time stands still within one. As a simple query, since
 /// each message of an extended one has a time of its own.
@@ -33,11 +46,85 @@ pub(super) const TRY_LOCK: &str =
 pub(super) const CLOCK: &str =
     "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint) AS ms";
 
+/// How long the oldest transaction has been open; a prepared one keeps vacuum from its work just as well.
+pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clock_timestamp() - at)) * 1000 AS bigint), \
+    0) AS ms FROM (SELECT xact_start AS at FROM pg_stat_activity WHERE xact_start IS NOT NULL \
+                   AND backend_type <> 'autovacuum worker' \
+                   UNION ALL SELECT prepared FROM pg_prepared_xacts) t";
+
 /// The name of the running transaction; null as long as it wrote nothing.
 pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id";
 
 /// What became of a transaction.
 pub(super) const OUTCOME: &str = "SELECT pg_xact_status($1::text::xid8) AS outcome";
+
+/// For changes of tables that everybody uses: who can't have them soon tries again later, instead of keeping everybody
+/// waiting behind it.
+const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '2s'";
+
+/// What the names of a day's tables end in.
+pub(super) fn day_name(day: i64) -> String {
+    let start = Timestamp::from_unix_ms(day * 86_400_000).to_string();
+    let date = start
+        .split_once('T')
+        .map_or(start.as_str(), |(date, _)| date);
+    date.replace('-', "")
+}
+
+/// Whether a day has tables.
+pub(super) async fn has_day(conn: &mut AnyConnection, name: &str) -> Result<bool, sqlx::Error> {
+    let row =
+        sqlx::query("SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END::bigint AS n")
+            .bind(format!("messages_{name}"))
+            .fetch_one(conn)
+            .await?;
+    Ok(row.try_get::<i64, _>("n")? == 1)
+}
+
+/// Makes the tables of a day, unless they are there, or rows of that day are in the table for all others. They are made
+/// beside and then attached, which keeps nobody from writing.
+pub(super) async fn make_day(conn: &mut AnyConnection, day: i64) -> Result<bool, sqlx::Error> {
+    let name = day_name(day);
+    let (from, below) = (id_of_day(day), id_of_day(day + 1));
+    if has_day(conn, &name).await? || has_strays(conn, from, below).await? {
+        return Ok(false);
+    }
+    let mut statements = SHORT_WAIT.to_owned();
+    for (table, options) in [
+        ("messages", "WITH (fillfactor = 60)"),
+        ("message_events", ""),
+    ] {
+        // Writing to a String can't fail.
+        let _ = write!(
+            statements,
+            "; CREATE TABLE {table}_{name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
+             ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES FROM ({from}) TO ({below})"
+        );
+    }
+    sqlx::raw_sql(AssertSqlSafe(statements))
+        .execute(conn)
+        .await?;
+    Ok(true)
+}
+
+/// Whether rows of these ids are in the table for all days without one.
+async fn has_strays(conn: &mut AnyConnection, from: i64, below: i64) -> Result<bool, sqlx::Error> {
+    let found = sqlx::query(
+        "SELECT id FROM messages_other WHERE id >= $1 AND id < $2 \
+         UNION ALL SELECT message_id FROM message_events_other WHERE message_id >= $1 AND message_id < $2 LIMIT 1",
+    );
+    let found = found.bind(from).bind(below);
+    Ok(found.fetch_optional(conn).await?.is_some())
+}
+
+pub(super) async fn drop_day(conn: &mut AnyConnection, name: &str) -> Result<(), sqlx::Error> {
+    let statements =
+        format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
+    sqlx::raw_sql(AssertSqlSafe(statements))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
 
 pub(super) const BATCH: Batch = Batch {
     // Locked until the commit: who charges decides by what stands here.
@@ -88,7 +175,7 @@ pub(super) const BATCH: Batch = Batch {
               FROM jsonb_array_elements($14::text::jsonb) WITH ORDINALITY AS r (value, place)) m",
     put_aside: "\
         UPDATE queue SET held = 1 FROM jsonb_array_elements_text($1::text::jsonb) AS r \
-        WHERE message_id = r.value::bigint \
+        WHERE message_id = r.value::bigint AND application_id = ANY ($2::text::bigint[]) \
           AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
     kept_answers: "\
         SELECT i.application_id, i.test, i.key, i.digest, i.answer \
@@ -106,14 +193,14 @@ pub(super) const BATCH: Batch = Batch {
         SELECT COUNT(*) AS n FROM ( \
             SELECT 1 FROM messages \
             WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-              AND id BETWEEN $2 AND $3 ORDER BY id FOR UPDATE) m",
+              AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) ORDER BY id FOR UPDATE) m",
     ),
     standing_messages: "\
         SELECT COALESCE(json_agg(json_build_array(id, application_id, test, batch_id, created_at, status, cost)), \
                         '[]')::text AS found \
         FROM (SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-                AND id BETWEEN $2 AND $3 \
+                AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) \
                 AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id FOR UPDATE) m",
     finish_messages: "\
         UPDATE messages SET status = r.value ->> 1, error = r.value ->> 2, final_at = $2, \
@@ -121,23 +208,23 @@ pub(super) const BATCH: Batch = Batch {
                released = CASE WHEN r.value ->> 3 = '1' THEN cost ELSE 0 END \
         FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $3 AND $4 \
-          AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
+          AND messages.application_id = ANY ($5::text::bigint[]) AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
     submit_messages: "\
         UPDATE messages SET status = 'submitted', carrier = $2, \
                segments = COALESCE((r.value ->> 1)::bigint, segments), submitted_at = COALESCE(submitted_at, $3) \
         FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $4 AND $5 \
-          AND messages.status IN ('queued', 'sending', 'unknown')",
+          AND messages.application_id = ANY ($6::text::bigint[]) AND messages.status IN ('queued', 'sending', 'unknown')",
     begin_messages: "\
         UPDATE messages SET carrier = $2, status = CASE r.value ->> 1 WHEN '1' THEN 'unknown' ELSE status END, \
                submitted_at = CASE r.value ->> 2 WHEN '1' THEN COALESCE(submitted_at, $3) ELSE submitted_at END \
         FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $4 AND $5 \
-          AND messages.status IN ('queued', 'sending', 'unknown')",
+          AND messages.application_id = ANY ($6::text::bigint[]) AND messages.status IN ('queued', 'sending', 'unknown')",
     start_messages: "\
         UPDATE messages SET status = 'sending', sending_at = $2 \
         WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-          AND id BETWEEN $3 AND $4 AND status IN ('queued', 'sending')",
+          AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[]) AND status IN ('queued', 'sending')",
     // What another process is about to claim is passed over. An application's row may have left many old versions
     // behind: it is looked up once, not for each message.
     due: "\
@@ -156,18 +243,21 @@ pub(super) const BATCH: Batch = Batch {
             SELECT id FROM applications \
             WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due)) AND status = 'Suspended') \
         SELECT COALESCE(json_agg(json_build_array(message_id, begun, \
-                   CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END, due_at, bulk)), \
+                   CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END, due_at, bulk, \
+                   application_id)), \
                '[]')::text AS found FROM due",
     claim: "\
         UPDATE queue SET due_at = $2, lease_token = $3 \
-        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND application_id = ANY ($4::text::bigint[])",
     claimed_messages: "\
         SELECT COALESCE(json_agg(json_build_array( \
                    json_build_array(id, application_id, test, batch_id, created_at, status, cost), \
                    number, kind, sender, body)), '[]')::text AS found \
         FROM (SELECT * FROM messages \
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-                AND id BETWEEN $2 AND $3 AND status IN ('queued', 'sending', 'unknown') \
+                AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) \
+                AND status IN ('queued', 'sending', 'unknown') \
               ORDER BY id FOR UPDATE) m",
     leased: "\
         SELECT COALESCE(json_agg(json_build_array(q.message_id, q.begun, q.attempts, \
@@ -175,6 +265,7 @@ pub(super) const BATCH: Batch = Batch {
         FROM (SELECT q.message_id, q.begun, q.attempts, q.application_id \
               FROM jsonb_array_elements($1::text::jsonb) AS r \
               JOIN queue q ON q.message_id = (r.value ->> 0)::bigint AND q.lease_token = (r.value ->> 1)::bigint \
+              WHERE q.application_id = ANY ($2::text::bigint[]) \
               ORDER BY q.message_id FOR UPDATE OF q) q \
         JOIN applications a ON a.id = q.application_id",
     lapsed: "\
@@ -182,19 +273,21 @@ pub(super) const BATCH: Batch = Batch {
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
         WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
     unclaimed: "\
-        SELECT message_id FROM queue WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 \
+        SELECT message_id, application_id FROM queue WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 \
           AND begun = 0 ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
     unrouted: "\
-        SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2 \
+        SELECT message_id, application_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2 \
         FOR UPDATE SKIP LOCKED",
     drop_queued: "\
         DELETE FROM queue \
-        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND application_id = ANY ($2::text::bigint[])",
     requeue: "\
         UPDATE queue SET due_at = (r.value ->> 1)::bigint, attempts = attempts + (r.value ->> 2)::bigint, \
                begun = (r.value ->> 3)::bigint, carrier = COALESCE(r.value ->> 4, carrier), \
                refused_by = refused_by || (r.value ->> 5), lease_token = 0 \
-        FROM jsonb_array_elements($1::text::jsonb) AS r WHERE queue.message_id = (r.value ->> 0)::bigint",
+        FROM jsonb_array_elements($1::text::jsonb) AS r \
+        WHERE queue.message_id = (r.value ->> 0)::bigint AND queue.application_id = ANY ($2::text::bigint[])",
     insert_segments: "\
         INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
                               submits, submitted_at) \
@@ -217,7 +310,8 @@ pub(super) const BATCH: Batch = Batch {
         SELECT COALESCE(json_agg(json_build_array(message_id, segment, segments, status, error, submits, \
                    CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)), '[]')::text AS found \
         FROM segments \
-        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND application_id = ANY ($2::text::bigint[])",
     segments_named: "\
         SELECT COALESCE(json_agg(json_build_array(r.place - 1, s.message_id, s.segment, s.segments, \
                    s.application_id, s.status) ORDER BY s.message_id), '[]')::text AS found \
@@ -234,7 +328,7 @@ pub(super) const BATCH: Batch = Batch {
     finish_segments: "\
         UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE segments.message_id = (r.value ->> 0)::bigint AND segments.segment = (r.value ->> 1)::bigint \
-          AND status IN ('unknown', 'submitted')",
+          AND segments.application_id = ANY ($2::text::bigint[]) AND status IN ('unknown', 'submitted')",
     park_receipts: "\
         INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at) \
         SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3 FROM jsonb_array_elements($1::text::jsonb)",
@@ -245,16 +339,18 @@ pub(super) const BATCH: Batch = Batch {
           ON p.carrier = $2 AND p.carrier_message_id = r.value AND p.received_at > $3",
     drop_parked: "\
         DELETE FROM parked_receipts \
-        WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+        WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) AND carrier = $2",
     routed_messages: "\
         SELECT COALESCE(json_agg(json_build_array(q.message_id, m.number, m.kind, m.sender, a.reference, \
                    q.refused_by)), '[]')::text AS found \
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
         WHERE q.message_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+          AND q.application_id = ANY ($4::text::bigint[]) AND m.application_id = ANY ($4::text::bigint[]) \
           AND m.id BETWEEN $2 AND $3 AND m.test = 0",
     move_queued: "\
         UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2) FROM jsonb_array_elements($1::text::jsonb) AS r \
-        WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND begun = 0",
+        WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND begun = 0 \
+          AND queue.application_id = ANY ($3::text::bigint[])",
     write_connections: "\
         INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate, throttled, \
                                  last_error, updated_at, node) \
@@ -281,6 +377,7 @@ pub(super) const BATCH: Batch = Batch {
         SELECT COUNT(*) AS n FROM ( \
             SELECT 1 FROM batches \
             WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
+              AND application_id = ANY ($2::text::bigint[]) \
             ORDER BY id FOR UPDATE) b",
     ),
     move_batches: "\
@@ -294,7 +391,8 @@ pub(super) const BATCH: Batch = Batch {
                               + (r.value #>> '{1,5}')::bigint + (r.value #>> '{1,6}')::bigint \
                               + (r.value #>> '{1,7}')::bigint \
                    THEN COALESCE(done_at, $2) ELSE done_at END \
-        FROM jsonb_array_elements($1::text::jsonb) AS r WHERE batches.id = (r.value ->> 0)::bigint",
+        FROM jsonb_array_elements($1::text::jsonb) AS r \
+        WHERE batches.id = (r.value ->> 0)::bigint AND batches.application_id = ANY ($3::text::bigint[])",
     listed_messages: "\
         SELECT COALESCE(json_agg(json_build_array(id, application_id, test, number, kind, sender, body, requestid, \
                                                   batch_id, status, pages, segments, unit_price, cost, released, \

@@ -44,6 +44,7 @@ async fn prepare_all(store: &Store) {
         super::check::STATEMENTS,
         super::copy::STATEMENTS,
         super::deposits::STATEMENTS,
+        super::history::STATEMENTS,
         super::idempotency::STATEMENTS,
         super::installation::STATEMENTS,
         super::messages::STATEMENTS,
@@ -85,6 +86,40 @@ async fn prepare_all(store: &Store) {
         failed.extend(prepared.err().map(|error| format!("{name}: {error}")));
     }
     assert_eq!(failed, Vec::<String>::new());
+}
+
+/// Of messages only the days that a batch is about are looked at, however many there are.
+#[tokio::test]
+async fn statements_over_messages_look_at_their_days_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, store] = stores(folder.path()).await;
+    let mut conn = store.exclusive().await.unwrap();
+    for day in 20_000..20_030 {
+        let mut tx = conn.begin().await.unwrap();
+        assert!(store.dialect().make_day(&mut tx, day).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+    let batch = store.dialect().batch();
+    let id = crate::history::id_of_day(20_007);
+    for statement in [
+        batch.lock_messages.unwrap(),
+        batch.standing_messages,
+        batch.claimed_messages,
+        batch.routed_messages,
+    ] {
+        let plan = AssertSqlSafe(format!("EXPLAIN {statement}"));
+        let rows = sqlx::query(plan)
+            .bind(format!("[{id}]"))
+            .bind(id)
+            .bind(id + 1)
+            .bind("{1}")
+            .fetch_all(&mut *conn)
+            .await
+            .unwrap();
+        let steps: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let days = steps.iter().filter(|step| step.contains("on messages_"));
+        assert_eq!(days.count(), 1, "{steps:#?}");
+    }
 }
 
 /// A batch's statement that goes through a whole table is fast in every test, and takes seconds once there are a

@@ -24,7 +24,7 @@ statements! {
                            AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)";
     EXPAND = "INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
               SELECT id, application_id, $4, 0, 1, $5, 0, 0 FROM messages \
-              WHERE id >= $1 AND id <= $2 AND batch_id = $3";
+              WHERE id >= $1 AND id <= $2 AND batch_id = $3 AND application_id = $6";
     CARRIERS = "SELECT DISTINCT carrier FROM queue";
     ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 LIMIT 1";
     OLDEST = "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1";
@@ -37,7 +37,7 @@ statements! {
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
                    WHERE id > $1 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
-    OVERDUE = "SELECT id, status, submitted_at, \
+    OVERDUE = "SELECT id, application_id, status, submitted_at, \
                    (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0) AS leased, \
                    (SELECT MIN(COALESCE(s.error, '')) FROM segments s \
                     WHERE s.message_id = messages.id AND s.status = 'failed') AS failed \
@@ -65,7 +65,7 @@ pub(crate) async fn insert(
 /// Queues a batch's messages of a range of ids, all for one carrier.
 pub(crate) async fn expand(
     conn: &mut AnyConnection,
-    batch_id: BatchId,
+    (batch_id, application_id): (BatchId, i64),
     first: i64,
     last: i64,
     carrier: &str,
@@ -77,6 +77,7 @@ pub(crate) async fn expand(
         .bind(batch_id.0)
         .bind(carrier)
         .bind(now.unix_ms())
+        .bind(application_id)
         .execute(conn)
         .await?
         .rows_affected())
@@ -165,6 +166,16 @@ pub(crate) async fn anything(conn: &mut AnyConnection, carrier: &str) -> Result<
     Ok(row.fetch_optional(conn).await?.is_some())
 }
 
+/// A row that nobody claimed: message, application.
+pub(crate) type WaitingRow = (i64, i64);
+
+fn waiting_row(row: &sqlx::any::AnyRow) -> Result<WaitingRow> {
+    Ok((
+        row::int(row, "message_id")?,
+        row::int(row, "application_id")?,
+    ))
+}
+
 /// Rows that wait for a carrier which has nothing of them, after this id.
 pub(crate) async fn unclaimed(
     conn: &mut AnyConnection,
@@ -172,14 +183,14 @@ pub(crate) async fn unclaimed(
     carrier: &str,
     after: i64,
     limit: i64,
-) -> Result<Vec<i64>> {
+) -> Result<Vec<WaitingRow>> {
     let rows = sqlx::query(batch.unclaimed)
         .bind(carrier)
         .bind(after)
         .bind(limit)
         .fetch_all(conn)
         .await?;
-    rows.iter().map(|row| row::int(row, "message_id")).collect()
+    rows.iter().map(waiting_row).collect()
 }
 
 /// Some of the rows that wait for a carrier which nobody claims for.
@@ -188,13 +199,13 @@ pub(crate) async fn unrouted(
     batch: &Batch,
     carrier: &str,
     limit: i64,
-) -> Result<Vec<i64>> {
+) -> Result<Vec<WaitingRow>> {
     let rows = sqlx::query(batch.unrouted)
         .bind(carrier)
         .bind(limit)
         .fetch_all(conn)
         .await?;
-    rows.iter().map(|row| row::int(row, "message_id")).collect()
+    rows.iter().map(waiting_row).collect()
 }
 
 /// What routes look at in a queued message. The fields are in the order of [`Batch::routed_messages`].
@@ -210,7 +221,7 @@ pub(crate) struct Routed {
 }
 
 pub(crate) async fn routed(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
 ) -> Result<Vec<Routed>> {
@@ -219,14 +230,15 @@ pub(crate) async fn routed(
         .bind(ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
-        .fetch_one(conn)
+        .bind(tx.named())
+        .fetch_one(&mut **tx)
         .await?;
     row::found(&row, "queue")
 }
 
 /// Gives rows that nobody claimed to other carriers.
 pub(crate) async fn move_to(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     rows: &[(i64, String)],
     now: Timestamp,
@@ -234,7 +246,8 @@ pub(crate) async fn move_to(
     sqlx::query(batch.move_queued)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
-        .execute(conn)
+        .bind(tx.named())
+        .execute(&mut **tx)
         .await?;
     Ok(())
 }
@@ -277,6 +290,7 @@ pub(crate) struct DueRow {
     pub(crate) due_at: i64,
     #[serde(deserialize_with = "flag")]
     pub(crate) of_batch: bool,
+    pub(crate) application_id: i64,
 }
 
 /// The moments of `due_at`, in unix milliseconds, before which nothing waits.
@@ -317,17 +331,18 @@ pub(crate) async fn due(
 
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an earlier
 /// submit counts.
-pub(crate) async fn put_aside(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
     sqlx::query(batch.put_aside)
         .bind(json(&ids)?)
-        .execute(conn)
+        .bind(tx.named())
+        .execute(&mut **tx)
         .await?;
     Ok(())
 }
 
 /// Claims rows under a lease.
 pub(crate) async fn claim(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
     lease: crate::dispatch::Lease,
@@ -336,7 +351,8 @@ pub(crate) async fn claim(
         .bind(json(&ids)?)
         .bind(lease.until.unix_ms())
         .bind(lease.token)
-        .execute(conn)
+        .bind(tx.named())
+        .execute(&mut **tx)
         .await?;
     touched("queue", ids.len(), done.rows_affected())
 }
@@ -355,6 +371,7 @@ pub(crate) async fn start(
         .bind(&ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
+        .bind(tx.named())
         .fetch_one(&mut **tx)
         .await?;
     let found: Vec<Row> = row::found(&row, "messages")?;
@@ -363,6 +380,7 @@ pub(crate) async fn start(
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
+        .bind(tx.named())
         .execute(&mut **tx)
         .await?;
     let messages = found
@@ -417,6 +435,7 @@ pub(crate) async fn submitted(
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
+        .bind(tx.named())
         .execute(&mut **tx)
         .await?;
     Ok(())
@@ -460,6 +479,7 @@ pub(crate) async fn begin(
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
+        .bind(tx.named())
         .execute(&mut **tx)
         .await?;
     Ok(())
@@ -483,26 +503,28 @@ fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, 
 
 /// Those of the rows, given with their leases' tokens, whose lease still holds.
 pub(crate) async fn held(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     leases: &[(i64, i64)],
 ) -> Result<HashMap<i64, Held>> {
     let row = sqlx::query(batch.leased)
         .bind(json(&leases)?)
-        .fetch_one(conn)
+        .bind(tx.named())
+        .fetch_one(&mut **tx)
         .await?;
     let held: Vec<Held> = row::found(&row, "queue")?;
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
 }
 
 /// Takes rows out, whoever holds them.
-pub(crate) async fn drop_all(conn: &mut AnyConnection, batch: &Batch, ids: &[i64]) -> Result<()> {
+pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
     sqlx::query(batch.drop_queued)
         .bind(json(&ids)?)
-        .execute(conn)
+        .bind(tx.named())
+        .execute(&mut **tx)
         .await?;
     Ok(())
 }
@@ -531,11 +553,7 @@ impl Requeued {
 }
 
 /// Puts claimed rows back, to be claimed again at the moment given for each.
-pub(crate) async fn requeue(
-    conn: &mut AnyConnection,
-    batch: &Batch,
-    rows: &[Requeued],
-) -> Result<()> {
+pub(crate) async fn requeue(tx: &mut WriteTx<'_>, batch: &Batch, rows: &[Requeued]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -554,7 +572,8 @@ pub(crate) async fn requeue(
         .collect();
     let done = sqlx::query(batch.requeue)
         .bind(json(&values)?)
-        .execute(conn)
+        .bind(tx.named())
+        .execute(&mut **tx)
         .await?;
     touched("queue", rows.len(), done.rows_affected())
 }
@@ -618,6 +637,7 @@ pub(crate) async fn outstanding(
 /// A message whose time ran out.
 pub(crate) struct Overdue {
     pub(crate) id: Transid,
+    pub(crate) application_id: i64,
     pub(crate) status: MessageStatus,
     /// A carrier has it, or a part of it.
     pub(crate) taken: bool,
@@ -644,6 +664,7 @@ pub(crate) async fn overdue(
         .map(|row| {
             Ok(Overdue {
                 id: Transid(row::int(row, "id")?),
+                application_id: row::int(row, "application_id")?,
                 status: row::word(row, "messages", "status", MessageStatus::parse)?,
                 taken: row::opt_int(row, "submitted_at")?.is_some(),
                 leased: row::int(row, "leased")? > 0,

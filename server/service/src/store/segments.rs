@@ -6,7 +6,7 @@ use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, json};
-use super::statements;
+use super::{WriteTx, statements};
 use crate::error::Result;
 
 statements! {
@@ -110,7 +110,7 @@ async fn write(
 
 /// Everything that was handed over of these messages.
 pub(crate) async fn of(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     messages: &[i64],
 ) -> Result<Vec<Segment>> {
@@ -119,7 +119,8 @@ pub(crate) async fn of(
     }
     let row = sqlx::query(batch.segments_of)
         .bind(json(&messages)?)
-        .fetch_one(conn)
+        .bind(tx.named())
+        .fetch_one(&mut **tx)
         .await?;
     row::found(&row, "segments")
 }
@@ -213,14 +214,15 @@ pub(crate) async fn is_another_submitted(
 
 /// Makes segments final by their receipts: message, segment, status, error.
 pub(crate) async fn finish(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     rows: &[(i64, u16, MessageStatus, Option<&str>)],
 ) -> Result<()> {
     if !rows.is_empty() {
         sqlx::query(batch.finish_segments)
             .bind(json(&rows)?)
-            .execute(conn)
+            .bind(tx.named())
+            .execute(&mut **tx)
             .await?;
     }
     Ok(())
@@ -268,6 +270,7 @@ pub(crate) async fn unpark(
         let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
         sqlx::query(batch.drop_parked)
             .bind(json(&ids)?)
+            .bind(carrier)
             .execute(conn)
             .await?;
     }

@@ -124,7 +124,8 @@ pub(super) const BATCH: Batch = Batch {
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2 AND message_id >= $3 \
               AND lease_token = 0 \
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)) \
-        SELECT json_group_array(json_array(q.message_id, q.begun, a.status = 'Suspended', q.due_at, q.bulk)) AS found \
+        SELECT json_group_array(json_array(q.message_id, q.begun, a.status = 'Suspended', q.due_at, q.bulk, \
+                                           q.application_id)) AS found \
         FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q \
         JOIN applications a ON a.id = q.application_id",
     claim: "\
@@ -146,9 +147,10 @@ pub(super) const BATCH: Batch = Batch {
         WHERE q.lease_token <> 0 AND q.due_at <= $1 LIMIT $2",
     // The plus sign keeps SQLite from sorting all that waits for the carrier, for each chunk.
     unclaimed: "\
-        SELECT message_id FROM queue WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 \
+        SELECT message_id, application_id FROM queue WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 \
           AND begun = 0 ORDER BY message_id LIMIT $3",
-    unrouted: "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2",
+    unrouted: "\
+        SELECT message_id, application_id FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2",
     drop_queued: "DELETE FROM queue WHERE message_id IN (SELECT value FROM json_each($1))",
     requeue: "\
         UPDATE queue SET due_at = r.value ->> 1, attempts = attempts + (r.value ->> 2), begun = r.value ->> 3, \
@@ -198,7 +200,7 @@ pub(super) const BATCH: Batch = Batch {
         SELECT json_group_array(json_array(p.id, p.carrier_message_id, p.status, p.error) ORDER BY p.id) AS found \
         FROM json_each($1) AS r CROSS JOIN parked_receipts p \
           ON p.carrier = $2 AND p.carrier_message_id = r.value AND p.received_at > $3",
-    drop_parked: "DELETE FROM parked_receipts WHERE id IN (SELECT value FROM json_each($1))",
+    drop_parked: "DELETE FROM parked_receipts WHERE id IN (SELECT value FROM json_each($1)) AND carrier = $2",
     routed_messages: "\
         SELECT json_group_array(json_array(q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by)) \
                AS found \

@@ -10,7 +10,7 @@ use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
-use super::statements;
+use super::{WriteTx, statements};
 use crate::error::Result;
 
 statements! {
@@ -56,7 +56,8 @@ impl Tally {
     }
 
     /// Writes the changes.
-    pub(crate) async fn write(self, conn: &mut AnyConnection, batch: &Batch) -> Result<()> {
+    pub(crate) async fn write(self, tx: &mut WriteTx<'_>) -> Result<()> {
+        let batch = tx.batch();
         if !self.days.is_empty() {
             let rows: Vec<_> = self
                 .days
@@ -65,7 +66,7 @@ impl Tally {
                 .collect();
             sqlx::query(batch.add_days)
                 .bind(json(&rows)?)
-                .execute(&mut *conn)
+                .execute(&mut **tx)
                 .await?;
         }
         if !self.batches.is_empty() {
@@ -81,13 +82,15 @@ impl Tally {
             if let Some(lock) = batch.lock_batches {
                 sqlx::query(lock)
                     .bind(&parameter)
-                    .fetch_one(&mut *conn)
+                    .bind(tx.named())
+                    .fetch_one(&mut **tx)
                     .await?;
             }
             let done = sqlx::query(batch.move_batches)
                 .bind(parameter)
                 .bind(self.now.map_or(0, Timestamp::unix_ms))
-                .execute(conn)
+                .bind(tx.named())
+                .execute(&mut **tx)
                 .await?;
             touched("batches", rows.len(), done.rows_affected())?;
         }
@@ -112,7 +115,7 @@ pub(crate) struct Standing {
 
 /// Those of these messages that aren't final.
 pub(crate) async fn standing(
-    conn: &mut AnyConnection,
+    tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
 ) -> Result<Vec<Standing>> {
@@ -124,7 +127,8 @@ pub(crate) async fn standing(
         .bind(ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
-        .fetch_one(conn)
+        .bind(tx.named())
+        .fetch_one(&mut **tx)
         .await?;
     row::found(&row, "messages")
 }

@@ -249,9 +249,13 @@ async fn only_so_many_uploads_of_an_application_and_one_of_an_idempotency_key() 
         tickets.push(begin(None).await.unwrap());
     }
     assert_eq!(begin(None).await.err(), Some(Reason::RateLimited));
+    keyed.end().await;
     drop(keyed);
     let keyed = begin(Some("k")).await.unwrap();
     assert_eq!(begin(None).await.err(), Some(Reason::RateLimited));
+    for ticket in tickets.iter().chain([&keyed]) {
+        ticket.end().await;
+    }
     drop((keyed, tickets));
     assert!(begin(None).await.is_ok());
 }

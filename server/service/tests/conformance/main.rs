@@ -15,6 +15,7 @@ mod database;
 mod devices;
 mod dispatch;
 mod files;
+mod history;
 mod intake;
 mod ledger;
 mod model;

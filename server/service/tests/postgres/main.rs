@@ -22,6 +22,8 @@ mod database;
 mod devices;
 #[path = "../conformance/dispatch.rs"]
 mod dispatch;
+#[path = "../conformance/history.rs"]
+mod history;
 #[path = "../conformance/intake.rs"]
 mod intake;
 #[path = "../conformance/ledger.rs"]

@@ -1,0 +1,97 @@
+//! Old messages, dropped by day; and with PostgreSQL the tables of the days to come.
+
+use domain::{Timestamp, ids};
+
+use crate::error::Result;
+use crate::store::gate::Priority;
+use crate::store::history::{self, Range};
+use crate::store::{Chore, Store, installation, messages};
+use crate::{Service, whole};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Days whose tables are made ahead of time: a process that can't make them for so long puts its rows elsewhere.
+const DAYS_AHEAD: i64 = 3;
+/// Rows that one transaction deletes where a day has no table of its own.
+const CHUNK: i64 = 2000;
+
+impl Service {
+    /// Makes the tables of the days to come.
+    pub async fn make_days(&self) -> Result<()> {
+        let service = self.clone();
+        whole(async move { make_days(service.store(), service.now()).await }).await
+    }
+
+    /// Drops messages whose days are over, once they are final; their transfers stay.
+    pub async fn drop_history(&self) -> Result<()> {
+        let mut more = true;
+        while more {
+            let service = self.clone();
+            more = whole(async move { service.drop_some().await }).await?;
+        }
+        Ok(())
+    }
+
+    /// False when there is nothing left to drop.
+    async fn drop_some(&self) -> Result<bool> {
+        let now = self.now();
+        let store = self.store();
+        let tx = store
+            .begin_chore(Chore::DropHistory, Priority::Bulk)
+            .await?;
+        let Some(mut tx) = tx else { return Ok(false) };
+        let kept_from = id_of_day(now.day() - self.limits().history_days);
+        // Below the sweep's mark everything is final.
+        let below = kept_from.min(installation::swept(&mut tx).await?.low);
+        let low = installation::history_low(&mut tx).await?;
+        let Some(first) = messages::first(&mut tx, low, below).await? else {
+            return Ok(false);
+        };
+        let day = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
+        let whole_day = Range {
+            from: first.min(id_of_day(day)),
+            below: id_of_day(day + 1),
+        };
+        let table = store.dialect().day_table(&mut tx, day).await?;
+        // The day's table goes when all that is in it may.
+        let range = if table.is_some() {
+            let kept = messages::first(&mut tx, below, whole_day.below).await?;
+            if whole_day.below > kept_from || kept.is_some() {
+                return Ok(false);
+            }
+            whole_day
+        } else {
+            let end = messages::nth_after(&mut tx, first, CHUNK).await?;
+            Range {
+                from: first,
+                below: end.unwrap_or(i64::MAX).min(whole_day.below).min(below),
+            }
+        };
+        history::sum_up(&mut tx, day, range).await?;
+        match table {
+            Some(name) => store.dialect().drop_day(&mut tx, &name).await?,
+            None => history::delete(&mut tx, range).await?,
+        }
+        installation::set_history_low(&mut tx, range.below).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}
+
+/// Makes the tables of today and the days to come, where days have tables.
+pub(crate) async fn make_days(store: &Store, now: Timestamp) -> Result<()> {
+    for day in now.day()..=now.day() + DAYS_AHEAD {
+        let tx = store
+            .begin_chore(Chore::DropHistory, Priority::Bulk)
+            .await?;
+        let Some(mut tx) = tx else { return Ok(()) };
+        if store.dialect().make_day(&mut tx, day).await? {
+            tx.commit().await?;
+        }
+    }
+    Ok(())
+}
+
+/// The least id that a message of a day (since 1970-01-01 UTC) can have.
+pub(crate) const fn id_of_day(day: i64) -> i64 {
+    ids::compose_id(day * DAY_MS, 0)
+}

@@ -1,0 +1,46 @@
+//! Messages that are dropped, and what stays of them.
+
+use sqlx::AnyConnection;
+
+use super::statements;
+use crate::error::Result;
+
+statements! {
+    SUM_UP = "INSERT INTO dropped_days (day, application_id, charged, released) \
+              SELECT $1, application_id, \
+                  CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT), CAST(SUM(released) AS BIGINT) \
+              FROM messages WHERE id >= $2 AND id < $3 AND test = 0 GROUP BY application_id \
+              ON CONFLICT (day, application_id) DO UPDATE SET charged = dropped_days.charged + excluded.charged, \
+                  released = dropped_days.released + excluded.released";
+    DELETE_MESSAGES = "DELETE FROM messages WHERE id >= $1 AND id < $2";
+    DELETE_EVENTS = "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2";
+}
+
+/// Ids of messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Range {
+    pub(crate) from: i64,
+    pub(crate) below: i64,
+}
+
+/// Adds up what the messages of a day, or some of them, come to.
+pub(crate) async fn sum_up(conn: &mut AnyConnection, day: i64, range: Range) -> Result<()> {
+    sqlx::query(SUM_UP)
+        .bind(day)
+        .bind(range.from)
+        .bind(range.below)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn delete(conn: &mut AnyConnection, range: Range) -> Result<()> {
+    for statement in [DELETE_MESSAGES, DELETE_EVENTS] {
+        sqlx::query(statement)
+            .bind(range.from)
+            .bind(range.below)
+            .execute(&mut *conn)
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Messages are dropped by day, once they are final and old; what they cost stays in the ledger.
+
+use domain::MessageStatus;
+use service::{MessageFilter, Receipt, SANDBOX_CARRIER, SubmitOutcome};
+
+use crate::world::{Customer, HOUR_MS, World, answered, money, plain, refused, upload};
+
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+async fn count(world: &World, customer: &Customer) -> usize {
+    let access = world.access(&customer.live).await;
+    let filter = MessageFilter {
+        limit: 100,
+        ..MessageFilter::default()
+    };
+    let found = world.service.messages(&access, &filter).await.unwrap();
+    found.items.len()
+}
+
+/// Claims all that waits; each is delivered but for the first, which is refused.
+async fn end_all(world: &World) {
+    let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let outcome = |place| {
+        if place == 0 {
+            refused()
+        } else {
+            SubmitOutcome::Accepted {
+                carrier_message_id: None,
+            }
+        }
+    };
+    let results = claimed.iter().enumerate();
+    let results = results.map(|(place, message)| answered(message, outcome(place)));
+    world
+        .record(SANDBOX_CARRIER, &lease, results.collect())
+        .await;
+    let receipts = claimed.iter().skip(1).map(|message| Receipt {
+        id: message.id,
+        application_id: message.application_id,
+        status: MessageStatus::Delivered,
+        error: None,
+    });
+    let receipts = receipts.collect();
+    world.service.record_receipts(receipts).await.unwrap();
+}
+
+#[tokio::test]
+async fn days_are_dropped_once_they_are_old_and_their_money_still_adds_up() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "10").await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+        world.send(&customer.test, "12345678").await.unwrap();
+    }
+    let file = "12345678,a\n12345678,b\n";
+    upload(&world.service, &customer.live, None, file, plain())
+        .await
+        .unwrap();
+    world.expand_all().await;
+    end_all(&world).await;
+    world.pass(DAY_MS);
+    for _ in 0..2 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    end_all(&world).await;
+    let balance = world.balance(&customer.live).await;
+    assert_eq!(count(&world, &customer).await, 7);
+
+    // The day after the last one that is kept begins with the first message's.
+    world.pass(399 * DAY_MS);
+    world.service.expire().await.unwrap();
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 7);
+    world.pass(DAY_MS);
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 2);
+    world.assert_sound().await;
+    world.pass(DAY_MS);
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 0);
+    world.assert_sound().await;
+    assert_eq!(world.balance(&customer.live).await, balance);
+
+    world.send(&customer.live, "12345678").await.unwrap();
+    let spent = balance.checked_sub(money("0.05")).unwrap();
+    assert_eq!(world.balance(&customer.live).await, spent);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_day_with_a_message_that_is_not_final_stays() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "10").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(500 * DAY_MS);
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 1);
+    world.assert_sound().await;
+    world.service.expire().await.unwrap();
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 0);
+    assert_eq!(world.balance(&customer.live).await, money("10"));
+    world.assert_sound().await;
+}
