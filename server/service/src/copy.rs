@@ -8,6 +8,7 @@ use domain::{Money, Timestamp};
 use crate::check::violations;
 use crate::error::{Broken, Error, OpenError};
 use crate::expiry::first_unexpired;
+use crate::history;
 use crate::spool::{FrameError, SpoolFolder, parse_frame, read_bytes};
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
 use crate::store::dialect::Dialect;
@@ -110,10 +111,11 @@ async fn copy_all(
         return Err(CopyError::Broken(broken));
     }
     target.migrate().await?;
+    // Each in a transaction of its own, as the service makes them; a copy that fails leaves them empty.
+    history::make_tables(target, copy::days(&mut from).await?).await?;
     let mut to = target.begin().await?;
     copy::take_over(&mut to).await?;
     refuse_filled(copy::is_empty(&mut to).await?)?;
-    // Messages of days that have no table of their own go into the one that takes every other day's.
     for table in TABLES {
         copy_table(&mut from, &mut to, table).await?;
     }

@@ -527,6 +527,8 @@ fn a_copy_says_what_arrived_and_is_made_once() {
     assert!(tables.contains(&transfers), "{copied}");
     let deposits = serde_json::json!({"sum": "deposit", "from": 12.5, "to": 12.5});
     assert!(copied["ledger"].as_array().unwrap().contains(&deposits));
+    let checked = place.json(&["check", "--database-url", &to]);
+    assert_eq!(checked["ok"], true, "{checked}");
     assert!(refused(&place, &copy).contains("empty"));
     let missing = ["copy", "--from", "sqlite:data/missing.db", "--to", &to];
     assert!(refused(&place, &missing).contains("missing.db"));

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use domain::{Timestamp, ids};
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
+use super::messages;
 use super::row;
 use super::statements;
 use crate::error::Result;
@@ -63,6 +65,8 @@ statements! {
                       SELECT credit_account AS account, amount FROM transfers \
                       UNION ALL SELECT debit_account, -amount FROM transfers) t GROUP BY account";
     BALANCES = "SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications";
+    /// Days whose messages were dropped are still counted.
+    DAYS = "SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day";
     WAITING = "SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id FROM batches \
                WHERE expanded_at IS NULL ORDER BY id";
 }
@@ -211,6 +215,16 @@ pub(crate) async fn analyze(conn: &mut AnyConnection) -> Result<()> {
 pub(crate) async fn count(conn: &mut AnyConnection, table: &str) -> Result<i64> {
     let count = AssertSqlSafe(format!("SELECT COUNT(*) AS n FROM {table}"));
     row::int(&sqlx::query(count).fetch_one(conn).await?, "n")
+}
+
+/// The days (since 1970-01-01 UTC) that messages are of.
+pub(crate) async fn days(conn: &mut AnyConnection) -> Result<Vec<i64>> {
+    let Some(first) = messages::first(conn, 0, i64::MAX).await? else {
+        return Ok(Vec::new());
+    };
+    let first = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
+    let days = sqlx::query(DAYS).bind(first).fetch_all(conn).await?;
+    days.iter().map(|row| row::int(row, "day")).collect()
 }
 
 /// What the ledger adds up to, in micro-units.
