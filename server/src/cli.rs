@@ -57,6 +57,13 @@ pub enum Command {
     Check,
     /// Copy the database to a file while it is in use.
     Backup { file: PathBuf },
+    /// Move an installation from SQLite, while nobody serves it, to an empty PostgreSQL database.
+    Copy {
+        #[arg(long, value_name = "URL")]
+        from: String,
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
     /// Print the settings in force, secrets masked.
     Config,
     /// Print the OpenAPI document of the SMS API.

@@ -1,5 +1,7 @@
 //! Recounting every invariant of the ledger and the queue.
 
+use sqlx::AnyConnection;
+
 use crate::error::Result;
 use crate::store::check;
 use crate::{MESSAGE_LIFETIME_MS, Service};
@@ -11,8 +13,13 @@ impl Service {
     /// Every broken invariant in words; none when all hold. All statements see one moment of the database.
     pub async fn check(&self) -> Result<Vec<String>> {
         let mut snapshot = self.store().snapshot().await?;
-        let violations = check::violations(&mut snapshot, MESSAGE_LIFETIME_MS + GRACE_MS).await?;
+        let violations = violations(&mut snapshot).await?;
         snapshot.rollback().await?;
         Ok(violations)
     }
+}
+
+/// Every broken invariant, in the transaction that a connection is in.
+pub(crate) async fn violations(conn: &mut AnyConnection) -> Result<Vec<String>> {
+    check::violations(conn, MESSAGE_LIFETIME_MS + GRACE_MS).await
 }

@@ -91,7 +91,12 @@ pub(crate) async fn make_first_days(store: &Store, now: Timestamp) {
 
 /// Makes the tables of today and the days to come, where days have tables.
 pub(crate) async fn make_days(store: &Store, now: Timestamp) -> Result<()> {
-    for day in now.day()..=now.day() + DAYS_AHEAD {
+    make_tables(store, now.day()..=now.day() + DAYS_AHEAD).await
+}
+
+/// Makes the tables of some days (since 1970-01-01 UTC), where days have tables.
+pub(crate) async fn make_tables(store: &Store, days: impl IntoIterator<Item = i64>) -> Result<()> {
+    for day in days {
         let tx = store
             .begin_chore(Chore::DropHistory, Priority::Bulk)
             .await?;

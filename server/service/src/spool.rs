@@ -342,6 +342,11 @@ impl From<io::Error> for FrameError {
 
 /// Reads the frame at an offset of a file.
 pub(crate) fn read_frame(path: &Path, offset: i64) -> std::result::Result<Frame, FrameError> {
+    parse_frame(read_bytes(path, offset)?, offset)
+}
+
+/// The frame at an offset of a file as it stands there, head and rows.
+pub(crate) fn read_bytes(path: &Path, offset: i64) -> std::result::Result<Vec<u8>, FrameError> {
     let mut file = File::open(path)?;
     let start = file.seek(SeekFrom::Start(offset.unsigned_abs()))?;
     let mut head = [0; HEAD_BYTES];
@@ -357,7 +362,7 @@ pub(crate) fn read_frame(path: &Path, offset: i64) -> std::result::Result<Frame,
         0,
     );
     file.read_exact(&mut bytes[HEAD_BYTES..])?;
-    parse_frame(bytes, offset)
+    Ok(bytes)
 }
 
 /// Reads a frame that began at an offset.

@@ -3,6 +3,7 @@
 mod account;
 mod application;
 mod carrier;
+mod copy;
 mod deposit;
 mod output;
 mod sender;
@@ -22,6 +23,8 @@ pub enum CommandError {
     Service(#[from] service::Error),
     #[error(transparent)]
     Open(#[from] service::OpenError),
+    #[error(transparent)]
+    Copy(#[from] service::CopyError),
     #[error("{0}")]
     Refused(String),
     #[error("can't print the result: {0}")]
@@ -31,10 +34,11 @@ pub enum CommandError {
 /// Runs one command.
 pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
     let output = Output::new(cli.json);
-    match cli.command {
+    match &cli.command {
         Command::Config => return upkeep::config(settings, output),
         Command::Openapi => return upkeep::openapi(settings, output),
         Command::Migrate => return upkeep::migrate(settings, output).await,
+        Command::Copy { from, to } => return copy::run(settings, from, to, output).await,
         _ => {}
     }
     let service = Service::open_beside(service_config(settings)).await?;
@@ -46,7 +50,11 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Carrier(command) => carrier::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
         Command::Backup { file } => upkeep::backup(&service, &file, output).await,
-        Command::Serve(_) | Command::Config | Command::Openapi | Command::Migrate => Ok(()),
+        Command::Serve(_)
+        | Command::Config
+        | Command::Openapi
+        | Command::Migrate
+        | Command::Copy { .. } => Ok(()),
     };
     service.close().await;
     result

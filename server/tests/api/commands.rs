@@ -4,6 +4,7 @@ use std::fs;
 
 use domain::Category;
 use serde_json::Value;
+use sqlx::{Connection as _, Executor as _};
 
 use crate::harness::{Place, TestServer, until};
 use crate::ops::kept_waiting;
@@ -43,6 +44,7 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["carrier", "drain"],
         &["carrier", "resume"],
         &["backup"],
+        &["copy", "--from", "sqlite:a"],
     ] {
         let output = place.run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
@@ -489,4 +491,45 @@ fn one_process_serves_a_database() {
     let words = refused(&server.place, &["serve", "--demo"]);
     assert!(words.contains("another process"), "{words}");
     assert_eq!(server.balance(server.key()), "10");
+}
+
+/// The URL of an empty database of the PostgreSQL that the test command starts.
+fn postgres() -> String {
+    let server = std::env::var("HELIOGRAPH_TEST_POSTGRES")
+        .expect("HELIOGRAPH_TEST_POSTGRES is not set: `make test-rust` starts PostgreSQL");
+    let name = format!("copied_{}", std::process::id());
+    let making = async {
+        sqlx::any::install_default_drivers();
+        let mut conn = sqlx::AnyConnection::connect(&server).await.unwrap();
+        let make = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        conn.execute(make).await.unwrap();
+    };
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(making);
+    let (start, _) = server.rsplit_once('/').unwrap();
+    format!("{start}/{name}")
+}
+
+#[test]
+fn a_copy_says_what_arrived_and_is_made_once() {
+    let place = Place::new();
+    place.json(&["migrate"]);
+    place.funded("one@example.org", "12.5");
+    let to = postgres();
+    let copy = ["copy", "--from", "sqlite:data/heliograph.db", "--to", &to];
+    let copied = place.json(&copy);
+    assert_eq!(copied["ok"], true);
+    let tables = copied["tables"].as_array().unwrap();
+    let transfers = serde_json::json!({"table": "transfers", "from": 1, "to": 1});
+    assert!(tables.contains(&transfers), "{copied}");
+    let deposits = serde_json::json!({"sum": "deposit", "from": 12.5, "to": 12.5});
+    assert!(copied["ledger"].as_array().unwrap().contains(&deposits));
+    let checked = place.json(&["check", "--database-url", &to]);
+    assert_eq!(checked["ok"], true, "{checked}");
+    assert!(refused(&place, &copy).contains("empty"));
+    let missing = ["copy", "--from", "sqlite:data/missing.db", "--to", &to];
+    assert!(refused(&place, &missing).contains("missing.db"));
 }

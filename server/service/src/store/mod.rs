@@ -9,6 +9,7 @@ pub(crate) mod audit;
 pub(crate) mod batches;
 pub(crate) mod carriers;
 pub(crate) mod check;
+pub(crate) mod copy;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
 pub(crate) mod gate;
@@ -274,11 +275,25 @@ impl Store {
 
     /// Whether the schema is there, in any version.
     pub(crate) async fn is_migrated(&self) -> Result<bool> {
+        Ok(self.version().await?.is_some())
+    }
+
+    /// Whether the schema is there, in this program's version.
+    pub(crate) async fn is_current(&self) -> Result<bool> {
+        let newest = self.dialect.migrations().last();
+        Ok(self.version().await? == newest.map(|(version, ..)| *version))
+    }
+
+    /// The schema's version; `None` when there is none.
+    async fn version(&self) -> Result<Option<i64>> {
         let mut conn = self.read().await?;
-        Ok(sqlx::query("SELECT version FROM _sqlx_migrations LIMIT 1")
-            .fetch_optional(&mut *conn)
-            .await
-            .is_ok_and(|found| found.is_some()))
+        let newest = "SELECT version FROM _sqlx_migrations ORDER BY version DESC LIMIT 1";
+        let found = sqlx::query(newest).fetch_optional(&mut *conn).await;
+        found
+            .ok()
+            .flatten()
+            .map(|row| row::int(&row, "version"))
+            .transpose()
     }
 
     /// Brings the schema to a version.

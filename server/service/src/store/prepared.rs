@@ -5,7 +5,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 use super::{Missing, Store};
 
 /// The databases to prepare statements for: SQLite, and PostgreSQL, which the test command starts.
-async fn stores(folder: &std::path::Path) -> [Store; 2] {
+pub(super) async fn stores(folder: &std::path::Path) -> [Store; 2] {
     let server = std::env::var("HELIOGRAPH_TEST_POSTGRES")
         .expect("HELIOGRAPH_TEST_POSTGRES is not set: `make test-rust` starts PostgreSQL");
     let (start, _) = server.rsplit_once('/').unwrap();
@@ -42,6 +42,7 @@ async fn prepare_all(store: &Store) {
         super::batches::STATEMENTS,
         super::carriers::STATEMENTS,
         super::check::STATEMENTS,
+        super::copy::STATEMENTS,
         super::deposits::STATEMENTS,
         super::history::STATEMENTS,
         super::idempotency::STATEMENTS,

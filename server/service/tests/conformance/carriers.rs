@@ -15,7 +15,7 @@ const STAFF: Actor = Actor::CommandLine;
 /// How long a message waits for a receipt before it is sent once more.
 const RESEND_MS: i64 = 30_000;
 
-fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
+pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
     let route = |(carrier, priority, kind): &(&str, u32, Option<Kind>)| Route {
         carrier: (*carrier).to_owned(),
         priority: *priority,

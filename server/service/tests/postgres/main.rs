@@ -16,6 +16,7 @@ mod batches;
 mod carriers;
 #[path = "../conformance/check.rs"]
 mod check;
+mod copy;
 mod database;
 #[path = "../conformance/devices.rs"]
 mod devices;

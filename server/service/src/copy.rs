@@ -1,0 +1,269 @@
+//! Moving an installation from SQLite to PostgreSQL, and the proof that all of it arrived.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use domain::{Money, Timestamp};
+
+use crate::check::violations;
+use crate::error::{Broken, Error, OpenError};
+use crate::expiry::first_unexpired;
+use crate::history;
+use crate::spool::{FrameError, SpoolFolder, parse_frame, read_bytes};
+use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
+use crate::store::dialect::Dialect;
+use crate::store::{Missing, Store, WriteTx, shared};
+use crate::{Clock, Service};
+
+type Result<T> = std::result::Result<T, CopyError>;
+
+/// What was copied, counted on both sides.
+#[derive(Clone, Debug)]
+pub struct Copied {
+    pub tables: Vec<CopiedTable>,
+    /// Sums of the transfers of each kind, and of the balances.
+    pub sums: Vec<CopiedSum>,
+    /// Accounts of the ledger: each comes to the same on both sides.
+    pub accounts: usize,
+    /// Rows of uploads that are no messages yet, out of the data folder.
+    pub upload_rows: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct CopiedTable {
+    pub name: &'static str,
+    /// Rows.
+    pub from: i64,
+    pub to: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct CopiedSum {
+    /// The transfers' kind, or `balances`.
+    pub name: String,
+    pub from: Money,
+    pub to: Money,
+}
+
+/// Why nothing was copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error("a copy goes from sqlite:PATH to postgres://USER:PASSWORD@HOST:PORT/DATABASE alone")]
+    Direction,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(
+        "the database to copy is of another release: run `heliograph migrate` on it, then copy"
+    )]
+    NotCurrent,
+    #[error("there is something in the database to copy to: name one that is empty")]
+    NotEmpty,
+    #[error("the database to copy is broken, nothing was copied:\n{}", .0.join("\n"))]
+    Broken(Vec<String>),
+    #[error(
+        "rows of an upload can't be read from {path}, nothing was copied: {why}. Is the data folder right? If they \
+         are lost, serve the database once more: that gives them back"
+    )]
+    Spool { path: String, why: String },
+    #[error("what arrived isn't what was there, nothing was kept:\n{}", .0.join("\n"))]
+    Differs(Vec<String>),
+    #[error("{}", .0.for_operator())]
+    Failed(#[from] Error),
+}
+
+impl Service {
+    /// Copies a SQLite database and the uploads beside it, which nobody may serve meanwhile, to an empty PostgreSQL
+    /// database: all of it, or nothing. `data_dir` is the folder where the uploads wait.
+    ///
+    /// # Errors
+    /// When either of them isn't as it must be, and when what arrived differs. Nothing was copied then.
+    pub async fn copy(from: &str, to: &str, data_dir: &Path, clock: &Clock) -> Result<Copied> {
+        if (Dialect::of_url(from)?, Dialect::of_url(to)?) != (Dialect::Sqlite, Dialect::Postgres) {
+            return Err(CopyError::Direction);
+        }
+        let source = Store::open(from, Missing::Refuse).await?;
+        source.serve_alone()?;
+        if !source.is_current().await? {
+            return Err(CopyError::NotCurrent);
+        }
+        let target = Store::open(to, Missing::Refuse).await?;
+        let spool = SpoolFolder::within(data_dir);
+        let copied = copy_all(&source, &target, &spool, clock.now()).await;
+        target.close().await;
+        source.close().await;
+        copied
+    }
+}
+
+async fn copy_all(
+    source: &Store,
+    target: &Store,
+    spool: &SpoolFolder,
+    now: Timestamp,
+) -> Result<Copied> {
+    let mut conn = target.read().await.map_err(Error::from)?;
+    refuse_filled(copy::is_empty(&mut conn).await?)?;
+    drop(conn);
+    // A command beside the copy could still write: what it did would be lost.
+    let mut from = source.begin().await?;
+    let broken = violations(&mut from).await?;
+    if !broken.is_empty() {
+        return Err(CopyError::Broken(broken));
+    }
+    target.migrate().await?;
+    // Each in a transaction of its own, as the service makes them; a copy that fails leaves them empty.
+    history::make_tables(target, copy::days(&mut from).await?).await?;
+    let mut to = target.begin().await?;
+    copy::take_over(&mut to).await?;
+    refuse_filled(copy::is_empty(&mut to).await?)?;
+    for table in TABLES {
+        copy_table(&mut from, &mut to, table).await?;
+    }
+    let upload_rows = copy_uploads(&mut from, &mut to, spool, now).await?;
+    copy::analyze(&mut to).await?;
+    let copied = prove(&mut from, &mut to, upload_rows).await?;
+    copy::number_on(&mut from, &mut to).await?;
+    to.commit().await?;
+    Ok(copied)
+}
+
+fn refuse_filled(empty: bool) -> Result<()> {
+    if empty {
+        Ok(())
+    } else {
+        Err(CopyError::NotEmpty)
+    }
+}
+
+async fn copy_table(
+    from: &mut WriteTx<'_>,
+    to: &mut WriteTx<'_>,
+    table: &'static str,
+) -> Result<()> {
+    let mut rows = 0;
+    let mut reader = Reader::of(from, table).await?;
+    let mut next = reader.next(from).await?;
+    while let Some(chunk) = next {
+        rows += chunk.rows;
+        let (read, written) = tokio::join!(reader.next(from), copy::write(to, table, chunk));
+        written?;
+        next = read?;
+    }
+    tracing::info!(table, rows, "copied");
+    Ok(())
+}
+
+/// Moves the rows that are no messages yet from files into a table, where every process can read them.
+async fn copy_uploads(
+    from: &mut WriteTx<'_>,
+    to: &mut WriteTx<'_>,
+    spool: &SpoolFolder,
+    now: Timestamp,
+) -> Result<i64> {
+    let mut rows = 0;
+    for upload in copy::waiting(from).await? {
+        // Too late for these: they are given up without a look at their rows.
+        if upload.first_message_id >= first_unexpired(now) {
+            copy_upload(to, spool, &upload, now).await?;
+            rows += upload.rows;
+        }
+    }
+    Ok(rows)
+}
+
+async fn copy_upload(
+    to: &mut WriteTx<'_>,
+    spool: &SpoolFolder,
+    upload: &Waiting,
+    now: Timestamp,
+) -> Result<()> {
+    let path = spool.path(&upload.spool);
+    let refuse = |why| {
+        let path = path.display().to_string();
+        Err(CopyError::Spool { path, why })
+    };
+    let (mut offset, mut left) = (upload.offset, upload.rows);
+    while left > 0 {
+        let file = path.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let bytes = read_bytes(&file, offset)?;
+            let frame = parse_frame(bytes.clone(), offset)?;
+            Ok((bytes, frame))
+        });
+        let read = reading
+            .await
+            .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?;
+        let (bytes, frame) = match read {
+            Ok((_, frame)) if !(1..=left).contains(&frame.rows) => {
+                return refuse("they aren't those counted".to_owned());
+            }
+            Ok(read) => read,
+            Err(FrameError::Lost(why)) => return refuse(why),
+            Err(FrameError::Io(error)) => return refuse(error.to_string()),
+        };
+        shared::insert_frame(to, &upload.spool, offset, &bytes, now).await?;
+        offset = frame.end;
+        left -= frame.rows;
+    }
+    Ok(())
+}
+
+/// Counts, adds up and checks what arrived, before it is committed.
+async fn prove(from: &mut WriteTx<'_>, to: &mut WriteTx<'_>, upload_rows: i64) -> Result<Copied> {
+    let mut differences = Vec::new();
+    let mut differs = |what: String, from: i64, to: i64| {
+        if from != to {
+            differences.push(format!("{what}: {from} before, {to} after"));
+        }
+    };
+    let mut tables = Vec::new();
+    for name in TABLES {
+        let (from, to) = (copy::count(from, name).await?, copy::count(to, name).await?);
+        differs(format!("rows of {name}"), from, to);
+        tables.push(CopiedTable { name, from, to });
+    }
+    let (before, after) = (copy::ledger(from).await?, copy::ledger(to).await?);
+    for (account, from, to) in pairs(&before.by_account, &after.by_account) {
+        differs(format!("account {account}, in micro-units"), from, to);
+    }
+    let sums = sums(&before, &after);
+    for sum in &sums {
+        let what = format!("sum of {}, in micro-units", sum.name);
+        differs(what, sum.from.micros(), sum.to.micros());
+    }
+    differences.extend(violations(to).await?);
+    if !differences.is_empty() {
+        return Err(CopyError::Differs(differences));
+    }
+    Ok(Copied {
+        tables,
+        sums,
+        accounts: before.by_account.len(),
+        upload_rows,
+    })
+}
+
+fn sums(before: &Ledger, after: &Ledger) -> Vec<CopiedSum> {
+    let kinds = pairs(&before.by_kind, &after.by_kind);
+    let kinds = kinds.map(|(kind, from, to)| (kind.clone(), from, to));
+    let balances = ("balances".to_owned(), before.balances, after.balances);
+    kinds
+        .chain([balances])
+        .map(|(name, from, to)| CopiedSum {
+            name,
+            from: Money::from_micros(from),
+            to: Money::from_micros(to),
+        })
+        .collect()
+}
+
+/// What stands under each key on both sides; 0 where there is none.
+fn pairs<'a, K: Ord>(
+    before: &'a BTreeMap<K, i64>,
+    after: &'a BTreeMap<K, i64>,
+) -> impl Iterator<Item = (&'a K, i64, i64)> {
+    let of = |side: &BTreeMap<K, i64>, key| side.get(key).copied().unwrap_or_default();
+    let keys: BTreeSet<&K> = before.keys().chain(after.keys()).collect();
+    keys.into_iter()
+        .map(move |key| (key, of(before, key), of(after, key)))
+}

@@ -1,0 +1,334 @@
+//! All rows of a SQLite database, on their way to PostgreSQL.
+//!
+//! They go over as JSON, an object per row with a name for each value: tables and columns are called the same in both,
+//! so that one statement does for every table. SQLite reads and PostgreSQL writes; the other way isn't needed.
+
+use std::collections::BTreeMap;
+
+use domain::{Timestamp, ids};
+use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
+
+use super::messages;
+use super::row;
+use super::statements;
+use crate::error::Result;
+
+/// What is copied, each table after those that it refers to. What else there is belongs to processes that run.
+pub(crate) const TABLES: [&str; 23] = [
+    "installation",
+    "prices",
+    "accounts",
+    "sessions",
+    "throttles",
+    "password_resets",
+    "outbox",
+    "applications",
+    "sender_requests",
+    "sender_name_owners",
+    "transfers",
+    "deposits",
+    "messages",
+    "message_events",
+    "queue",
+    "segments",
+    "parked_receipts",
+    "carriers",
+    "batches",
+    "message_days",
+    "dropped_days",
+    "idempotency",
+    "audit",
+];
+
+/// Rows that are in memory at a time; the longest have some kilobytes.
+const CHUNK_ROWS: usize = 2000;
+
+/// The time limits are for verbs; the copy is one transaction that takes as long as there are rows.
+const TAKE_YOUR_TIME: &str =
+    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+/// SQLite: columns, and their places in the primary key.
+const COLUMNS: &str = "SELECT name, pk FROM pragma_table_info($1) ORDER BY cid";
+/// PostgreSQL: partitions are counted in their table.
+const EVERY_TABLE: &str = "SELECT c.relname::text AS name FROM pg_class c \
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
+/// PostgreSQL: tables whose rows it numbers, and by which sequence.
+const NUMBERED: &str = "SELECT c.table_name::text AS name, \
+        COALESCE(pg_get_serial_sequence(quote_ident(c.table_name), 'id'), c.table_name || '_id') AS sequence \
+    FROM information_schema.columns c \
+    WHERE c.table_schema = current_schema() AND c.column_name = 'id' \
+      AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')";
+const SET_NUMBER: &str = "SELECT setval($1::text::regclass, $2)";
+
+statements! {
+    BY_KIND = "SELECT kind, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers GROUP BY kind";
+    BY_ACCOUNT = "SELECT account, CAST(SUM(amount) AS BIGINT) AS amount FROM ( \
+                      SELECT credit_account AS account, amount FROM transfers \
+                      UNION ALL SELECT debit_account, -amount FROM transfers) t GROUP BY account";
+    BALANCES = "SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications";
+    /// Days whose messages were dropped are still counted.
+    DAYS = "SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day";
+    WAITING = "SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id FROM batches \
+               WHERE expanded_at IS NULL ORDER BY id";
+}
+
+/// Whether a PostgreSQL database has nothing in it, not even somebody else's table; ours may be there.
+pub(crate) async fn is_empty(conn: &mut AnyConnection) -> Result<bool> {
+    let rows = sqlx::query(EVERY_TABLE).fetch_all(&mut *conn).await?;
+    let tables = rows.iter().map(|row| row::text(row, "name"));
+    let mut tables = tables.collect::<Result<Vec<String>>>()?;
+    let found = tables.len();
+    tables.retain(|name| name != "_sqlx_migrations");
+    if tables.len() == found {
+        return Ok(found == 0);
+    }
+    for name in tables {
+        let any = AssertSqlSafe(format!("SELECT 1::bigint AS n FROM \"{name}\" LIMIT 1"));
+        if sqlx::query(any).fetch_optional(&mut *conn).await?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Makes a transaction the only one that writes to its PostgreSQL database, for as long as it takes.
+pub(crate) async fn take_over(conn: &mut AnyConnection) -> Result<()> {
+    conn.execute(TAKE_YOUR_TIME).await?;
+    let lock = format!("LOCK TABLE {}, nodes IN EXCLUSIVE MODE", TABLES.join(", "));
+    conn.execute(AssertSqlSafe(lock)).await?;
+    Ok(())
+}
+
+/// Rows of a table that follow each other.
+pub(crate) struct Chunk {
+    pub(crate) rows: usize,
+    json: String,
+}
+
+/// Reads a table of a SQLite database in the order of its primary key.
+pub(crate) struct Reader {
+    /// The first rows; those after a key.
+    statements: [String; 2],
+    /// Key of the last row that was read.
+    after: Option<String>,
+}
+
+impl Reader {
+    pub(crate) async fn of(conn: &mut AnyConnection, table: &str) -> Result<Self> {
+        let rows = sqlx::query(COLUMNS).bind(table.to_owned());
+        let (mut values, mut keys) = (Vec::new(), BTreeMap::new());
+        for row in rows.fetch_all(conn).await? {
+            let name = row::text(&row, "name")?;
+            values.push(format!("'{name}', \"{name}\""));
+            let place = row::int(&row, "pk")?;
+            if place > 0 {
+                keys.insert(place, format!("\"{name}\""));
+            }
+        }
+        let keys: Vec<String> = keys.into_values().collect();
+        let last = (0..keys.len()).map(|place| format!("$1 ->> {place}"));
+        let last = last.collect::<Vec<_>>().join(", ");
+        let (values, keys) = (values.join(", "), keys.join(", "));
+        let statement = |after: &str| {
+            format!(
+                "SELECT COUNT(*) AS n, json_group_array(json_object({values})) AS found, \
+                        json_group_array(json_array({keys})) ->> '$[#-1]' AS last \
+                 FROM (SELECT * FROM {table} {after} ORDER BY {keys} LIMIT {CHUNK_ROWS})"
+            )
+        };
+        let next = format!("WHERE ({keys}) > ({last})");
+        Ok(Self {
+            statements: [statement(""), statement(&next)],
+            after: None,
+        })
+    }
+
+    /// The next rows; none after the last one.
+    pub(crate) async fn next(&mut self, conn: &mut AnyConnection) -> Result<Option<Chunk>> {
+        let statement = &self.statements[usize::from(self.after.is_some())];
+        let mut query = sqlx::query(AssertSqlSafe(statement.clone()));
+        if let Some(after) = &self.after {
+            query = query.bind(after.clone());
+        }
+        let row = query.fetch_one(conn).await?;
+        self.after = row::opt_text(&row, "last")?;
+        let rows = usize::try_from(row::int(&row, "n")?).unwrap_or_default();
+        Ok(if rows == 0 {
+            None
+        } else {
+            let json = row::text(&row, "found")?;
+            Some(Chunk { rows, json })
+        })
+    }
+}
+
+/// Writes rows into the same table of a PostgreSQL database.
+pub(crate) async fn write(
+    conn: &mut AnyConnection,
+    table: &'static str,
+    chunk: Chunk,
+) -> Result<()> {
+    let insert = format!(
+        "INSERT INTO {table} SELECT * FROM json_populate_recordset(NULL::{table}, $1::text::json)"
+    );
+    let written = sqlx::query(AssertSqlSafe(insert))
+        .bind(chunk.json)
+        .execute(conn)
+        .await?;
+    row::touched(table, chunk.rows, written.rows_affected())
+}
+
+/// Lets PostgreSQL number new rows after those that were copied, and after those that SQLite remembers though they
+/// are gone. No rollback undoes it; that would leave a gap alone.
+pub(crate) async fn number_on(from: &mut AnyConnection, to: &mut AnyConnection) -> Result<()> {
+    for numbered in sqlx::query(NUMBERED).fetch_all(&mut *to).await? {
+        let name = row::text(&numbered, "name")?;
+        if !TABLES.contains(&name.as_str()) {
+            continue;
+        }
+        let last = format!(
+            "SELECT MAX(COALESCE((SELECT MAX(id) FROM {name}), 0), \
+                        COALESCE((SELECT seq FROM sqlite_sequence WHERE name = '{name}'), 0)) AS id"
+        );
+        let last = sqlx::query(AssertSqlSafe(last))
+            .fetch_one(&mut *from)
+            .await?;
+        let last = row::int(&last, "id")?;
+        if last > 0 {
+            sqlx::query(SET_NUMBER)
+                .bind(row::text(&numbered, "sequence")?)
+                .bind(last)
+                .execute(&mut *to)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells PostgreSQL's planner of the rows. Without it, on a million messages, one statement of the check didn't end
+/// within a minute that takes three seconds with it.
+pub(crate) async fn analyze(conn: &mut AnyConnection) -> Result<()> {
+    let analyze = format!("ANALYZE {}", TABLES.join(", "));
+    conn.execute(AssertSqlSafe(analyze)).await?;
+    Ok(())
+}
+
+pub(crate) async fn count(conn: &mut AnyConnection, table: &str) -> Result<i64> {
+    let count = AssertSqlSafe(format!("SELECT COUNT(*) AS n FROM {table}"));
+    row::int(&sqlx::query(count).fetch_one(conn).await?, "n")
+}
+
+/// The days (since 1970-01-01 UTC) that messages are of.
+pub(crate) async fn days(conn: &mut AnyConnection) -> Result<Vec<i64>> {
+    let Some(first) = messages::first(conn, 0, i64::MAX).await? else {
+        return Ok(Vec::new());
+    };
+    let first = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
+    let days = sqlx::query(DAYS).bind(first).fetch_all(conn).await?;
+    days.iter().map(|row| row::int(row, "day")).collect()
+}
+
+/// What the ledger adds up to, in micro-units.
+pub(crate) struct Ledger {
+    pub(crate) by_kind: BTreeMap<String, i64>,
+    pub(crate) by_account: BTreeMap<i64, i64>,
+    /// Of all applications.
+    pub(crate) balances: i64,
+}
+
+pub(crate) async fn ledger(conn: &mut AnyConnection) -> Result<Ledger> {
+    let kinds = sqlx::query(BY_KIND).fetch_all(&mut *conn).await?;
+    let kinds = kinds
+        .iter()
+        .map(|row| Ok((row::text(row, "kind")?, row::int(row, "amount")?)));
+    let accounts = sqlx::query(BY_ACCOUNT).fetch_all(&mut *conn).await?;
+    let accounts = accounts
+        .iter()
+        .map(|row| Ok((row::int(row, "account")?, row::int(row, "amount")?)));
+    let balances = sqlx::query(BALANCES).fetch_one(&mut *conn).await?;
+    Ok(Ledger {
+        by_kind: kinds.collect::<Result<_>>()?,
+        by_account: accounts.collect::<Result<_>>()?,
+        balances: row::int(&balances, "amount")?,
+    })
+}
+
+/// An upload of which some rows are no messages yet.
+pub(crate) struct Waiting {
+    pub(crate) spool: String,
+    /// Where those rows begin.
+    pub(crate) offset: i64,
+    pub(crate) rows: i64,
+    pub(crate) first_message_id: i64,
+}
+
+pub(crate) async fn waiting(conn: &mut AnyConnection) -> Result<Vec<Waiting>> {
+    let rows = sqlx::query(WAITING).fetch_all(conn).await?;
+    let waiting = |row| {
+        Ok(Waiting {
+            spool: row::text(row, "spool")?,
+            offset: row::int(row, "spool_offset")?,
+            rows: row::int(row, "waiting")?,
+            first_message_id: row::int(row, "first_message_id")?,
+        })
+    };
+    rows.iter().map(waiting).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::prepared::stores;
+    use super::*;
+
+    /// State of processes that run, and the schema's version.
+    const LEFT: [&str; 3] = ["_sqlx_migrations", "connections", "nodes"];
+    /// What is in memory or in files with SQLite.
+    const SHARED: [&str; 3] = ["rate_buckets", "spool_frames", "uploads"];
+    const TABLES_OF_SQLITE: &str =
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    const COLUMNS_OF_POSTGRES: &str = "SELECT column_name::text AS name FROM information_schema.columns \
+         WHERE table_schema = current_schema() AND table_name = $1";
+
+    async fn names(
+        conn: &mut AnyConnection,
+        statement: &'static str,
+        table: Option<&str>,
+    ) -> BTreeSet<String> {
+        let mut query = sqlx::query(statement);
+        if let Some(table) = table {
+            query = query.bind(table.to_owned());
+        }
+        let rows = query.fetch_all(conn).await.unwrap();
+        rows.iter()
+            .map(|row| row::text(row, "name").unwrap())
+            .collect()
+    }
+
+    /// A table or column that is forgotten would be lost without a word.
+    #[tokio::test]
+    async fn every_table_is_copied_or_left_on_purpose_and_every_column_is_on_both_sides() {
+        let folder = tempfile::tempdir().unwrap();
+        let [from, to] = stores(folder.path()).await;
+        let mut from = from.read().await.unwrap();
+        let mut to = to.read().await.unwrap();
+        let known = |lists: &[&[&str]]| -> BTreeSet<String> {
+            lists.concat().into_iter().map(str::to_owned).collect()
+        };
+        assert_eq!(
+            names(&mut from, TABLES_OF_SQLITE, None).await,
+            known(&[&TABLES, &LEFT])
+        );
+        assert_eq!(
+            names(&mut to, EVERY_TABLE, None).await,
+            known(&[&TABLES, &LEFT, &SHARED])
+        );
+        for table in TABLES {
+            assert_eq!(
+                names(&mut from, COLUMNS, Some(table)).await,
+                names(&mut to, COLUMNS_OF_POSTGRES, Some(table)).await,
+                "{table}"
+            );
+        }
+    }
+}

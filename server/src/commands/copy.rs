@@ -1,0 +1,96 @@
+//! `heliograph copy`.
+
+use serde::Serialize;
+use service::{Clock, Copied, Service};
+
+use super::output::table;
+use super::{CommandError, Output};
+use crate::config::Settings;
+use crate::json::Amount;
+
+/// What was copied as the command line shows it.
+#[derive(Serialize)]
+struct Shown {
+    tables: Vec<Rows>,
+    ledger: Vec<Sum>,
+    accounts: usize,
+    upload_rows: i64,
+    /// The check that was made on both sides.
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct Rows {
+    table: &'static str,
+    from: i64,
+    to: i64,
+}
+
+#[derive(Serialize)]
+struct Sum {
+    sum: String,
+    from: Amount,
+    to: Amount,
+}
+
+impl From<Copied> for Shown {
+    fn from(copied: Copied) -> Self {
+        let tables = copied.tables.into_iter().map(|table| Rows {
+            table: table.name,
+            from: table.from,
+            to: table.to,
+        });
+        let ledger = copied.sums.into_iter().map(|sum| Sum {
+            sum: sum.name,
+            from: Amount(sum.from),
+            to: Amount(sum.to),
+        });
+        Self {
+            tables: tables.collect(),
+            ledger: ledger.collect(),
+            accounts: copied.accounts,
+            upload_rows: copied.upload_rows,
+            ok: true,
+        }
+    }
+}
+
+pub async fn run(
+    settings: &Settings,
+    from: &str,
+    to: &str,
+    output: Output,
+) -> Result<(), CommandError> {
+    let copied = Service::copy(from, to, &settings.data_dir, &Clock::system()).await?;
+    output.print(&Shown::from(copied), human)?;
+    Ok(())
+}
+
+fn human(shown: &Shown) -> String {
+    let rows = |row: &Rows| {
+        vec![
+            row.table.to_owned(),
+            row.from.to_string(),
+            row.to.to_string(),
+        ]
+    };
+    let sums = |sum: &Sum| {
+        vec![
+            sum.sum.clone(),
+            sum.from.0.to_string(),
+            sum.to.0.to_string(),
+        ]
+    };
+    let tables: Vec<Vec<String>> = shown.tables.iter().map(rows).collect();
+    let ledger: Vec<Vec<String>> = shown.ledger.iter().map(sums).collect();
+    format!(
+        "{}\n\n{}\n\n\
+         All invariants hold on both sides; {} accounts of the ledger come to the same; {} rows of uploads were moved.\n\
+         Now set HELIOGRAPH_DATABASE_URL to the new database and start. Keep the old file, and never serve it again: \
+         what waits in it would be sent twice.",
+        table(&["TABLE", "ROWS FROM", "ROWS TO"], &tables),
+        table(&["LEDGER", "FROM", "TO"], &ledger),
+        shown.accounts,
+        shown.upload_rows,
+    )
+}
