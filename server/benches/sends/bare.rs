@@ -84,7 +84,7 @@ impl Bare {
 
     pub fn contender(&self) -> Contender<'_> {
         Contender {
-            address: self.address.clone(),
+            addresses: vec![self.address.clone()],
             request: request(),
             processes: vec![self.child.id()],
             settle: Box::new(|_| {}),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::server::Server;
 use crate::{http, machine, rounds, row};
 
-const ROWS: usize = 1_000_000;
+pub const ROWS: usize = 1_000_000;
 /// Single sends beside a file that becomes messages.
 const CONNECTIONS: usize = 64;
 const BESIDE: Duration = Duration::from_secs(5);
@@ -21,15 +21,15 @@ const BOUNDARY: &str = "divider";
 pub fn measure() {
     println!("\nuploads of {ROWS} rows, one to one");
     let file = file();
-    alone(&file);
+    alone(Server::start(), &file, "≤ 8 s");
     beside_sends(&file);
 }
 
 /// Nothing else goes on: the application is suspended as soon as the file is accepted, so that nothing is
 /// sent meanwhile.
-fn alone(file: &str) {
+pub fn alone(server: Server, file: &str, queued_target: &str) {
     // Anew, since what hashing the demo's passwords took would hide what the upload takes.
-    let server = Server::start().start_again(|_| {});
+    let server = server.start_again(|_| {});
     let before = machine::rss_kib(server.id());
     machine::forget_peak(server.id());
     let upload = Upload::of(file, &server);
@@ -50,7 +50,8 @@ fn alone(file: &str) {
         format!("{:.0?}", upload.answer),
         "≤ 1 s",
     );
-    row("all rows queued after it", format!("{queued:.2?}"), "≤ 8 s");
+    let queued = format!("{queued:.2?}");
+    row("all rows queued after it", queued, queued_target);
     row(
         "growth of the server's RSS",
         format!(
@@ -142,7 +143,8 @@ fn text(value: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-fn file() -> String {
+/// So many rows, each with a number of its own.
+pub fn file() -> String {
     let mut file = String::new();
     for n in 0..ROWS {
         let number = 57_000_000 + n;

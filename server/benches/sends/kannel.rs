@@ -118,7 +118,7 @@ impl Kannel {
     /// In turns with others; its turn is over when all it answered has arrived.
     pub fn contender(&mut self) -> Contender<'_> {
         Contender {
-            address: self.boxes.address().to_owned(),
+            addresses: vec![self.boxes.address().to_owned()],
             request: send_request(),
             processes: self.boxes.processes(),
             settle: Box::new(|answered| self.settle(answered)),

@@ -14,7 +14,8 @@ const WARM_UP: Duration = Duration::from_millis(300);
 const AT_ONCE: usize = 4;
 
 pub struct Load {
-    pub address: String,
+    /// The connections are spread over them.
+    pub addresses: Vec<String>,
     pub request: Vec<u8>,
     pub connections: usize,
     pub duration: Duration,
@@ -77,25 +78,12 @@ impl Load {
             (latencies, answers)
         });
         latencies.sort_unstable();
-        let at = |part: f64| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                clippy::cast_precision_loss,
-                reason = "an index into what fits in memory"
-            )]
-            let index = (latencies.len() as f64 * part) as usize;
-            latencies
-                .get(index.min(latencies.len().saturating_sub(1)))
-                .copied()
-                .unwrap_or_default()
-        };
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let per_second = latencies.len() as f64 / self.duration.as_secs_f64();
         Measured {
             per_second,
-            p50: at(0.5),
-            p99: at(0.99),
+            p50: percentile(&latencies, 0.5),
+            p99: percentile(&latencies, 0.99),
             answers,
             cpu: None,
         }
@@ -103,20 +91,34 @@ impl Load {
 
     /// Connections that have had an answer each. A few at a time: Kannel lets ten wait to be accepted.
     async fn connect(&self) -> Vec<TcpStream> {
-        let connect = || async {
-            let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        let connect = async |address: &str| {
+            let mut stream = TcpStream::connect(address).await.unwrap();
             stream.set_nodelay(true).unwrap();
             ask(&mut stream, &self.request, &mut Vec::new()).await;
             stream
         };
+        let addresses = self.addresses.iter().cycle().take(self.connections);
+        let addresses: Vec<_> = addresses.collect();
         let mut connections = Vec::with_capacity(self.connections);
-        while connections.len() < self.connections {
-            let missing = self.connections - connections.len();
-            let some = (0..missing.min(AT_ONCE)).map(|_| connect());
+        for some in addresses.chunks(AT_ONCE) {
+            let some = some.iter().map(|address| connect(address));
             connections.extend(futures_util::future::join_all(some).await);
         }
         connections
     }
+}
+
+/// The time that this part of them took at most; of sorted ones.
+pub fn percentile(times: &[Duration], part: f64) -> Duration {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index into what fits in memory"
+    )]
+    let index = (times.len() as f64 * part) as usize;
+    let last = times.len().saturating_sub(1);
+    times.get(index.min(last)).copied().unwrap_or_default()
 }
 
 /// The times of the answers that count, and how many answers there were.

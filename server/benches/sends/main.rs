@@ -1,8 +1,8 @@
 //! `make bench`: how fast the real binary is on this machine, beside Kannel and a bare handler in the same run.
 //!
 //! Everything runs on one machine and shares its cores: the load generator (this process), the server
-//! (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`), Kannel where it is
-//! installed, and the bare handler (this executable called again). Runs that are compared alternate, and
+//! (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or PostgreSQL with `fsync` and
+//! `synchronous_commit`), Kannel where it is installed, and the bare handler (this executable called again). Runs that are compared alternate, and
 //! medians are printed, so that a machine that is busy with something else disturbs both alike.
 //! `cargo bench -p server --bench sends -- bulk` measures one part.
 
@@ -19,33 +19,35 @@ mod http;
 mod kannel;
 mod load;
 mod machine;
+mod postgres;
 mod rounds;
 mod server;
+mod singles;
 mod smpp;
 
 use std::time::Duration;
 
 use bare::Bare;
-use kannel::Kannel;
 use load::Measured;
-use rounds::{ROUNDS, alternate, run};
+use rounds::{ROUNDS, run};
 use server::Server;
 
-/// Connections that send at a time.
-const CONNECTIONS: [usize; 3] = [8, 64, 256];
-/// How long each run takes, after its warm-up.
-const RUN: Duration = Duration::from_secs(2);
 const PAGE_RUN: Duration = Duration::from_secs(1);
 /// Connections that read pages.
 const PAGE_CONNECTIONS: usize = 8;
 const STARTS: usize = 5;
 
-const PARTS: [(&str, fn()); 5] = [
+const PARTS: [(&str, fn()); 10] = [
     ("sizes", sizes),
     ("sends", one_server),
     ("smpp", smpp::measure),
     ("bulk", bulk::measure),
     ("history", history::measure),
+    ("postgres-sends", postgres::sends::measure),
+    ("postgres-claims", postgres::claims::measure),
+    ("postgres-bulk", postgres::bulk::measure),
+    ("postgres-nodes", postgres::nodes::measure),
+    ("postgres-pinned", postgres::pinned::measure),
 ];
 
 fn main() {
@@ -92,46 +94,11 @@ fn one_server() {
     let server = Server::start();
     let rss = machine::mib(machine::rss_kib(server.id()));
     row("RSS with demo data, whose passwords were hashed", rss, "");
-    sends(&server);
+    singles::compare(&server, Some(&Bare::start()), "≥ 3");
     pages(&server);
     let rss = machine::mib(machine::rss_kib(server.id()));
     row("RSS after sends and pages", rss, "");
     server.check();
-}
-
-/// Single sends beside Kannel and a bare JSON handler.
-fn sends(server: &Server) {
-    println!("\nsingle sends by GET, keep-alive, medians of {ROUNDS} alternating runs of {RUN:?}");
-    let bare = Bare::start();
-    let mut kannel = Kannel::start();
-    if kannel.is_none() {
-        println!("(Kannel isn't installed: `.make/setup kannel` unpacks Debian's package)");
-    }
-    println!("connections");
-    for connections in CONNECTIONS {
-        let mut contenders = vec![server.contender(server.send_request()), bare.contender()];
-        contenders.extend(kannel.as_mut().map(Kannel::contender));
-        let runs = alternate(&mut contenders, connections, RUN);
-        let ours = runs[0];
-        println!("{connections:>11}  heliograph  {ours}");
-        let names = ["bare axum handler", "Kannel's sendsms"];
-        for ((name, other), target) in names.iter().zip(&runs[1..]).zip(["≥ 0.45", "≥ 3"]) {
-            // Targets are for the most connections.
-            let target = if connections == 256 {
-                format!("  [{target}]")
-            } else {
-                String::new()
-            };
-            let ratio = ours.per_second / other.per_second;
-            println!("{:>11}  {ratio:.2} × {name}, {other}{target}", "");
-        }
-    }
-    if let Some(kannel) = &kannel {
-        println!(
-            "(all {} messages that Kannel answered came to the fake SMSC)",
-            kannel.arrived()
-        );
-    }
 }
 
 /// Pages of a signed-in customer who has sent a lot, rendered by the server.

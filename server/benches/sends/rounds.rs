@@ -10,9 +10,10 @@ pub const ROUNDS: usize = 5;
 
 /// Somebody who answers.
 pub struct Contender<'a> {
-    pub address: String,
+    /// Several when it is several processes: the connections are spread over them.
+    pub addresses: Vec<String>,
     pub request: Vec<u8>,
-    /// Stopped while others are measured.
+    /// Stopped while others are measured, with their children.
     pub processes: Vec<u32>,
     /// Waits until all that was accepted, so much of it in this turn, was handed on.
     pub settle: Box<dyn FnMut(u64) + 'a>,
@@ -26,7 +27,7 @@ impl Contender<'_> {
 
     fn signal(&self, name: &str) {
         for id in &self.processes {
-            machine::signal(*id, name);
+            machine::signal_family(*id, name);
         }
     }
 }
@@ -45,12 +46,8 @@ pub fn alternate(
         for (contender, runs) in contenders.iter_mut().zip(&mut runs) {
             contender.signal("CONT");
             let before = contender.cpu();
-            let mut measured = run(
-                &contender.address,
-                &contender.request,
-                connections,
-                duration,
-            );
+            let addresses = contender.addresses.clone();
+            let mut measured = spread(addresses, &contender.request, connections, duration);
             (contender.settle)(measured.answers);
             let answers = u32::try_from(measured.answers).unwrap();
             measured.cpu = Some(contender.cpu().saturating_sub(before) / answers);
@@ -65,8 +62,17 @@ pub fn alternate(
 }
 
 pub fn run(address: &str, request: &[u8], connections: usize, duration: Duration) -> Measured {
+    spread(vec![address.to_owned()], request, connections, duration)
+}
+
+fn spread(
+    addresses: Vec<String>,
+    request: &[u8],
+    connections: usize,
+    duration: Duration,
+) -> Measured {
     Load {
-        address: address.to_owned(),
+        addresses,
         request: request.to_vec(),
         connections,
         duration,

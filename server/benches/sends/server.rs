@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -11,6 +12,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
+use crate::postgres::cluster::Cluster;
 use crate::rounds::Contender;
 use crate::{http, machine};
 
@@ -20,17 +22,25 @@ const DEPOSIT: &str = "100000000";
 const DEADLINE: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const DEMO: &[&str] = &["serve", "--demo", "--json"];
+const COMMAND_LOG: &str = "command.txt";
 const SERVE: &[&str] = &["serve", "--json"];
 
 pub struct Server {
     child: Child,
     folder: TempDir,
     ready: Value,
+    /// Where its database isn't a file.
+    cluster: Option<Rc<Cluster>>,
 }
 
 /// The binary in a folder, with an environment of its own.
 fn command(folder: &Path, log: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heliograph"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("HELIOGRAPH_") {
+            command.env_remove(name);
+        }
+    }
     command
         .args(arguments)
         .current_dir(folder)
@@ -53,6 +63,12 @@ fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
         .read_line(&mut line)
         .unwrap();
     (child, serde_json::from_str(&line).unwrap())
+}
+
+fn folder_with(settings: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("heliograph.toml"), settings).unwrap();
+    folder
 }
 
 /// Times from the start of the process to the line that says it is ready, and the memory that the last
@@ -79,15 +95,37 @@ impl Server {
         Self::start_with("")
     }
 
-    /// The same with a settings file.
+    /// The same on PostgreSQL.
+    pub fn start_on(cluster: Cluster) -> Self {
+        let mut server = Self::start_with(&cluster.setting());
+        server.cluster = Some(Rc::new(cluster));
+        server
+    }
+
+    /// One more process on the same PostgreSQL, in a folder of its own.
+    pub fn start_beside(&self) -> Self {
+        let cluster = self.cluster.clone().unwrap();
+        let folder = folder_with(&cluster.setting());
+        let (child, ready) = start(folder.path(), SERVE);
+        let mut server = Self {
+            child,
+            folder,
+            ready: self.ready.clone(),
+            cluster: Some(cluster),
+        };
+        server.move_to(ready);
+        server
+    }
+
+    /// The first with a settings file.
     pub fn start_with(settings: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("heliograph.toml"), settings).unwrap();
+        let folder = folder_with(settings);
         let (child, ready) = start(folder.path(), DEMO);
         let server = Self {
             child,
             folder,
             ready,
+            cluster: None,
         };
         let reference = server.reference();
         server.call(&["deposit", "add", &reference, DEPOSIT, "--bank-id", "bench"]);
@@ -100,21 +138,27 @@ impl Server {
         machine::signal(self.id(), "TERM");
         assert!(self.child.wait().unwrap().success());
         between(&self.folder.path().join("data/heliograph.db"));
-        let (child, mut ready) = start(self.folder.path(), SERVE);
+        let (child, ready) = start(self.folder.path(), SERVE);
         self.child = child;
+        self.move_to(ready);
+        self
+    }
+
+    /// Takes over the addresses that a start without the demo's data has printed.
+    fn move_to(&mut self, mut ready: Value) {
         for address in ["url", "ops_url"] {
             self.ready[address] = ready[address].take();
         }
-        self
     }
 
     /// Runs a command that must succeed; what it prints.
     pub fn call(&self, arguments: &[&str]) -> String {
-        let output = command(self.folder.path(), "command.txt", arguments)
+        let output = command(self.folder.path(), COMMAND_LOG, arguments)
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {text}");
+        let log = || std::fs::read_to_string(self.folder.path().join(COMMAND_LOG)).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {text}{}", log());
         text
     }
 
@@ -138,11 +182,17 @@ impl Server {
     /// In turns with others; its turn is over when all it accepted was handed to the carrier.
     pub fn contender(&self, request: Vec<u8>) -> Contender<'_> {
         Contender {
-            address: self.address().to_owned(),
+            addresses: vec![self.address().to_owned()],
             request,
-            processes: vec![self.id()],
+            processes: self.processes(),
             settle: Box::new(|_| self.wait_until_sent()),
         }
+    }
+
+    /// Its own, and that of its database where it has one.
+    pub fn processes(&self) -> Vec<u32> {
+        let database = self.cluster.as_ref().map(|cluster| cluster.process());
+        [self.id()].into_iter().chain(database).collect()
     }
 
     /// Waits until no message waits for a carrier.

@@ -48,7 +48,7 @@ impl Service {
                     Err(FrameError::Lost(why)) => {
                         let lost = service.give_up(&upload, MessageStatus::Rejected).await?;
                         // Otherwise another process ended it since it was read.
-                        if lost {
+                        if lost == Step::Last {
                             let batch = upload.id.to_string();
                             tracing::error!(
                                 batch,

@@ -127,7 +127,15 @@ impl Dialect {
     pub(crate) const fn begin_snapshot(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN",
-            Self::Postgres => postgres::BEGIN_SNAPSHOT,
+            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        }
+    }
+
+    /// Sets up a transaction that looks through all there is.
+    pub(crate) async fn prepare_recount(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => conn.execute(postgres::RECOUNT).await.map(drop),
         }
     }
 

@@ -1,0 +1,89 @@
+//! A PostgreSQL by itself, as `.make/postgres start` makes it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, Row as _};
+use tempfile::TempDir;
+
+use super::block_on;
+use crate::machine;
+
+/// Removed when dropped.
+pub struct Cluster {
+    folder: TempDir,
+    url: String,
+}
+
+impl Cluster {
+    /// Starts one, and prints what its figures depend on.
+    pub fn start() -> Self {
+        machine::print_sync_time();
+        let folder = tempfile::tempdir().unwrap();
+        let url = script("start", &place(folder.path()));
+        let cluster = Self { folder, url };
+        println!("({})", block_on(cluster.durability()));
+        cluster
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The line of `heliograph.toml` that names it.
+    pub fn setting(&self) -> String {
+        format!("database_url = \"{}\"\n", self.url)
+    }
+
+    /// The server's process, which is the parent of those that work.
+    pub fn process(&self) -> u32 {
+        let file = place(self.folder.path()).join("data/postmaster.pid");
+        let text = std::fs::read_to_string(file).unwrap();
+        text.lines().next().unwrap().parse().unwrap()
+    }
+
+    /// A connection without the limits that the program gives its own.
+    pub async fn connect(&self) -> PgConnection {
+        PgConnection::connect(&self.url).await.unwrap()
+    }
+
+    /// Figures of a server that loses commits say nothing.
+    async fn durability(&self) -> String {
+        const SETTINGS: &str = "SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync, \
+             current_setting('synchronous_commit') AS synchronous, current_setting('shared_buffers') AS buffers";
+        let mut db = self.connect().await;
+        let row = sqlx::query(SETTINGS).fetch_one(&mut db).await.unwrap();
+        let [version, fsync, synchronous, buffers] =
+            ["version", "fsync", "synchronous", "buffers"].map(|name| row.get::<String, _>(name));
+        assert_eq!((fsync.as_str(), synchronous.as_str()), ("on", "on"));
+        db.close().await.unwrap();
+        format!("PostgreSQL {version}, fsync and synchronous_commit on, shared_buffers {buffers}")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // It may have been stopped while others were measured.
+        machine::signal_family(self.process(), "CONT");
+        script("remove", &place(self.folder.path()));
+    }
+}
+
+fn place(folder: &Path) -> PathBuf {
+    folder.join("cluster")
+}
+
+/// What the script prints.
+fn script(verb: &str, folder: &Path) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.make/postgres");
+    let output = Command::new(script)
+        .arg(verb)
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), ".make/postgres {verb} failed");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
