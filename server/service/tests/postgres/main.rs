@@ -27,8 +27,10 @@ mod intake;
 mod ledger;
 #[path = "../conformance/model.rs"]
 mod model;
+mod nodes;
 #[path = "../conformance/reports.rs"]
 mod reports;
+mod schema;
 #[path = "../conformance/sender_names.rs"]
 mod sender_names;
 #[path = "../conformance/upkeep.rs"]
