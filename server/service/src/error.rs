@@ -52,6 +52,20 @@ impl Error {
         }
     }
 
+    /// Whether the database ended this transaction for the sake of another one: nothing of it is stored, and it can
+    /// be tried again at once.
+    pub(crate) fn is_conflict(&self) -> bool {
+        /// PostgreSQL: serialization failure, deadlock.
+        const CODES: [&str; 2] = ["40001", "40P01"];
+        match self {
+            Self::Broken(Broken::Database(sqlx::Error::Database(error))) => {
+                let code = error.code();
+                code.is_some_and(|code| CODES.contains(&code.as_ref()))
+            }
+            _ => false,
+        }
+    }
+
     /// What the SMS API answers for it: `unavailable` where waiting helps.
     #[must_use]
     pub fn reason(&self) -> Reason {

@@ -8,7 +8,7 @@ use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, UNMATCHED};
-use crate::store::{applications, audit, deposits};
+use crate::store::{applications, audit, deposits, messages};
 use crate::{Service, whole};
 
 /// Longest id that a bank gives a payment.
@@ -101,6 +101,13 @@ impl Service {
         let (service, actor, orders) = (self.clone(), *actor, orders.to_vec());
         whole(async move {
             let mut tx = service.store().begin().await?;
+            // In the order of sends, not in that of the file: neither waits for the other for ever.
+            let references = orders
+                .iter()
+                .map(|order| Reference::parse(&order.reference));
+            let references: Vec<_> = references.filter_map(std::result::Result::ok).collect();
+            let batch = service.store().dialect().batch();
+            messages::applications(&mut tx, batch, &references).await?;
             let mut counts = ImportOutcome::default();
             for (index, order) in orders.iter().enumerate() {
                 let credited = credit(&mut tx, &actor, order, service.now()).await;

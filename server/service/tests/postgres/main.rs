@@ -21,6 +21,7 @@ mod database;
 mod devices;
 #[path = "../conformance/dispatch.rs"]
 mod dispatch;
+mod guard;
 #[path = "../conformance/intake.rs"]
 mod intake;
 #[path = "../conformance/ledger.rs"]
