@@ -17,6 +17,7 @@ use domain::{
     Kind, Reason,
 };
 use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
 
 /// Frames are handed to the file when there are so many bytes of them.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -40,8 +41,30 @@ pub struct BulkTicket {
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
-    /// What the other processes see of it; 0: nothing.
-    shared: AtomicI64,
+    /// What the other processes see of it.
+    shared: Option<SharedUpload>,
+}
+
+/// An upload as other processes count it, until this is dropped.
+struct SharedUpload {
+    service: Service,
+    /// 0: it was ended.
+    id: AtomicI64,
+}
+
+impl SharedUpload {
+    /// In a task of its own: whoever waits for it may leave meanwhile.
+    fn end(&self) -> Option<JoinHandle<()>> {
+        let id = self.id.swap(0, Ordering::Relaxed);
+        let service = self.service.clone();
+        (id != 0).then(|| tokio::spawn(async move { service.end_upload(id).await }))
+    }
+}
+
+impl Drop for SharedUpload {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl BulkTicket {
@@ -52,9 +75,10 @@ impl BulkTicket {
 
     /// Ends it for the other processes, before it is answered: the same request may be repeated at once.
     pub async fn end(&self) {
-        let id = self.shared.swap(0, Ordering::Relaxed);
-        if id != 0 {
-            self.service.end_upload(id).await;
+        if let Some(ending) = self.shared.as_ref().and_then(SharedUpload::end)
+            && let Err(error) = ending.await
+        {
+            tracing::error!(%error, "ending an upload broke down");
         }
     }
 
@@ -99,12 +123,6 @@ impl Drop for BulkTicket {
         if let Some(key) = self.idempotency.take() {
             under_way.keys.remove(&(self.access.access, key));
         }
-        drop(under_way);
-        let id = self.shared.swap(0, Ordering::Relaxed);
-        if id != 0 {
-            let service = self.service.clone();
-            tokio::spawn(async move { service.end_upload(id).await });
-        }
     }
 }
 
@@ -139,7 +157,7 @@ impl Service {
         let access = self.judged(&row, access, idempotency.as_ref()).await?;
         let mut ticket = self.count_upload(key, access, idempotency)?;
         if self.is_shared() {
-            *ticket.shared.get_mut() = self.share_upload(&ticket).await?;
+            ticket.shared = Some(self.share_upload(&ticket).await?);
         }
         Ok(ticket)
     }
@@ -179,12 +197,12 @@ impl Service {
             key,
             access,
             idempotency,
-            shared: AtomicI64::new(0),
+            shared: None,
         })
     }
 
     /// Counts an upload among those of all processes.
-    async fn share_upload(&self, ticket: &BulkTicket) -> std::result::Result<i64, Reason> {
+    async fn share_upload(&self, ticket: &BulkTicket) -> std::result::Result<SharedUpload, Reason> {
         let (service, access) = (self.clone(), ticket.access);
         let key = ticket.idempotency.clone();
         let shared = whole(async move {
@@ -206,7 +224,9 @@ impl Service {
             let node = service.inner.node.key();
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
             tx.commit().await?;
-            Ok(Ok(id))
+            // Held by what is handed on: it ends when nobody waits for it any more.
+            let id = AtomicI64::new(id);
+            Ok(Ok(SharedUpload { service, id }))
         });
         shared.await.unwrap_or_else(|error| {
             tracing::error!(detail = ?error, "an upload can't be begun");

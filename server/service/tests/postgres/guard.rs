@@ -43,7 +43,9 @@ async fn a_begin_that_is_left_leaves_no_transaction_open() {
     let entropy = Entropy::seeded(4);
     for _ in 0..150 {
         let points: Vec<_> = (0..16).map(|_| entropy.number() % 8).collect();
-        let checks = points.iter().map(|polls| leave_after(*polls, world.service.check()));
+        let checks = points
+            .iter()
+            .map(|polls| leave_after(*polls, world.service.check()));
         join_all(checks).await;
     }
     until_none(&world, LEFT_OPEN).await;
@@ -52,7 +54,12 @@ async fn a_begin_that_is_left_leaves_no_transaction_open() {
         world.send(&customer.live, "12345678").await.unwrap();
         let left = money("100").micros() - 50_000 * n;
         let looks = (0..16).map(|_| world.balance(&customer.live));
-        assert!(join_all(looks).await.iter().all(|balance| balance.micros() == left));
+        assert!(
+            join_all(looks)
+                .await
+                .iter()
+                .all(|balance| balance.micros() == left)
+        );
     }
     world.assert_sound().await;
 }
@@ -75,7 +82,11 @@ async fn an_upload_that_is_left_counts_no_more() {
     until_none(&world, UNDER_WAY).await;
     let mut held = Vec::new();
     for _ in 0..Limits::default().uploads_max {
-        held.push(b.begin_bulk(Some(customer.live.expose()), None).await.unwrap());
+        held.push(
+            b.begin_bulk(Some(customer.live.expose()), None)
+                .await
+                .unwrap(),
+        );
     }
     until_none(&world, LEFT_OPEN).await;
 }
@@ -91,12 +102,22 @@ async fn verbs_that_are_left_are_whole_or_nothing() {
         let service = if n % 2 == 0 { &world.service } else { &b };
         let polls = entropy.number() % 3;
         match entropy.number() % 4 {
-            0 => leave_after(polls, service.send(request(&customer.live, "12345678", "a"))).await,
+            0 => {
+                leave_after(
+                    polls,
+                    service.send(request(&customer.live, "12345678", "a")),
+                )
+                .await
+            }
             1 => leave_after(polls, service.claim(service::SANDBOX_CARRIER, 3)).await,
             2 => leave_after(polls, service.expire()).await,
             _ => {
                 let deposit = crate::world::order(&n.to_string(), customer.reference.as_str(), "1");
-                leave_after(polls, service.add_deposit(&service::Actor::CommandLine, &deposit)).await;
+                leave_after(
+                    polls,
+                    service.add_deposit(&service::Actor::CommandLine, &deposit),
+                )
+                .await;
             }
         }
     }

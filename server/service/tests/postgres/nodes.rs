@@ -11,9 +11,9 @@ use domain::routing::{Route, Routes};
 use domain::{KeyKind, MessageStatus, Reason};
 use futures_util::future::join_all;
 use service::{
-    Actor, CarrierInfo, CarrierReceipt, Claimed, ClientInfo, Config, Entropy, IdempotencyKey, Leases, Limits,
-    MessageFilter, Network, OpenError, SANDBOX_CARRIER, SendError, SendRequest, Service,
-    SessionRow, SubmitOutcome, Submitted,
+    Actor, CarrierInfo, CarrierReceipt, Claimed, ClientInfo, Config, Entropy, IdempotencyKey,
+    Leases, Limits, MessageFilter, Network, OpenError, SANDBOX_CARRIER, SendError, SendRequest,
+    Service, SessionRow, SubmitOutcome, Submitted,
 };
 use sqlx::Executor as _;
 
@@ -735,7 +735,10 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
             submitted_at: None,
         });
         let receipts = receipts.collect();
-        service.record_carrier_receipts("acme", receipts).await.unwrap();
+        service
+            .record_carrier_receipts("acme", receipts)
+            .await
+            .unwrap();
         service.end_leases(Leases::Over).await.unwrap();
         service.expire().await.unwrap();
         if let Some(id) = service.next_unexpanded(None).await.unwrap() {
@@ -748,7 +751,17 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_verb_fails_because_others_are_at_it() {
     const SENDS: usize = 250;
+    // The server looks for deadlocks when somebody has waited for so long: by default a second.
+    const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 20', \
+                             current_database()); END $$";
     let world = World::with(one_carrier()).await;
+    world
+        .database
+        .connect()
+        .await
+        .execute(SOON_SEEN)
+        .await
+        .unwrap();
     let mut customers = Vec::new();
     for n in 0..6 {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
