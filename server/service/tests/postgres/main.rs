@@ -16,6 +16,8 @@ mod batches;
 mod carriers;
 #[path = "../conformance/check.rs"]
 mod check;
+mod clocks;
+mod cuts;
 mod database;
 #[path = "../conformance/devices.rs"]
 mod devices;
