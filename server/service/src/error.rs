@@ -71,6 +71,7 @@ impl Error {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Broken(Broken::Database(error)) if is_busy(error) => Reason::Unavailable,
+            Self::Broken(Broken::Forgotten(_)) => Reason::Unavailable,
             _ => Reason::Internal,
         }
     }
@@ -139,6 +140,8 @@ pub enum Broken {
     },
     #[error("a commit wasn't answered, and what became of it can't be found out: {0}")]
     Unknown(sqlx::Error),
+    #[error("a commit wasn't answered, and the server crashed and doesn't know it any more: {0}")]
+    Forgotten(sqlx::Error),
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("password hash: {0}")]

@@ -39,11 +39,20 @@ pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clo
                    AND backend_type <> 'autovacuum worker' \
                    UNION ALL SELECT prepared FROM pg_prepared_xacts) t";
 
-/// The name of the running transaction; null as long as it wrote nothing.
-pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id";
+/// The name of the running transaction, null as long as it wrote nothing; and since when the server has not crashed:
+/// a crash changes one of these moments, whether the whole server went down or one of its processes.
+pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id, \
+    concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
 
-/// What became of a transaction.
-pub(super) const OUTCOME: &str = "SELECT pg_xact_status($1::text::xid8) AS outcome";
+/// What became of a transaction. A server that crashed forgets the numbers of transactions of which nothing was
+/// written, and gives them again: that one of this number is committed says nothing then.
+pub(super) const OUTCOME: &str = "\
+    SELECT CASE WHEN server = $2 THEN pg_xact_status(id) \
+                WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted' \
+                WHEN pg_xact_status(id) = 'committed' THEN 'forgotten' \
+                ELSE 'aborted' END AS outcome \
+    FROM (SELECT $1::text::xid8 AS id, \
+                 concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server) t";
 
 pub(super) const BATCH: Batch = Batch {
     // Locked until the commit: who charges decides by what stands here.

@@ -15,6 +15,7 @@ use service::{Actor, Config, Entropy, Limits, SANDBOX_CARRIER, SendError, Sent, 
 use sqlx::{AnyConnection, Connection as _, Row as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 use crate::batches::rows;
 use crate::world::{Customer, PASSWORD, World, money, order, password, plain, request, upload};
@@ -33,6 +34,8 @@ enum Fate {
     After,
     /// The answer takes so long.
     Late(Duration),
+    /// It goes no further until the connection is cut, when that is said.
+    Held,
 }
 
 /// A way to the server that can be cut.
@@ -50,14 +53,15 @@ struct State {
     /// Cuts each connection after some bytes, in the middle of whatever they are.
     random: Option<Entropy>,
     calm: AtomicBool,
+    held: Notify,
+    release: Notify,
 }
 
 /// The simple query that sqlx commits with.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
 
 impl Proxy {
-    async fn before(world: &World, random: Option<Entropy>) -> Self {
-        let url = world.database.url();
+    async fn before(url: &str, random: Option<Entropy>) -> Self {
         let (_, after) = url.split_once('@').unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let state = State {
@@ -66,6 +70,8 @@ impl Proxy {
             cut: AtomicUsize::new(0),
             random,
             calm: AtomicBool::new(true),
+            held: Notify::new(),
+            release: Notify::new(),
         };
         let proxy = Self {
             port: listener.local_addr().unwrap().port(),
@@ -85,8 +91,8 @@ impl Proxy {
         proxy
     }
 
-    async fn service(&self, world: &World) -> Service {
-        let url = world.database.url();
+    /// A process that goes this way to the database.
+    async fn service(&self, world: &World, url: &str) -> Service {
         let server = format!("127.0.0.1:{}", self.port);
         let config = Config {
             database_url: url.replace(&self.state.server, &server),
@@ -126,7 +132,11 @@ impl State {
             if fate != Fate::Pass || left == Some(0) {
                 self.cut.fetch_add(1, Ordering::Relaxed);
             }
-            if bytes.is_empty() || fate == Fate::Before {
+            if fate == Fate::Held {
+                self.held.notify_one();
+                self.release.notified().await;
+            }
+            if bytes.is_empty() || fate == Fate::Before || fate == Fate::Held {
                 return;
             }
             let written = if to {
@@ -141,7 +151,7 @@ impl State {
                     return;
                 }
                 Fate::Late(delay) => tokio::time::sleep(delay).await,
-                Fate::Pass | Fate::Before => {}
+                Fate::Pass | Fate::Before | Fate::Held => {}
             }
             if written.is_err() || left == Some(0) {
                 return;
@@ -191,8 +201,8 @@ async fn stored(conn: &mut AnyConnection) -> BTreeSet<i64> {
 async fn a_commit_that_is_cut_is_answered_as_it_went() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "100").await;
-    let proxy = Proxy::before(&world, None).await;
-    let service = proxy.service(&world).await;
+    let proxy = Proxy::before(&world.database.url(), None).await;
+    let service = proxy.service(&world, &world.database.url()).await;
     let mut answers = Answers::default();
     for n in 0..60 {
         let fate = [Fate::Before, Fate::Pass, Fate::After, Fate::Within][n % 4];
@@ -216,8 +226,8 @@ async fn a_commit_that_is_cut_is_answered_as_it_went() {
 async fn a_late_answer_is_waited_for() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "100").await;
-    let proxy = Proxy::before(&world, None).await;
-    let service = proxy.service(&world).await;
+    let proxy = Proxy::before(&world.database.url(), None).await;
+    let service = proxy.service(&world, &world.database.url()).await;
     let mut answers = Answers::default();
     proxy.next(Fate::Late(Duration::from_secs(3)));
     let sends = (0..20).map(|_| service.send(request(&customer.live, "12345678", "hello")));
@@ -232,8 +242,8 @@ async fn a_late_answer_is_waited_for() {
 async fn an_upload_whose_commit_is_cut_is_answered_as_it_went() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "100").await;
-    let proxy = Proxy::before(&world, None).await;
-    let service = proxy.service(&world).await;
+    let proxy = Proxy::before(&world.database.url(), None).await;
+    let service = proxy.service(&world, &world.database.url()).await;
     let mut accepted = 0;
     for fate in [Fate::Before, Fate::After, Fate::Before, Fate::After] {
         let ticket = service
@@ -272,8 +282,8 @@ async fn an_upload_whose_commit_is_cut_is_answered_as_it_went() {
 async fn cuts_at_any_byte_lose_and_double_nothing() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "1000").await;
-    let proxy = Proxy::before(&world, Some(Entropy::seeded(7))).await;
-    let service = proxy.service(&world).await;
+    let proxy = Proxy::before(&world.database.url(), Some(Entropy::seeded(7))).await;
+    let service = proxy.service(&world, &world.database.url()).await;
     proxy.state.calm.store(false, Ordering::Relaxed);
     let mut answers = Answers::default();
     let mut rounds = 0;
@@ -329,6 +339,13 @@ impl Drop for Cluster {
     }
 }
 
+/// Kills the server and starts it again.
+async fn kill(cluster: &Arc<Cluster>) {
+    let cluster = Arc::clone(cluster);
+    let killing = tokio::task::spawn_blocking(move || cluster.call("restart", &["immediate"]));
+    killing.await.unwrap();
+}
+
 async fn customer(service: &Service) -> ApiKey {
     let email = Email::parse("one@example.org").unwrap();
     let account = service
@@ -345,8 +362,67 @@ async fn customer(service: &Service) -> ApiKey {
     new.live_key
 }
 
-/// What a killed server had not written is gone, and the numbers of transactions that were never written are given to
-/// others.
+/// A killed server forgets what it hadn't written, the numbers of transactions among it: it gives them to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_transaction_of_the_same_number_is_not_taken_for_a_lost_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cluster, url) = Cluster::start(folder.path());
+    let cluster = Arc::new(cluster);
+    let world = World::new().await;
+    let proxy = Proxy::before(&url, None).await;
+    let a = proxy.service(&world, &url).await;
+    let key = customer(&a).await;
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    // Nobody takes the number, or somebody does.
+    for others in [0, 30] {
+        let before = stored(&mut conn).await;
+        proxy.next(Fate::Held);
+        let lost = tokio::spawn({
+            let (a, key) = (a.clone(), key.clone());
+            async move { a.send(request(&key, "12345678", "hello")).await }
+        });
+        proxy.state.held.notified().await;
+        if others == 0 {
+            kill(&cluster).await;
+        } else {
+            // One process of the server alone: the others forget what they shared with it.
+            let row = sqlx::query("SELECT pg_backend_pid()")
+                .fetch_one(&mut conn)
+                .await;
+            let pid: i32 = row.unwrap().get(0);
+            let killed = Command::new("kill")
+                .arg("-KILL")
+                .arg(pid.to_string())
+                .status();
+            assert!(killed.unwrap().success());
+            while sqlx::query("SELECT 1").fetch_one(&mut conn).await.is_ok() {}
+        }
+        conn = loop {
+            if let Ok(conn) = AnyConnection::connect(&url).await {
+                break conn;
+            }
+        };
+        let config = Config {
+            database_url: url.clone(),
+            entropy: Entropy::seeded(5 + others),
+            ..world.config()
+        };
+        let b = Service::open(config).await.ok().unwrap();
+        let mut accepted = before;
+        for _ in 0..others {
+            let sent = b.send(request(&key, "12345678", "hello")).await.unwrap();
+            accepted.insert(sent.transid.unwrap().0);
+        }
+        proxy.state.release.notify_one();
+        let refused = Err(SendError::Refused(domain::Reason::Unavailable));
+        assert_eq!(lost.await.unwrap(), refused);
+        assert_eq!(stored(&mut conn).await, accepted);
+        assert_eq!(b.check().await.unwrap(), Vec::<String>::new());
+        b.close().await;
+    }
+    a.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_keeps_what_was_answered() {
     const KILLS: usize = 6;
@@ -389,9 +465,7 @@ async fn a_server_that_is_killed_keeps_what_was_answered() {
     for _ in 0..KILLS {
         let before = stored(&mut conn).await.len();
         while stored(&mut conn).await.len() < before + 100 {}
-        let killed = Arc::clone(&cluster);
-        let killing = tokio::task::spawn_blocking(move || killed.call("restart", &["immediate"]));
-        killing.await.unwrap();
+        kill(&cluster).await;
         conn = AnyConnection::connect(&url).await.unwrap();
     }
     let before = stored(&mut conn).await.len();
