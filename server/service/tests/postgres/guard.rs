@@ -2,12 +2,13 @@
 
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use service::{Entropy, Limits};
+use sqlx::{AnyConnection, Row as _};
 
-use crate::nodes::{SOON, peer};
+use crate::nodes::peer;
 use crate::world::{World, money, request};
 
 /// Drops a future when it has been polled so often and could go on.
@@ -24,10 +25,14 @@ async fn leave_after(polls: u64, work: impl Future) {
 }
 
 /// Waits until a count is 0; far less than the 30 s after which the server itself ends what is left open.
-async fn until_none(world: &World, statement: &'static str) {
+async fn until_none(conn: &mut AnyConnection, statement: &'static str) {
     let started = Instant::now();
-    while world.database.number(statement).await > 0 {
-        assert!(started.elapsed() < SOON, "{statement}");
+    loop {
+        let row = sqlx::query(statement).fetch_one(&mut *conn).await.unwrap();
+        if row.get::<i64, _>(0) == 0 {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(15), "{statement}");
     }
 }
 
@@ -39,16 +44,15 @@ const LEFT_OPEN: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = c
 #[tokio::test(flavor = "multi_thread")]
 async fn a_begin_that_is_left_leaves_no_transaction_open() {
     let world = World::new().await;
+    let mut conn = world.database.connect().await;
     let customer = world.active("one@example.org", "100").await;
     let entropy = Entropy::seeded(4);
-    for _ in 0..150 {
-        let points: Vec<_> = (0..16).map(|_| entropy.number() % 8).collect();
-        let checks = points
-            .iter()
-            .map(|polls| leave_after(*polls, world.service.check()));
-        join_all(checks).await;
+    for _ in 0..400 {
+        // A connection takes most of these to make, a transaction few.
+        leave_after(entropy.number() % 24, world.service.check()).await;
+        // At once, since the next one to begin there would end it, too.
+        until_none(&mut conn, LEFT_OPEN).await;
     }
-    until_none(&world, LEFT_OPEN).await;
     // Who got such a connection would see the moment of its snapshot for ever.
     for n in 1..=20 {
         world.send(&customer.live, "12345678").await.unwrap();
@@ -68,6 +72,7 @@ async fn a_begin_that_is_left_leaves_no_transaction_open() {
 async fn an_upload_that_is_left_counts_no_more() {
     const UNDER_WAY: &str = "SELECT COUNT(*) FROM uploads";
     let world = World::new().await;
+    let mut conn = world.database.connect().await;
     let customer = world.active("one@example.org", "100").await;
     let (service, b) = (&world.service, peer(&world, 1).await);
     let entropy = Entropy::seeded(5);
@@ -79,7 +84,7 @@ async fn an_upload_that_is_left_counts_no_more() {
             leave_after(entropy.number() % 12, ticket.end()).await;
         }
     }
-    until_none(&world, UNDER_WAY).await;
+    until_none(&mut conn, UNDER_WAY).await;
     let mut held = Vec::new();
     for _ in 0..Limits::default().uploads_max {
         held.push(
@@ -88,13 +93,14 @@ async fn an_upload_that_is_left_counts_no_more() {
                 .unwrap(),
         );
     }
-    until_none(&world, LEFT_OPEN).await;
+    until_none(&mut conn, LEFT_OPEN).await;
 }
 
 /// Callers that leave while their work is done elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn verbs_that_are_left_are_whole_or_nothing() {
     let world = World::new().await;
+    let mut conn = world.database.connect().await;
     let customer = world.active("one@example.org", "100").await;
     let b = peer(&world, 1).await;
     let entropy = Entropy::seeded(6);
@@ -122,7 +128,7 @@ async fn verbs_that_are_left_are_whole_or_nothing() {
         }
     }
     b.close().await;
-    until_none(&world, LEFT_OPEN).await;
+    until_none(&mut conn, LEFT_OPEN).await;
     let balance = world.balance(&customer.live).await;
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     assert!(sent.balance <= balance);

@@ -25,7 +25,7 @@ use crate::world::{
 
 const STAFF: Actor = Actor::CommandLine;
 /// Longer than anything takes that isn't broken.
-pub const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(20);
 
 /// Another process on the world's database.
 pub async fn peer(world: &World, number: u64) -> Service {
