@@ -47,9 +47,10 @@ async fn a_begin_that_is_left_leaves_no_transaction_open() {
     let mut conn = world.database.connect().await;
     let customer = world.active("one@example.org", "100").await;
     let entropy = Entropy::seeded(4);
-    for _ in 0..400 {
-        // A connection takes most of these to make, a transaction few.
-        leave_after(entropy.number() % 24, world.service.check()).await;
+    for _ in 0..200 {
+        // A connection that is ready: it is looked at, and the transaction begun.
+        world.service.ping().await.unwrap();
+        leave_after(entropy.number() % 6, world.service.check()).await;
         // At once, since the next one to begin there would end it, too.
         until_none(&mut conn, LEFT_OPEN).await;
     }
