@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use crate::batches::rows;
-use crate::world::{Customer, PASSWORD, World, money, order, password, plain, request, upload};
+use crate::world::{Customer, PASSWORD, World, money, order, password, plain, request};
 
 const STAFF: Actor = Actor::CommandLine;
 

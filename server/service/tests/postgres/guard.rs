@@ -5,11 +5,11 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use service::{Entropy, Limits};
+use service::{Actor, Entropy, Limits, SANDBOX_CARRIER};
 use sqlx::{AnyConnection, Row as _};
 
 use crate::nodes::peer;
-use crate::world::{World, money, request};
+use crate::world::{World, money, order, request};
 
 /// Drops a future when it has been polled so often and could go on.
 async fn leave_after(polls: u64, work: impl Future) {
@@ -110,21 +110,14 @@ async fn verbs_that_are_left_are_whole_or_nothing() {
         let polls = entropy.number() % 3;
         match entropy.number() % 4 {
             0 => {
-                leave_after(
-                    polls,
-                    service.send(request(&customer.live, "12345678", "a")),
-                )
-                .await
+                let order = request(&customer.live, "12345678", "hello");
+                leave_after(polls, service.send(order)).await;
             }
-            1 => leave_after(polls, service.claim(service::SANDBOX_CARRIER, 3)).await,
+            1 => leave_after(polls, service.claim(SANDBOX_CARRIER, 3)).await,
             2 => leave_after(polls, service.expire()).await,
             _ => {
-                let deposit = crate::world::order(&n.to_string(), customer.reference.as_str(), "1");
-                leave_after(
-                    polls,
-                    service.add_deposit(&service::Actor::CommandLine, &deposit),
-                )
-                .await;
+                let deposit = order(&n.to_string(), customer.reference.as_str(), "1");
+                leave_after(polls, service.add_deposit(&Actor::CommandLine, &deposit)).await;
             }
         }
     }
