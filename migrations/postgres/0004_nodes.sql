@@ -58,13 +58,6 @@ CREATE TABLE uploads (
 );
 CREATE INDEX uploads_by_application ON uploads (application_id);
 
--- Transactions that wrote something, for as long as somebody may ask what became of one whose commit wasn't answered.
--- The server knows them by numbers, which it gives out again after a crash that lost the last ones.
-CREATE TABLE commits (
-    token          TEXT PRIMARY KEY DEFAULT gen_random_uuid()::text,
-    at             BIGINT NOT NULL DEFAULT (EXTRACT(EPOCH FROM now()) * 1000)::bigint
-);
-
 -- Requests that a key may still make this second, where they are limited. What a crash loses is a second's count:
 -- not worth a log. In memory, with SQLite.
 CREATE UNLOGGED TABLE rate_buckets (

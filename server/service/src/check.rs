@@ -13,7 +13,10 @@ impl Service {
     /// Every broken invariant in words; none when all hold. All statements see one moment of the database.
     pub async fn check(&self) -> Result<Vec<String>> {
         let mut snapshot = self.store().snapshot().await?;
-        self.store().dialect().prepare_recount(&mut snapshot).await?;
+        self.store()
+            .dialect()
+            .prepare_recount(&mut snapshot)
+            .await?;
         let violations = violations(&mut snapshot).await?;
         snapshot.rollback().await?;
         Ok(violations)

@@ -1,6 +1,7 @@
 //! Handing messages to carriers: claim under a lease, record what became of it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
@@ -16,7 +17,7 @@ use crate::store::queue::{self, Begun, DueLimits, Event, Held, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
 use crate::wakes::Wake;
-use crate::{Service, whole};
+use crate::{Service, whole_among_others};
 
 /// Of so many parts of a lease the last one is left free, 10 s of 60: what came at the end has to be stored in it,
 /// and the clocks of two nodes differ.
@@ -94,7 +95,11 @@ impl Service {
     pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
         loop {
             let (service, carrier) = (self.clone(), carrier.to_owned());
-            let found = whole(async move { service.claim_some(&carrier, limit).await }).await?;
+            let found = whole_among_others(move || {
+                let (service, carrier) = (service.clone(), carrier.clone());
+                async move { service.claim_some(&carrier, limit).await }
+            });
+            let found = found.await?;
             if let Some(found) = found {
                 return Ok(found);
             }
@@ -169,12 +174,15 @@ impl Service {
 
     async fn resume_some(&self, application_id: i64) -> Result<u64> {
         let service = self.clone();
-        whole(async move {
-            let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            let resumed =
-                queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
-            tx.commit().await?;
-            Ok(resumed)
+        whole_among_others(move || {
+            let service = service.clone();
+            async move {
+                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                let resumed =
+                    queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
+                tx.commit().await?;
+                Ok(resumed)
+            }
         })
         .await
     }
@@ -198,23 +206,27 @@ impl Service {
         carrier: &str,
         results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
-        let (service, carrier) = (self.clone(), carrier.to_owned());
+        let service = self.clone();
         let mut results = results;
         for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
             outcome.make_storable();
         }
-        whole(async move {
-            let batch = service.store().dialect().batch();
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            let now = service.now();
-            let plan = service
-                .plan(&mut tx, batch, &carrier, &results, now)
-                .await?;
-            let taken = plan.write(&service, &mut tx, batch, &carrier, now).await?;
-            tx.commit().await?;
-            Ok(taken)
+        let given = Arc::new((carrier.to_owned(), results));
+        whole_among_others(move || {
+            let (service, given) = (service.clone(), Arc::clone(&given));
+            async move { service.record_some(&given.0, &given.1).await }
         })
         .await
+    }
+
+    async fn record_some(&self, carrier: &str, results: &[Submitted]) -> Result<Vec<Transid>> {
+        let batch = self.store().dialect().batch();
+        let mut tx = self.store().begin_as(Priority::Results).await?;
+        let now = self.now();
+        let plan = self.plan(&mut tx, batch, carrier, results, now).await?;
+        let taken = plan.write(self, &mut tx, batch, carrier, now).await?;
+        tx.commit().await?;
+        Ok(taken)
     }
 
     /// What must be written for the results.

@@ -53,11 +53,26 @@ impl Error {
         }
     }
 
+    /// Whether the database ended this transaction for the sake of another one: nothing of it is stored, and it can
+    /// be tried again at once.
+    pub(crate) fn is_conflict(&self) -> bool {
+        /// PostgreSQL: serialization failure, deadlock.
+        const CODES: [&str; 2] = ["40001", "40P01"];
+        match self {
+            Self::Broken(Broken::Database(sqlx::Error::Database(error))) => {
+                let code = error.code();
+                code.is_some_and(|code| CODES.contains(&code.as_ref()))
+            }
+            _ => false,
+        }
+    }
+
     /// What the SMS API answers for it: `unavailable` where waiting helps.
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
             Self::Broken(Broken::Database(error)) if is_busy(error) => Reason::Unavailable,
+            Self::Broken(Broken::Forgotten(_)) => Reason::Unavailable,
             _ => Reason::Internal,
         }
     }
@@ -126,6 +141,8 @@ pub enum Broken {
     },
     #[error("a commit wasn't answered, and what became of it can't be found out: {0}")]
     Unknown(sqlx::Error),
+    #[error("a commit wasn't answered, and the server crashed and doesn't know it any more: {0}")]
+    Forgotten(sqlx::Error),
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("password hash: {0}")]

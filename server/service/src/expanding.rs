@@ -17,7 +17,7 @@ use crate::store::tally::Tally;
 use crate::store::transfers::{RESERVED, REVENUE};
 use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::wakes::Wake;
-use crate::{SANDBOX_CARRIER, Service, whole};
+use crate::{SANDBOX_CARRIER, Service, whole_among_others};
 
 impl Service {
     /// The next upload after this one of which some rows are no messages yet, by age.
@@ -31,41 +31,46 @@ impl Service {
     /// was nothing to do, or another process is at it.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         let service = self.clone();
-        whole(async move {
-            let upload = {
-                let mut conn = service.store().read().await?;
-                batches::still_unexpanded(&mut conn, id).await?
-            };
-            let Some(upload) = upload else {
-                return Ok(false);
-            };
-            let step = if upload.first_message_id < first_unexpired(service.now()) {
-                service.give_up(&upload, MessageStatus::Expired).await?
-            } else {
-                match service.frame(&upload).await? {
-                    Ok(frame) => service.expand_frame(&upload, frame).await?,
-                    Err(FrameError::Io(error)) => return Err(Broken::File(error).into()),
-                    Err(FrameError::Lost(why)) => {
-                        let lost = service.give_up(&upload, MessageStatus::Rejected).await?;
-                        // Otherwise another process ended it since it was read.
-                        if lost == Step::Last {
-                            let batch = upload.id.to_string();
-                            tracing::error!(
-                                batch,
-                                why,
-                                "the rest of an upload was lost and is given back"
-                            );
-                        }
-                        lost
-                    }
-                }
-            };
-            if step == Step::Last {
-                service.remove_spool(&upload.spool);
-            }
-            Ok(step != Step::Elsewhere)
+        whole_among_others(move || {
+            let service = service.clone();
+            async move { service.expand_some(id).await }
         })
         .await
+    }
+
+    async fn expand_some(&self, id: BatchId) -> Result<bool> {
+        let upload = {
+            let mut conn = self.store().read().await?;
+            batches::still_unexpanded(&mut conn, id).await?
+        };
+        let Some(upload) = upload else {
+            return Ok(false);
+        };
+        let step = if upload.first_message_id < first_unexpired(self.now()) {
+            self.give_up(&upload, MessageStatus::Expired).await?
+        } else {
+            match self.frame(&upload).await? {
+                Ok(frame) => self.expand_frame(&upload, frame).await?,
+                Err(FrameError::Io(error)) => return Err(Broken::File(error).into()),
+                Err(FrameError::Lost(why)) => {
+                    let step = self.give_up(&upload, MessageStatus::Rejected).await?;
+                    // Otherwise another process ended it since it was read.
+                    if step == Step::Last {
+                        let batch = upload.id.to_string();
+                        tracing::error!(
+                            batch,
+                            why,
+                            "the rest of an upload was lost and is given back"
+                        );
+                    }
+                    step
+                }
+            }
+        };
+        if step == Step::Last {
+            self.remove_spool(&upload.spool);
+        }
+        Ok(step != Step::Elsewhere)
     }
 
     async fn frame(

@@ -8,7 +8,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::Overdue;
 use crate::store::{Chore, batches, installation, queue};
-use crate::{MESSAGE_LIFETIME_MS, Service, whole};
+use crate::{MESSAGE_LIFETIME_MS, Service, whole_among_others};
 
 /// Messages that one transaction makes final.
 const CHUNK: i64 = 500;
@@ -19,7 +19,11 @@ impl Service {
         let mut run = Run::default();
         while !run.done {
             let service = self.clone();
-            run = whole(async move { service.expire_chunk(run).await }).await?;
+            run = whole_among_others(move || {
+                let service = service.clone();
+                async move { service.expire_chunk(run).await }
+            })
+            .await?;
         }
         Ok(run.expired)
     }
@@ -93,7 +97,7 @@ pub(crate) fn least_queued(now: Timestamp) -> i64 {
 }
 
 /// A sweep under way.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Run {
     expired: u64,
     /// Where the next chunk begins.

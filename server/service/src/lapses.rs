@@ -10,7 +10,7 @@ use crate::store::gate::Priority;
 use crate::store::queue::{self, Begun, Event, Lapsed, Requeued};
 use crate::store::segments::{self, NewSegment};
 use crate::wakes::Wake;
-use crate::{Service, whole};
+use crate::{Service, whole_among_others};
 
 /// Claims that one transaction ends.
 const CHUNK: i64 = 500;
@@ -33,7 +33,11 @@ impl Service {
         let mut ended = 0;
         loop {
             let service = self.clone();
-            let some = whole(async move { service.end_some(which).await }).await?;
+            let some = whole_among_others(move || {
+                let service = service.clone();
+                async move { service.end_some(which).await }
+            });
+            let some = some.await?;
             ended += some.unsigned_abs();
             if some < CHUNK {
                 return Ok(ended);

@@ -6,10 +6,9 @@ use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
-use crate::store::messages;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, UNMATCHED};
-use crate::store::{applications, audit, deposits};
+use crate::store::{applications, audit, deposits, messages};
 use crate::{Service, whole};
 
 /// Longest id that a bank gives a payment.

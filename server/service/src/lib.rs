@@ -347,6 +347,28 @@ impl Service {
     }
 }
 
+/// How often work is tried that the database ends for the sake of another process's.
+pub(crate) const TRIES: u32 = 6;
+
+/// Like [`whole`], for work that several processes do on the same rows. Not all of them can take their locks in one
+/// order: where two wait for each other, the database ends one, of which nothing is stored, and it is tried again.
+async fn whole_among_others<T: Send + 'static, W: Future<Output = Result<T>> + Send + 'static>(
+    work: impl Fn() -> W + Send + 'static,
+) -> Result<T> {
+    whole(async move {
+        for _ in 1..TRIES {
+            match work().await {
+                Err(error) if error.is_conflict() => {
+                    tracing::debug!(detail = ?error, "another process was in the way; trying again");
+                }
+                done => return done,
+            }
+        }
+        work().await
+    })
+    .await
+}
+
 /// Runs a verb's work in a task of its own: the request's future may be dropped at any await, and work
 /// that has begun must finish or roll back whole.
 async fn whole<T: Send + 'static>(

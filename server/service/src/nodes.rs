@@ -23,8 +23,6 @@ const REST_MS: i64 = 60 * 60 * 1000;
 const ASKING_MAX: Duration = Duration::from_millis(500);
 /// Clocks differ a little; more than this is worth a word.
 const CLOCK_APART_MS: i64 = 5_000;
-/// How long it can be told what became of a transaction; whoever asks does so within a minute.
-const COMMIT_KEPT_MS: i64 = 10 * 60 * 1000;
 /// Of uploads that never became a batch.
 const SPOOL_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -171,7 +169,6 @@ impl Service {
             }
             nodes::forget_connections(&mut tx).await?;
             shared::forget_uploads(&mut tx).await?;
-            shared::forget_commits(&mut tx, now.plus_ms(-COMMIT_KEPT_MS)).await?;
             shared::forget_spools(&mut tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
             tx.commit().await
         })

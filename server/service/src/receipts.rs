@@ -1,6 +1,7 @@
 //! What carriers report of messages they took.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use domain::{MessageStatus, Timestamp, Transid};
 
@@ -11,7 +12,7 @@ use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
 use crate::store::segments::{self, Segment, SegmentId, Unanswered};
 use crate::store::{Chore, WriteTx, carriers};
-use crate::{Service, whole};
+use crate::{Service, whole, whole_among_others};
 
 /// How far a receipt's submit date may be from ours when nothing else tells which message it is for.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
@@ -89,13 +90,16 @@ impl Service {
     /// receipt says. A receipt for a message that is final already goes into its timeline.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
         let service = self.clone();
-        whole(async move {
-            let now = service.now();
-            let batch = service.store().dialect().batch();
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
-            end(&mut tx, batch, receipts, now).await?;
-            tx.commit().await
+        whole_among_others(move || {
+            let (service, receipts) = (service.clone(), receipts.clone());
+            async move {
+                let now = service.now();
+                let batch = service.store().dialect().batch();
+                let mut tx = service.store().begin_as(Priority::Results).await?;
+                tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
+                end(&mut tx, batch, receipts, now).await?;
+                tx.commit().await
+            }
         })
         .await
     }
@@ -107,44 +111,50 @@ impl Service {
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
-        let (service, carrier) = (self.clone(), carrier.to_owned());
+        let service = self.clone();
         let mut receipts = receipts;
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
-        whole(async move {
-            let batch = service.store().dialect().batch();
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            let now = service.now();
-            let found = service
-                .match_receipts(&mut tx, batch, &carrier, &receipts)
-                .await?;
-            let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
-            for (place, receipt) in receipts.iter().enumerate() {
-                let (status, error) = (receipt.status, receipt.error.as_deref());
-                if let Some(segment) = found.get(&place) {
-                    matched.push(Matched {
-                        segment: *segment,
-                        status,
-                        error,
-                    });
-                } else if receipt.names.is_empty() {
-                    tracing::warn!(carrier, "a receipt that names no message is dropped");
-                } else {
-                    count += 1;
-                    let names = receipt.names.iter();
-                    parked.extend(names.map(|name| (name.as_str(), status, error)));
-                }
-            }
-            tx.concerns(matched.iter().map(|m| m.segment.application_id));
-            let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
-            messages::lock(&mut tx, batch, &ids).await?;
-            apply(&mut tx, batch, &matched, now).await?;
-            if count > 0 {
-                segments::park(&mut tx, batch, &parked, &carrier, now).await?;
-                carriers::add_parked(&mut tx, &carrier, count, 0).await?;
-            }
-            tx.commit().await
+        let given = Arc::new((carrier.to_owned(), receipts));
+        whole_among_others(move || {
+            let (service, given) = (service.clone(), Arc::clone(&given));
+            async move { service.record_named(&given.0, &given.1).await }
         })
         .await
+    }
+
+    async fn record_named(&self, carrier: &str, receipts: &[CarrierReceipt]) -> Result<()> {
+        let now = self.now();
+        let batch = self.store().dialect().batch();
+        let mut tx = self.store().begin_as(Priority::Results).await?;
+        let found = self
+            .match_receipts(&mut tx, batch, carrier, receipts)
+            .await?;
+        let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
+        for (place, receipt) in receipts.iter().enumerate() {
+            let (status, error) = (receipt.status, receipt.error.as_deref());
+            if let Some(segment) = found.get(&place) {
+                matched.push(Matched {
+                    segment: *segment,
+                    status,
+                    error,
+                });
+            } else if receipt.names.is_empty() {
+                tracing::warn!(carrier, "a receipt that names no message is dropped");
+            } else {
+                count += 1;
+                let names = receipt.names.iter();
+                parked.extend(names.map(|name| (name.as_str(), status, error)));
+            }
+        }
+        let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
+        tx.concerns(matched.iter().map(|m| m.segment.application_id));
+        messages::lock(&mut tx, batch, &ids).await?;
+        apply(&mut tx, batch, &matched, now).await?;
+        if count > 0 {
+            segments::park(&mut tx, batch, &parked, carrier, now).await?;
+            carriers::add_parked(&mut tx, carrier, count, 0).await?;
+        }
+        tx.commit().await
     }
 
     /// The segment of each receipt that has one, by its place.

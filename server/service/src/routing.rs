@@ -13,7 +13,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Routed};
 use crate::wakes::Wake;
-use crate::{SANDBOX_CARRIER, Service, whole};
+use crate::{SANDBOX_CARRIER, Service, whole_among_others};
 
 /// Waiting rows that one transaction looks at.
 const CHUNK: i64 = 500;
@@ -218,7 +218,11 @@ impl Service {
         let mut after = waits.then_some(0);
         while let Some(last) = after {
             let (service, carrier) = (self.clone(), carrier.to_owned());
-            after = whole(async move { service.reroute_some(&carrier, last).await }).await?;
+            after = whole_among_others(move || {
+                let (service, carrier) = (service.clone(), carrier.clone());
+                async move { service.reroute_some(&carrier, last).await }
+            })
+            .await?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use domain::{
     Kind, Reason,
 };
 use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
 
 /// Frames are handed to the file when there are so many bytes of them.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -44,8 +45,30 @@ pub struct BulkTicket {
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
-    /// What the other processes see of it; 0: nothing.
-    shared: AtomicI64,
+    /// What the other processes see of it.
+    shared: Option<SharedUpload>,
+}
+
+/// An upload as other processes count it, until this is dropped.
+struct SharedUpload {
+    service: Service,
+    /// 0: it was ended.
+    id: AtomicI64,
+}
+
+impl SharedUpload {
+    /// In a task of its own: whoever waits for it may leave meanwhile.
+    fn end(&self) -> Option<JoinHandle<()>> {
+        let id = self.id.swap(0, Ordering::Relaxed);
+        let service = self.service.clone();
+        (id != 0).then(|| tokio::spawn(async move { service.end_upload(id).await }))
+    }
+}
+
+impl Drop for SharedUpload {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl BulkTicket {
@@ -54,49 +77,12 @@ impl BulkTicket {
         &self.access
     }
 
-    /// Counts it among the uploads of all processes.
-    async fn share(mut self) -> std::result::Result<Self, Reason> {
-        match self.begin_shared().await {
-            Ok(Ok(id)) => {
-                *self.shared.get_mut() = id;
-                Ok(self)
-            }
-            Ok(Err(reason)) => Err(reason),
-            Err(error) => {
-                tracing::error!(detail = ?error, "an upload can't be begun");
-                Err(error.reason())
-            }
-        }
-    }
-
-    async fn begin_shared(&self) -> Result<std::result::Result<i64, Reason>> {
-        let service = &self.service;
-        let KeyAccess {
-            application_id,
-            kind,
-            ..
-        } = self.access.access;
-        let key = self.idempotency.as_ref().map(IdempotencyKey::as_str);
-        let mut tx = service.store().begin().await?;
-        let (all, with_key) = shared::uploads(&mut tx, application_id, kind, key).await?;
-        if with_key > 0 {
-            return Ok(Err(Reason::IdempotencyInProgress));
-        }
-        let max = i64::try_from(service.limits().uploads_max).unwrap_or(i64::MAX);
-        if !self.access.known && all >= max {
-            return Ok(Err(Reason::RateLimited));
-        }
-        let node = service.inner.node.key();
-        let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
-        tx.commit().await?;
-        Ok(Ok(id))
-    }
-
     /// Ends it for the other processes, before it is answered: the same request may be repeated at once.
     pub async fn end(&self) {
-        let id = self.shared.swap(0, Ordering::Relaxed);
-        if id != 0 {
-            self.service.end_upload(id).await;
+        if let Some(ending) = self.shared.as_ref().and_then(SharedUpload::end)
+            && let Err(error) = ending.await
+        {
+            tracing::error!(%error, "ending an upload broke down");
         }
     }
 
@@ -141,12 +127,6 @@ impl Drop for BulkTicket {
         if let Some(key) = self.idempotency.take() {
             under_way.keys.remove(&(self.access.access, key));
         }
-        drop(under_way);
-        let id = self.shared.swap(0, Ordering::Relaxed);
-        if id != 0 {
-            let service = self.service.clone();
-            tokio::spawn(async move { service.end_upload(id).await });
-        }
     }
 }
 
@@ -179,16 +159,11 @@ impl Service {
             return Err(Reason::IdempotencyInProgress);
         }
         let access = self.judged(&row, access, idempotency.as_ref()).await?;
-        let ticket = self.count_upload(key, access, idempotency)?;
-        if !self.is_shared() {
-            return Ok(ticket);
+        let mut ticket = self.count_upload(key, access, idempotency)?;
+        if self.is_shared() {
+            ticket.shared = Some(self.share_upload(&ticket).await?);
         }
-        // Whoever waits for it may leave: the ticket goes on to hold its place, and gives it back.
-        let shared = whole(async move { Ok(ticket.share().await) });
-        shared.await.unwrap_or_else(|error| {
-            tracing::error!(detail = ?error, "beginning an upload broke down");
-            Err(error.reason())
-        })
+        Ok(ticket)
     }
 
     /// Counts an upload among those of this process.
@@ -226,29 +201,56 @@ impl Service {
             key,
             access,
             idempotency,
-            shared: AtomicI64::new(0),
+            shared: None,
+        })
+    }
+
+    /// Counts an upload among those of all processes.
+    async fn share_upload(&self, ticket: &BulkTicket) -> std::result::Result<SharedUpload, Reason> {
+        let (service, access) = (self.clone(), ticket.access);
+        let key = ticket.idempotency.clone();
+        let shared = whole(async move {
+            let KeyAccess {
+                application_id,
+                kind,
+                ..
+            } = access.access;
+            let key = key.as_ref().map(IdempotencyKey::as_str);
+            let mut tx = service.store().begin().await?;
+            let (all, with_key) = shared::uploads(&mut tx, application_id, kind, key).await?;
+            if with_key > 0 {
+                return Ok(Err(Reason::IdempotencyInProgress));
+            }
+            let max = i64::try_from(service.limits().uploads_max).unwrap_or(i64::MAX);
+            if !access.known && all >= max {
+                return Ok(Err(Reason::RateLimited));
+            }
+            let node = service.inner.node.key();
+            let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
+            tx.commit().await?;
+            // Held by what is handed on: it ends when nobody waits for it any more.
+            let id = AtomicI64::new(id);
+            Ok(Ok(SharedUpload { service, id }))
+        });
+        shared.await.unwrap_or_else(|error| {
+            tracing::error!(detail = ?error, "an upload can't be begun");
+            Err(error.reason())
         })
     }
 
     /// Gives a place back, as soon as the database lets it.
     async fn end_upload(&self, id: i64) {
-        let service = self.clone();
-        let ending = tokio::spawn(async move {
-            let end = async || {
-                let mut tx = service.store().begin_as(Priority::Interactive).await?;
-                shared::end_upload(&mut tx, id).await?;
-                tx.commit().await
-            };
-            while let Err(error) = end().await {
-                tracing::warn!(detail = ?error, "an upload that ended still counts; trying again");
-                if service.store().is_closed() {
-                    return;
-                }
-                tokio::time::sleep(RETRY).await;
+        let end = async || {
+            let mut tx = self.store().begin_as(Priority::Interactive).await?;
+            shared::end_upload(&mut tx, id).await?;
+            tx.commit().await
+        };
+        while let Err(error) = end().await {
+            tracing::warn!(detail = ?error, "an upload that ended still counts; trying again");
+            if self.store().is_closed() {
+                return;
             }
-        });
-        if let Err(error) = ending.await {
-            tracing::error!(%error, "an upload that ended counts until this process does");
+            tokio::time::sleep(RETRY).await;
         }
     }
 }

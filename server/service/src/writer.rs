@@ -26,7 +26,7 @@ use crate::store::tally::Tally;
 use crate::store::transfers::REVENUE;
 use crate::store::{idempotency, installation, messages, queue};
 use crate::wakes::Wake;
-use crate::{Inner, SANDBOX_CARRIER, Service};
+use crate::{Inner, SANDBOX_CARRIER, Service, TRIES};
 
 /// Sends that may wait; the next one is answered "unavailable".
 const WAITING_MAX: usize = 4096;
@@ -160,7 +160,7 @@ impl Service {
             .into_iter()
             .map(|job| (job.request, job.answer))
             .unzip();
-        let outcomes = match self.commit_batch(&requests).await {
+        let outcomes = match self.try_batch(&requests).await {
             Ok(outcomes) => outcomes,
             Err(failed) => {
                 tracing::error!(error = %failed.error, detail = ?failed.error, "sends were not stored");
@@ -174,6 +174,22 @@ impl Service {
             // A client that left needs no answer; its send is stored all the same.
             let _ = answer.send(outcome);
         }
+    }
+
+    /// Where another process was in the way nothing is stored, and the sends are judged again.
+    async fn try_batch(
+        &self,
+        requests: &[SendRequest],
+    ) -> std::result::Result<Vec<std::result::Result<Sent, SendError>>, FailedBatch> {
+        for _ in 1..TRIES {
+            match self.commit_batch(requests).await {
+                Err(failed) if failed.error.is_conflict() => {
+                    tracing::debug!(detail = ?failed.error, "another process was in the way; trying again");
+                }
+                done => return done,
+            }
+        }
+        self.commit_batch(requests).await
     }
 
     async fn commit_batch(

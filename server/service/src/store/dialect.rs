@@ -18,6 +18,25 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
+/// How a server knows a transaction.
+#[derive(Debug)]
+pub(crate) struct TransactionName {
+    id: String,
+    /// Since when the server has not crashed.
+    server: String,
+}
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    UnderWay,
+    Committed,
+    /// Nothing was stored.
+    Nothing,
+    /// The server crashed, and knows only another transaction of this name: the rows tell.
+    Forgotten,
+}
+
 impl Dialect {
     /// Which database a URL names.
     pub(crate) fn of_url(url: &str) -> Result<Self, OpenError> {
@@ -268,33 +287,36 @@ impl Dialect {
     pub(crate) async fn name_transaction(
         self,
         conn: &mut AnyConnection,
-    ) -> Result<Option<String>, sqlx::Error> {
+    ) -> Result<Option<TransactionName>, sqlx::Error> {
         match self {
             // Nothing lies between us and the file that could be cut.
             Self::Sqlite => Ok(None),
             Self::Postgres => {
                 let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
-                row.try_get("id")
+                let id: Option<String> = row.try_get("id")?;
+                let server = row.try_get("server")?;
+                Ok(id.map(|id| TransactionName { id, server }))
             }
         }
     }
 
-    /// What became of a transaction; `None` while it is under way.
-    pub(crate) async fn is_committed(
+    /// What became of a transaction.
+    pub(crate) async fn outcome(
         self,
         conn: &mut AnyConnection,
-        transaction: &str,
-    ) -> Result<Option<bool>, sqlx::Error> {
-        let (number, token) = transaction.split_once(' ').unwrap_or((transaction, ""));
+        transaction: &TransactionName,
+    ) -> Result<Outcome, sqlx::Error> {
         let row = sqlx::query(postgres::OUTCOME)
-            .bind(number)
-            .bind(token)
+            .bind(transaction.id.clone())
+            .bind(transaction.server.clone())
             .fetch_one(conn)
             .await?;
         let outcome: Option<String> = row.try_get("outcome")?;
         Ok(match outcome.as_deref() {
-            Some("in progress") => None,
-            outcome => Some(outcome == Some("committed")),
+            Some("in progress") => Outcome::UnderWay,
+            Some("committed") => Outcome::Committed,
+            Some("forgotten") => Outcome::Forgotten,
+            _ => Outcome::Nothing,
         })
     }
 

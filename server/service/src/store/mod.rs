@@ -51,7 +51,7 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
-use dialect::{Batch, Dialect};
+use dialect::{Batch, Dialect, Outcome, TransactionName};
 use gate::{Gate, Permit, Priority};
 use tally::Tally;
 
@@ -121,7 +121,7 @@ impl WriteTx<'_> {
         tally.write(self).await
     }
 
-    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`]. After a failed sync of SQLite's
+    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and [`Broken::Forgotten`]. After a failed sync of SQLite's
     /// log the commit may be on disk or not, and nobody can tell: the store takes no more writes, and the process
     /// should stop.
     pub(crate) async fn commit(mut self) -> Result<()> {
@@ -132,8 +132,10 @@ impl WriteTx<'_> {
         let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         match (committed, known_as) {
             (Ok(()), _) => Ok(()),
-            // The server itself said no.
-            (Err(error @ sqlx::Error::Database(_)), Some(_)) => Err(error.into()),
+            // The server itself said no, and didn't only end the connection.
+            (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => {
+                Err(error.into())
+            }
             (Err(error), Some(transaction)) => store.outcome(&transaction, error).await,
             (Err(error), None) => {
                 if sqlite::is_failed_sync(&error) {
@@ -387,23 +389,24 @@ impl Store {
     }
 
     /// What became of a transaction whose commit wasn't answered. The server may still be at it.
-    async fn outcome(&self, transaction: &str, error: sqlx::Error) -> Result<()> {
-        tracing::warn!(%error, transaction, "a commit wasn't answered; asking what became of it");
+    async fn outcome(&self, transaction: &TransactionName, error: sqlx::Error) -> Result<()> {
+        tracing::warn!(%error, ?transaction, "a commit wasn't answered; asking what became of it");
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
             loop {
                 if let Ok(mut conn) = self.readers.acquire().await
-                    && let Ok(Some(committed)) =
-                        self.dialect.is_committed(&mut conn, transaction).await
+                    && let Ok(outcome) = self.dialect.outcome(&mut conn, transaction).await
+                    && outcome != Outcome::UnderWay
                 {
-                    return committed;
+                    return outcome;
                 }
                 tokio::time::sleep(OUTCOME_PAUSE).await;
             }
         });
         match asked.await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(sqlx::Error::PoolTimedOut.into()),
-            Err(_) => Err(Broken::Unknown(error).into()),
+            Ok(Outcome::Committed) => Ok(()),
+            Ok(Outcome::Nothing) => Err(sqlx::Error::PoolTimedOut.into()),
+            Ok(Outcome::Forgotten) => Err(Broken::Forgotten(error).into()),
+            Ok(Outcome::UnderWay) | Err(_) => Err(Broken::Unknown(error).into()),
         }
     }
 

@@ -53,14 +53,20 @@ pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clo
                    AND backend_type <> 'autovacuum worker' \
                    UNION ALL SELECT prepared FROM pg_prepared_xacts) t";
 
-/// Names the running transaction: by the server's number, which tells whether it is under way, and by a row of its own,
-/// which is there if it was committed.
-pub(super) const TRANSACTION: &str =
-    "INSERT INTO commits DEFAULT VALUES RETURNING pg_current_xact_id()::text || ' ' || token AS id";
+/// The name of the running transaction, null as long as it wrote nothing; and since when the server has not crashed:
+/// a crash changes one of these moments, whether the whole server went down or one of its processes.
+pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id, \
+    concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
 
-/// What became of a transaction.
-pub(super) const OUTCOME: &str = "SELECT CASE WHEN pg_xact_status($1::text::xid8) = 'in progress' THEN 'in progress' \
-    WHEN EXISTS (SELECT 1 FROM commits WHERE token = $2) THEN 'committed' ELSE 'aborted' END AS outcome";
+/// What became of a transaction. A server that crashed forgets the numbers of transactions of which nothing was
+/// written, and gives them again: that one of this number is committed says nothing then.
+pub(super) const OUTCOME: &str = "\
+    SELECT CASE WHEN server = $2 THEN pg_xact_status(id) \
+                WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted' \
+                WHEN pg_xact_status(id) = 'committed' THEN 'forgotten' \
+                ELSE 'aborted' END AS outcome \
+    FROM (SELECT $1::text::xid8 AS id, \
+                 concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server) t";
 
 /// A day may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";

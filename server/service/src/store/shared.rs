@@ -32,7 +32,6 @@ shared! {
     /// Uploads that never became a batch, and those of batches that are expanded.
     FORGET_SPOOLS = "DELETE FROM spool_frames WHERE created_at < $1 \
                      AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL)";
-    FORGET_COMMITS = "DELETE FROM commits WHERE at < $1";
     ENSURE_BUCKET = "INSERT INTO rate_buckets (reference, test, level, filled_at) VALUES ($1, $2, $3, $4) \
                      ON CONFLICT DO NOTHING";
     /// Fills the bucket up to now, then takes as many requests as there are, at most so many. What flows in within
@@ -134,15 +133,6 @@ pub(crate) async fn remove_spool(conn: &mut AnyConnection, spool: &str) -> Resul
 /// Forgets what was uploaded before this moment and isn't needed any more.
 pub(crate) async fn forget_spools(conn: &mut AnyConnection, before: Timestamp) -> Result<()> {
     sqlx::query(FORGET_SPOOLS)
-        .bind(before.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
-}
-
-/// Forgets transactions that nobody asks about any more.
-pub(crate) async fn forget_commits(conn: &mut AnyConnection, before: Timestamp) -> Result<()> {
-    sqlx::query(FORGET_COMMITS)
         .bind(before.unix_ms())
         .execute(conn)
         .await?;

@@ -16,12 +16,15 @@ mod batches;
 mod carriers;
 #[path = "../conformance/check.rs"]
 mod check;
+mod clocks;
 mod copy;
+mod cuts;
 mod database;
 #[path = "../conformance/devices.rs"]
 mod devices;
 #[path = "../conformance/dispatch.rs"]
 mod dispatch;
+mod guard;
 #[path = "../conformance/history.rs"]
 mod history;
 #[path = "../conformance/intake.rs"]
@@ -30,8 +33,10 @@ mod intake;
 mod ledger;
 #[path = "../conformance/model.rs"]
 mod model;
+mod nodes;
 #[path = "../conformance/reports.rs"]
 mod reports;
+mod schema;
 #[path = "../conformance/sender_names.rs"]
 mod sender_names;
 #[path = "../conformance/upkeep.rs"]
