@@ -28,7 +28,7 @@ struct Rows {
 
 #[derive(Serialize)]
 struct Sum {
-    sum: String,
+    name: String,
     from: Amount,
     to: Amount,
 }
@@ -41,7 +41,7 @@ impl From<Copied> for Shown {
             to: table.to,
         });
         let ledger = copied.sums.into_iter().map(|sum| Sum {
-            sum: sum.name,
+            name: sum.name,
             from: Amount(sum.from),
             to: Amount(sum.to),
         });
@@ -76,7 +76,7 @@ fn human(shown: &Shown) -> String {
     };
     let sums = |sum: &Sum| {
         vec![
-            sum.sum.clone(),
+            sum.name.clone(),
             sum.from.0.to_string(),
             sum.to.0.to_string(),
         ]

@@ -525,7 +525,7 @@ fn a_copy_says_what_arrived_and_is_made_once() {
     let tables = copied["tables"].as_array().unwrap();
     let transfers = serde_json::json!({"table": "transfers", "from": 1, "to": 1});
     assert!(tables.contains(&transfers), "{copied}");
-    let deposits = serde_json::json!({"sum": "deposit", "from": 12.5, "to": 12.5});
+    let deposits = serde_json::json!({"name": "deposit", "from": 12.5, "to": 12.5});
     assert!(copied["ledger"].as_array().unwrap().contains(&deposits));
     let checked = place.json(&["check", "--database-url", &to]);
     assert_eq!(checked["ok"], true, "{checked}");
