@@ -18,6 +18,16 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Running,
+    Committed,
+    RolledBack,
+    /// The server crashed since: its number may be another one's now.
+    Forgotten,
+}
+
 impl Dialect {
     /// Which database a URL names.
     pub(crate) fn of_url(url: &str) -> Result<Self, OpenError> {
@@ -223,20 +233,22 @@ impl Dialect {
         }
     }
 
-    /// What became of a transaction; `None` while it is under way.
-    pub(crate) async fn is_committed(
+    /// What became of a transaction.
+    pub(crate) async fn outcome(
         self,
         conn: &mut AnyConnection,
         transaction: &str,
-    ) -> Result<Option<bool>, sqlx::Error> {
+    ) -> Result<Outcome, sqlx::Error> {
         let row = sqlx::query(postgres::OUTCOME)
             .bind(transaction)
             .fetch_one(conn)
             .await?;
         let outcome: Option<String> = row.try_get("outcome")?;
         Ok(match outcome.as_deref() {
-            Some("in progress") => None,
-            outcome => Some(outcome == Some("committed")),
+            Some("in progress") => Outcome::Running,
+            Some("forgotten") => Outcome::Forgotten,
+            Some("committed") => Outcome::Committed,
+            _ => Outcome::RolledBack,
         })
     }
 

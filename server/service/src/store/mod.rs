@@ -48,7 +48,7 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
-use dialect::Dialect;
+use dialect::{Dialect, Outcome};
 use gate::{Gate, Permit, Priority};
 use tally::Tally;
 
@@ -356,18 +356,18 @@ impl Store {
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
             loop {
                 if let Ok(mut conn) = self.readers.acquire().await
-                    && let Ok(Some(committed)) =
-                        self.dialect.is_committed(&mut conn, transaction).await
+                    && let Ok(outcome) = self.dialect.outcome(&mut conn, transaction).await
+                    && outcome != Outcome::Running
                 {
-                    return committed;
+                    return outcome;
                 }
                 tokio::time::sleep(OUTCOME_PAUSE).await;
             }
         });
         match asked.await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(sqlx::Error::PoolTimedOut.into()),
-            Err(_) => Err(Broken::Unknown(error).into()),
+            Ok(Outcome::Committed) => Ok(()),
+            Ok(Outcome::RolledBack) => Err(sqlx::Error::PoolTimedOut.into()),
+            _ => Err(Broken::Unknown(error).into()),
         }
     }
 

@@ -39,11 +39,16 @@ pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clo
                    AND backend_type <> 'autovacuum worker' \
                    UNION ALL SELECT prepared FROM pg_prepared_xacts) t";
 
-/// The name of the running transaction; null as long as it wrote nothing.
-pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id";
+/// The name of the running transaction; null as long as it wrote nothing. Its number alone wouldn't do: what a crash
+/// lost from the log, numbers among it, is handed out again. The second part changes with a crash, when the server gives
+/// up its statistics, and not with a restart in good order.
+pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text || ' ' || \
+    COALESCE((SELECT EXTRACT(EPOCH FROM stats_reset) FROM pg_stat_bgwriter)::text, '') AS id";
 
 /// What became of a transaction.
-pub(super) const OUTCOME: &str = "SELECT pg_xact_status($1::text::xid8) AS outcome";
+pub(super) const OUTCOME: &str = "SELECT CASE \
+    WHEN split_part($1, ' ', 2) <> COALESCE((SELECT EXTRACT(EPOCH FROM stats_reset) FROM pg_stat_bgwriter)::text, '') \
+    THEN 'forgotten' ELSE pg_xact_status(split_part($1, ' ', 1)::xid8) END AS outcome";
 
 pub(super) const BATCH: Batch = Batch {
     // Locked until the commit: who charges decides by what stands here.
