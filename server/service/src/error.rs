@@ -247,6 +247,10 @@ pub enum OpenError {
     NotADatabase(PathBuf),
     #[error("the database didn't become free in time, nothing was changed; try again: {0}")]
     Busy(sqlx::Error),
+    #[error(
+        "the database's user has no right to do this: {0}; it must own the schema, as who creates a database does"
+    )]
+    NoRight(sqlx::Error),
     #[error("the database can't be migrated: {0}")]
     Migrate(sqlx::migrate::MigrateError),
     #[error("the file of the database can't be made or read: {0}")]
@@ -286,7 +290,6 @@ impl OpenError {
                 "user or password is wrong, or the user may not log in from here"
             }
             Some("3D000") => "there is no such database; make it with createdb",
-            Some("42501") => "the user has no right to do this",
             Some("53300") => {
                 "it has no connection free; raise max_connections or run fewer processes"
             }
@@ -303,7 +306,10 @@ impl OpenError {
 
 impl From<sqlx::Error> for OpenError {
     fn from(error: sqlx::Error) -> Self {
-        if is_busy(&error) {
+        let code = error.as_database_error().and_then(|error| error.code());
+        if code.as_deref() == Some("42501") {
+            Self::NoRight(error)
+        } else if is_busy(&error) {
             Self::Busy(error)
         } else {
             Self::Database(error)

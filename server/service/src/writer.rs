@@ -240,7 +240,7 @@ impl Service {
             return vec![internal; count];
         };
         let unknown = matches!(failed.error, Error::Broken(Broken::Unknown(_)));
-        if unknown || self.store().has_failed() {
+        if self.store().has_failed() {
             return vec![Err(SendError::Lost); count];
         }
         // Without a new message there was nothing to commit.
@@ -253,6 +253,8 @@ impl Service {
         };
         match self.is_stored(transid).await {
             Ok(true) => answers,
+            // It may be under way still.
+            Ok(false) if unknown => vec![Err(SendError::Lost); count],
             Ok(false) => answers
                 .into_iter()
                 // Replays too: the answer they repeat may be one of this very batch.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 
 /// Removed when it is dropped.
@@ -60,6 +61,36 @@ impl Database {
 
     pub fn restart(&self, end: End) {
         self.must("restart", &[end.word()]);
+    }
+
+    /// Runs statements that give nothing.
+    pub fn execute(&self, statements: &'static [&'static str]) {
+        self.with_connection(async |conn| {
+            for &statement in statements {
+                sqlx::query(statement).execute(&mut *conn).await.unwrap();
+            }
+        });
+    }
+
+    /// The one number that a query gives.
+    pub fn number(&self, query: &'static str) -> i64 {
+        self.with_connection(async |conn| {
+            let number = sqlx::query_scalar(query).fetch_one(conn).await;
+            number.unwrap()
+        })
+    }
+
+    fn with_connection<T>(&self, work: impl AsyncFnOnce(&mut PgConnection) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let mut conn = PgConnection::connect(&self.url).await.unwrap();
+            let done = work(&mut conn).await;
+            conn.close().await.unwrap();
+            done
+        })
     }
 
     fn must(&self, verb: &str, more: &[&str]) {

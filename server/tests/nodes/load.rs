@@ -14,8 +14,10 @@ use crate::client::{MULTIPART, bare, form, multipart, posted};
 use crate::harness::Keys;
 use crate::node::Node;
 
-/// How long a client waits for an answer; a node may be stopped for longer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long clients wait for an answer that may not come, as from a node that sleeps.
+pub const SHORT: Duration = Duration::from_secs(3);
+/// How long clients wait that want to know: longer than a node does for its database.
+pub const LONG: Duration = Duration::from_secs(40);
 /// For how long a client passes over the node that didn't answer it last.
 const SHUNNED: Duration = Duration::from_secs(10);
 /// Between two requests of a client: the nodes have two cores for themselves and the tests.
@@ -72,15 +74,17 @@ pub struct Load<'a> {
     nodes: &'a [Node],
     /// Live keys.
     keys: Vec<&'a str>,
+    patience: Duration,
     over: AtomicBool,
     next_number: AtomicUsize,
     sent: Mutex<Vec<Sent>>,
 }
 
 impl<'a> Load<'a> {
-    pub fn new(nodes: &'a [Node], applications: &[&'a Keys]) -> Self {
+    pub fn new(nodes: &'a [Node], applications: &[&'a Keys], patience: Duration) -> Self {
         Self {
             nodes,
+            patience,
             keys: applications.iter().map(|k| k.live.expose()).collect(),
             over: AtomicBool::new(false),
             next_number: AtomicUsize::new(FIRST_NUMBER),
@@ -122,7 +126,7 @@ impl<'a> Load<'a> {
 
     fn send(&self, seed: u64) {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut asking = Asking::new(self.nodes, seed);
+        let mut asking = Asking::new(self, seed);
         while !self.over.load(Ordering::Relaxed) {
             let application = random.random_range(0..self.keys.len());
             let numbers = self.numbers(1);
@@ -149,7 +153,7 @@ impl<'a> Load<'a> {
 
     fn upload(&self) {
         let mut random = StdRng::seed_from_u64(u64::MAX);
-        let mut asking = Asking::new(self.nodes, u64::MAX);
+        let mut asking = Asking::new(self, u64::MAX);
         while !self.over.load(Ordering::Relaxed) {
             let application = random.random_range(0..self.keys.len());
             let numbers = self.numbers(ROWS);
@@ -192,15 +196,15 @@ impl<'a> Load<'a> {
 
 /// A client's choice of nodes.
 struct Asking<'a> {
-    nodes: &'a [Node],
+    load: &'a Load<'a>,
     random: StdRng,
     shunned: Option<(String, Instant)>,
 }
 
 impl<'a> Asking<'a> {
-    fn new(nodes: &'a [Node], seed: u64) -> Self {
+    fn new(load: &'a Load<'a>, seed: u64) -> Self {
         Self {
-            nodes,
+            load,
             random: StdRng::seed_from_u64(seed),
             shunned: None,
         }
@@ -208,7 +212,7 @@ impl<'a> Asking<'a> {
 
     /// Asks a node by chance, of those that run; `id` names what is answered.
     fn ask(&mut self, request: &[u8], id: &str) -> Outcome {
-        let mut addresses: Vec<String> = self.nodes.iter().filter_map(Node::address).collect();
+        let mut addresses: Vec<String> = self.load.nodes.iter().filter_map(Node::address).collect();
         if let Some((shunned, since)) = &self.shunned
             && since.elapsed() < SHUNNED
             && addresses.len() > 1
@@ -220,7 +224,7 @@ impl<'a> Asking<'a> {
         }
         let place = self.random.random_range(0..addresses.len());
         let address = addresses.swap_remove(place);
-        let outcome = Outcome::of(ask(&address, request), id);
+        let outcome = Outcome::of(ask(&address, request, self.load.patience), id);
         if outcome == Outcome::Lost {
             self.shunned = Some((address, Instant::now()));
         }
@@ -241,16 +245,16 @@ impl Drop for Over<'_> {
 pub type Answered = (u16, Value);
 
 /// Asks on a connection of its own.
-pub fn ask(address: &str, request: &[u8]) -> Option<Answered> {
-    let mut stream = connect(address)?;
+pub fn ask(address: &str, request: &[u8], patience: Duration) -> Option<Answered> {
+    let mut stream = connect(address, patience)?;
     stream.write_all(request).ok()?;
     read(&mut stream)
 }
 
-pub fn connect(address: &str) -> Option<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+pub fn connect(address: &str, patience: Duration) -> Option<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address.parse().unwrap(), patience).ok()?;
+    stream.set_read_timeout(Some(patience)).unwrap();
+    stream.set_write_timeout(Some(patience)).unwrap();
     Some(stream)
 }
 

@@ -16,10 +16,12 @@ mod harness;
 #[path = "../../smpp/tests/smsc/mod.rs"]
 mod smsc;
 
+mod bad_starts;
 mod carrier;
 mod cluster;
 mod database;
 mod judging;
+mod keys;
 mod load;
 mod node;
 mod outage;

@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::database::End;
 use crate::harness::until;
 use crate::judging::{answers, judge, refusals_say_that_waiting_helps, until_settled};
-use crate::load::{Load, Sent};
+use crate::load::{LONG, Load, Sent};
 
 const CLIENTS: u64 = 6;
 /// Of the carrier's answers.
@@ -28,7 +28,7 @@ fn a_database_that_comes_back_needs_nobody() {
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
     cluster.start_all();
-    let load = Load::new(&cluster.nodes, &[&holding, &resending]);
+    let load = Load::new(&cluster.nodes, &[&holding, &resending], LONG);
     load.beside(CLIENTS, true, || {
         for end in [End::Fast, End::Immediate] {
             until_accepted(&load);

@@ -11,7 +11,7 @@ use crate::client::bare;
 use crate::cluster::Cluster;
 use crate::harness::until;
 use crate::judging::{judge, until_settled};
-use crate::load::{Outcome, Over, Sent, ask, connect, read};
+use crate::load::{LONG, Outcome, Over, SHORT, Sent, ask, connect, read};
 use crate::node::Node;
 
 const NODES: usize = 2;
@@ -55,7 +55,7 @@ impl<'a> Proxy<'a> {
         let request = bare("GET", "/readyz", &[]);
         while !self.over.load(Ordering::Relaxed) {
             let address = self.nodes[node].ops_address();
-            let status = address.and_then(|address| ask(&address, &request));
+            let status = address.and_then(|address| ask(&address, &request, SHORT));
             let ready = status.is_some_and(|(status, _)| status == 200);
             self.ready[node].store(ready, Ordering::Relaxed);
             std::thread::sleep(LOOK);
@@ -110,7 +110,7 @@ fn exchange(
 ) -> Outcome {
     let answer = connections
         .remove(address)
-        .or_else(|| connect(address))
+        .or_else(|| connect(address, LONG))
         .and_then(|mut stream| {
             stream.write_all(request).ok()?;
             let answer = read(&mut stream)?;

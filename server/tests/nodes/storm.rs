@@ -10,7 +10,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::cluster::Cluster;
 use crate::database::End;
 use crate::judging::{Judgement, answers, judge, refusals_say_that_waiting_helps, until_settled};
-use crate::load::{Load, Sent};
+use crate::load::{Load, SHORT, Sent};
 
 const SEED: u64 = 20_261_123;
 const NODES: usize = 3;
@@ -119,7 +119,7 @@ fn storms_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
     cluster.start_all();
-    let load = Load::new(&cluster.nodes, &[&holding, &resending]);
+    let load = Load::new(&cluster.nodes, &[&holding, &resending], SHORT);
     let mut storm = Storm::new(&cluster);
     load.beside(CLIENTS, true, || storm.rage(events));
     println!(

@@ -1,0 +1,106 @@
+//! Starts that a PostgreSQL makes impossible: exit code 1, and words that say what to do and no password.
+
+use std::process::Output;
+
+use crate::database::Database;
+use crate::harness::Place;
+
+const PASSWORD: &str = "not-the-password-5a1e";
+
+/// A database's URL in its parts.
+struct Url {
+    user: String,
+    password: String,
+    port: String,
+    database: String,
+}
+
+impl Url {
+    fn of(text: &str) -> Self {
+        let rest = text.strip_prefix("postgres://").unwrap();
+        let (user, rest) = rest.split_once(':').unwrap();
+        let (password, rest) = rest.split_once("@127.0.0.1:").unwrap();
+        let (port, database) = rest.split_once('/').unwrap();
+        Self {
+            user: user.to_owned(),
+            password: password.to_owned(),
+            port: port.to_owned(),
+            database: database.to_owned(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self {
+            user,
+            password,
+            port,
+            database,
+        } = self;
+        format!("postgres://{user}:{password}@127.0.0.1:{port}/{database}")
+    }
+
+    /// A start with it must fail, and say this.
+    fn is_refused(&self, words: &str) {
+        let place = Place::on(&self.text());
+        for arguments in [&["serve"] as &[&str], &["migrate"]] {
+            let output = place
+                .command(arguments)
+                .env("HELIOGRAPH_ALLOW_SANDBOX", "true")
+                .output()
+                .unwrap();
+            self.check(arguments, &output, words);
+        }
+    }
+
+    fn check(&self, arguments: &[&str], output: &Output, words: &str) {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+        assert!(!said.contains(&self.password), "{arguments:?}: {said}");
+        let last = said.trim_end().lines().last().unwrap_or_default();
+        assert!(last.starts_with("heliograph: "), "{arguments:?}: {said}");
+        println!("{last}");
+    }
+}
+
+#[test]
+fn impossible_starts_say_what_to_do() {
+    let database = Database::start();
+    let right = || Url::of(&database.url);
+
+    let elsewhere = Url {
+        // Nobody listens there.
+        port: "1".to_owned(),
+        ..right()
+    };
+    elsewhere.is_refused("no connection; are host and port right");
+    let wrong = Url {
+        password: PASSWORD.to_owned(),
+        ..right()
+    };
+    wrong.is_refused("user or password is wrong");
+    let missing = Url {
+        database: "missing".to_owned(),
+        ..right()
+    };
+    missing.is_refused("there is no such database");
+
+    database.execute(&["CREATE ROLE guest LOGIN PASSWORD 'not-the-password-5a1e'"]);
+    let guest = Url {
+        user: "guest".to_owned(),
+        password: PASSWORD.to_owned(),
+        ..right()
+    };
+    guest.is_refused("user has no right to do this");
+
+    let place = Place::on(&database.url);
+    place.json(&["migrate"]);
+    // The schema is there now, and not for everybody.
+    guest.is_refused("user has no right to do this");
+    database.execute(&[
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         VALUES (9999, 'later', true, '\\x00', 0)",
+    ]);
+    right().is_refused("newer release");
+}
