@@ -251,6 +251,10 @@ pub enum OpenError {
         "the database's user has no right to do this: {0}; it must own the schema, as who creates a database does"
     )]
     NoRight(sqlx::Error),
+    #[error(
+        "the database is of a newer release than this program: its schema has version {0}; start that release"
+    )]
+    Newer(i64),
     #[error("the database can't be migrated: {0}")]
     Migrate(sqlx::migrate::MigrateError),
     #[error("the file of the database can't be made or read: {0}")]
@@ -322,6 +326,8 @@ impl From<sqlx::migrate::MigrateError> for OpenError {
         use sqlx::migrate::MigrateError;
         match error {
             MigrateError::Execute(error) => Self::from(error),
+            // It was applied, and isn't among ours.
+            MigrateError::VersionMissing(version) => Self::Newer(version),
             error => Self::Migrate(error),
         }
     }

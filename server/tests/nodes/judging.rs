@@ -18,13 +18,28 @@ const STANDSTILL: Duration = Duration::from_secs(75);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What is said of all messages of an application.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Default)]
 pub struct Judgement {
     pub messages: usize,
     pub unknown: usize,
     /// Of the unknown ones those that the carrier has.
     pub came_unknown: usize,
     pub twice: usize,
+}
+
+impl std::fmt::Display for Judgement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            messages,
+            unknown,
+            came_unknown,
+            twice,
+        } = self;
+        write!(
+            f,
+            "{messages} messages, {unknown} unknown ({came_unknown} came), {twice} came twice"
+        )
+    }
 }
 
 /// Waits until nothing waits or is on its way any more.
@@ -105,8 +120,8 @@ pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Jud
         assert_eq!(report["cost"].to_string(), "0.05", "{report}");
     }
     // Charged once each, and nothing given back.
-    let spent = PRICE_MICROS * i64::try_from(reports.len()).unwrap();
-    let left = Money::from_micros(money(DEPOSIT).micros() - spent);
+    let charged = PRICE_MICROS * i64::try_from(reports.len()).unwrap();
+    let left = Money::from_micros(money(DEPOSIT).micros() - charged);
     assert_eq!(cluster.balance(keys), left.to_string());
     judgement
 }

@@ -8,6 +8,11 @@ use crate::harness::until;
 use crate::judging::{answers, judge, refusals_say_that_waiting_helps, until_settled};
 use crate::load::{LONG, Load, Sent};
 
+const NODES: usize = 2;
+const CONNECTIONS: usize = 2;
+const WINDOW: usize = 10;
+/// Rows that all processes may have claimed.
+const CLAIMED_MAX: usize = NODES * CONNECTIONS * WINDOW;
 const CLIENTS: u64 = 6;
 /// Of the carrier's answers.
 const DELAY: Duration = Duration::from_millis(50);
@@ -24,7 +29,8 @@ fn until_accepted(load: &Load) {
 
 #[test]
 fn a_database_that_comes_back_needs_nobody() {
-    let cluster = Cluster::new(2, "connections = 2\nwindow = 10");
+    let more = format!("connections = {CONNECTIONS}\nwindow = {WINDOW}");
+    let cluster = Cluster::new(NODES, &more);
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
     cluster.start_all();
@@ -55,8 +61,10 @@ fn a_database_that_comes_back_needs_nobody() {
     for (application, keys) in [&holding, &resending].into_iter().enumerate() {
         let its = |sent: &&Sent| sent.application == application;
         let its: Vec<&Sent> = sent.iter().filter(its).collect();
-        // No process ended, so that none lost what it had in hand.
-        assert_eq!(judge(&cluster, keys, &its, 1).unknown, 0);
+        let judgement = judge(&cluster, keys, &its, 1);
+        println!("{judgement}");
+        // No process lost what it had in hand, but what became of a claim a crash of the database may leave open.
+        assert!(judgement.unknown <= CLAIMED_MAX, "{judgement}");
     }
     refusals_say_that_waiting_helps(&sent);
     cluster.stop();
