@@ -129,11 +129,11 @@ impl Service {
         if self.store().has_failed() {
             return Err(SendError::Lost);
         }
-        let found = async {
+        let look = async || {
             let mut conn = self.store().read().await?;
             batches::exists(&mut conn, id).await
         };
-        match found.await {
+        match self.store().insist(look).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(SendError::Refused(reason)),
             Err(error) => {

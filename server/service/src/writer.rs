@@ -268,8 +268,11 @@ impl Service {
     }
 
     async fn is_stored(&self, transid: Transid) -> Result<bool> {
-        let mut conn = self.store().read().await?;
-        messages::exists(&mut conn, transid).await
+        let look = async || {
+            let mut conn = self.store().read().await?;
+            messages::exists(&mut conn, transid).await
+        };
+        self.store().insist(look).await
     }
 
     /// Admits the sends in their order against the balances as they are in this transaction.

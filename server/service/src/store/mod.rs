@@ -42,7 +42,9 @@ use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use domain::Reason;
 
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -386,6 +388,25 @@ impl Store {
             store: self,
             _permit: permit,
         })
+    }
+
+    /// Asks again and again while the database isn't there, for as long as it is asked what became of a commit.
+    pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
+        &self,
+        ask: impl Fn() -> F,
+    ) -> Result<T> {
+        let asked_at = Instant::now();
+        loop {
+            match ask().await {
+                Err(error)
+                    if error.reason() == Reason::Unavailable
+                        && asked_at.elapsed() < OUTCOME_TIMEOUT =>
+                {
+                    tokio::time::sleep(OUTCOME_PAUSE).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// What became of a transaction whose commit wasn't answered. The server may still be at it.
