@@ -345,13 +345,12 @@ impl Service {
         limit: i64,
     ) -> Result<Vec<Outstanding>> {
         let mut conn = self.store().read().await?;
-        let mut after = match after {
-            Some(id) => id.0,
+        let mut after = if let Some(id) = after {
+            id.0
+        } else {
             // Everything below is final.
-            None => {
-                let swept = installation::swept(&mut conn).await?.low - 1;
-                swept.max(least_queued(submitted_before))
-            }
+            let swept = installation::swept(&mut conn).await?.low - 1;
+            swept.max(least_queued(submitted_before))
         };
         let end = domain::ids::compose_id(submitted_before.unix_ms() + 1, 0);
         // A bit at a time: where a carrier has little, all messages would be gone through at once.
