@@ -131,6 +131,14 @@ impl Dialect {
         }
     }
 
+    /// Sets up a transaction that looks through all there is.
+    pub(crate) async fn prepare_recount(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => conn.execute(postgres::RECOUNT).await.map(drop),
+        }
+    }
+
     /// Connections that only read.
     pub(crate) const fn readers(self) -> u32 {
         match self {

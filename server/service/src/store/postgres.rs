@@ -16,6 +16,10 @@ pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeou
     SET idle_in_transaction_session_timeout = '30s'; SET default_transaction_isolation = 'read committed'; \
     SET synchronous_commit = on; SET TIME ZONE 'UTC'; SET client_min_messages = warning; SET application_name = 'heliograph'";
 
+/// Sets up a transaction that recounts all rows. That takes its time; and tables that grew since PostgreSQL looked at
+/// them last, which it takes for small, must not be joined row by row.
+pub(super) const RECOUNT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL enable_nestloop = off";
+
 /// Begins a transaction of a verb that people call. These run one at a time, as with SQLite, whichever process they
 /// come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
@@ -121,25 +125,33 @@ pub(super) const BATCH: Batch = Batch {
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
                 AND id BETWEEN $2 AND $3 \
                 AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id FOR UPDATE) m",
+    // Rows are looked up in an object by id rather than joined: of ids that are newer than its statistics PostgreSQL
+    // expects one, and would compare each message with each row.
     finish_messages: "\
-        UPDATE messages SET status = r.value ->> 1, error = r.value ->> 2, final_at = $2, \
-               submitted_at = CASE WHEN r.value ->> 4 = '1' THEN COALESCE(submitted_at, $2) ELSE submitted_at END, \
-               released = CASE WHEN r.value ->> 3 = '1' THEN cost ELSE 0 END \
-        FROM jsonb_array_elements($1::text::jsonb) AS r \
-        WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $3 AND $4 \
-          AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
+        WITH r AS MATERIALIZED (SELECT jsonb_object_agg(value ->> 0, value) AS by_id \
+                                FROM jsonb_array_elements($1::text::jsonb)) \
+        UPDATE messages SET status = by_id -> id::text ->> 1, error = by_id -> id::text ->> 2, final_at = $2, \
+               submitted_at = CASE WHEN by_id -> id::text ->> 4 = '1' THEN COALESCE(submitted_at, $2) ELSE submitted_at END, \
+               released = CASE WHEN by_id -> id::text ->> 3 = '1' THEN cost ELSE 0 END \
+        FROM r \
+        WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
+          AND id BETWEEN $3 AND $4 AND status IN ('queued', 'sending', 'unknown', 'submitted')",
     submit_messages: "\
+        WITH r AS MATERIALIZED (SELECT jsonb_object_agg(value ->> 0, value) AS by_id \
+                                FROM jsonb_array_elements($1::text::jsonb)) \
         UPDATE messages SET status = 'submitted', carrier = $2, \
-               segments = COALESCE((r.value ->> 1)::bigint, segments), submitted_at = COALESCE(submitted_at, $3) \
-        FROM jsonb_array_elements($1::text::jsonb) AS r \
-        WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $4 AND $5 \
-          AND messages.status IN ('queued', 'sending', 'unknown')",
+               segments = COALESCE((by_id -> id::text ->> 1)::bigint, segments), submitted_at = COALESCE(submitted_at, $3) \
+        FROM r \
+        WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
+          AND id BETWEEN $4 AND $5 AND status IN ('queued', 'sending', 'unknown')",
     begin_messages: "\
-        UPDATE messages SET carrier = $2, status = CASE r.value ->> 1 WHEN '1' THEN 'unknown' ELSE status END, \
-               submitted_at = CASE r.value ->> 2 WHEN '1' THEN COALESCE(submitted_at, $3) ELSE submitted_at END \
-        FROM jsonb_array_elements($1::text::jsonb) AS r \
-        WHERE messages.id = (r.value ->> 0)::bigint AND messages.id BETWEEN $4 AND $5 \
-          AND messages.status IN ('queued', 'sending', 'unknown')",
+        WITH r AS MATERIALIZED (SELECT jsonb_object_agg(value ->> 0, value) AS by_id \
+                                FROM jsonb_array_elements($1::text::jsonb)) \
+        UPDATE messages SET carrier = $2, status = CASE by_id -> id::text ->> 1 WHEN '1' THEN 'unknown' ELSE status END, \
+               submitted_at = CASE by_id -> id::text ->> 2 WHEN '1' THEN COALESCE(submitted_at, $3) ELSE submitted_at END \
+        FROM r \
+        WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
+          AND id BETWEEN $4 AND $5 AND status IN ('queued', 'sending', 'unknown')",
     start_messages: "\
         UPDATE messages SET status = 'sending', sending_at = $2 \
         WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
