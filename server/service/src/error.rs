@@ -297,7 +297,9 @@ impl OpenError {
 
 impl From<sqlx::Error> for OpenError {
     fn from(error: sqlx::Error) -> Self {
-        let code = error.as_database_error().and_then(|error| error.code());
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
         if code.as_deref() == Some("42501") {
             Self::NoRight(error)
         } else if is_busy(&error) {
