@@ -153,10 +153,22 @@ impl Service {
         if !begun.is_empty() {
             skip_handed_over(&mut tx, batch, &begun, &mut claimed).await?;
         }
-        tx.commit().await?;
+        if let Err(error) = tx.commit().await
+            && !(error.is_unknown() && self.is_claimed(&ids, lease).await?)
+        {
+            return Err(error);
+        }
         let due_marks = &self.inner.due_marks;
         due_marks.learn(carrier, marks, limits, &found, now);
         Ok((!claimed.is_empty()).then_some((lease, claimed)))
+    }
+
+    /// Whether a claim happened whose commit wasn't answered. Nobody else would hand these messages over.
+    async fn is_claimed(&self, ids: &[i64], lease: Lease) -> Result<bool> {
+        let batch = self.store().dialect().batch();
+        let mut tx = self.store().begin_as(Priority::Results).await?;
+        let leases: Vec<_> = ids.iter().map(|id| (*id, lease.token)).collect();
+        Ok(!queue::held(&mut tx, batch, &leases).await?.is_empty())
     }
 
     /// Lets messages go on that were put aside for a suspension which is over.

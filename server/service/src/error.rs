@@ -28,6 +28,11 @@ impl Error {
         }
     }
 
+    /// Whether what was to be changed may be changed all the same.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Broken(Broken::Unknown(_)))
+    }
+
     /// Says which of many orders a refusal is about.
     pub(crate) fn of_order(self, index: usize) -> Self {
         match self {

@@ -13,7 +13,7 @@ use domain::{KeyKind, Money, Prices, Reference, Timestamp, Transid};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Result};
 use crate::idempotency::{Known, digest_of_send, kept_since, recall};
 use crate::intake::{SendError, SendRequest, Sent, admit, applicable, rehearsed};
 use crate::purse::Purse;
@@ -239,7 +239,7 @@ impl Service {
         let Some(answers) = failed.commit else {
             return vec![internal; count];
         };
-        let unknown = matches!(failed.error, Error::Broken(Broken::Unknown(_)));
+        let unknown = failed.error.is_unknown();
         if self.store().has_failed() {
             return vec![Err(SendError::Lost); count];
         }
