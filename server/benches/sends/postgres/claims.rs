@@ -109,7 +109,9 @@ async fn claim(service: Service, count: usize, recorded: bool) -> Vec<Duration> 
     let mut times = Vec::new();
     for _ in 0..count {
         let started = Instant::now();
-        let claimed = service.claim(SANDBOX_CARRIER, i64::try_from(ROWS).unwrap_or(i64::MAX)).await;
+        let claimed = service
+            .claim(SANDBOX_CARRIER, i64::try_from(ROWS).unwrap_or(i64::MAX))
+            .await;
         times.push(started.elapsed());
         let (lease, messages) = claimed.unwrap();
         assert_eq!(messages.len(), ROWS, "the queue holds enough");
