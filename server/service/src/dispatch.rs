@@ -13,7 +13,7 @@ use crate::settlement::settle;
 use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
-use crate::store::queue::{self, Begun, DueLimits, Event, Held, Requeued};
+use crate::store::queue::{self, Begun, DueLimits, DueRow, Event, Held, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
 use crate::wakes::Wake;
@@ -154,7 +154,7 @@ impl Service {
             skip_handed_over(&mut tx, batch, &begun, &mut claimed).await?;
         }
         if let Err(error) = tx.commit().await
-            && !(error.is_unknown() && self.is_claimed(&ids, lease).await?)
+            && !(error.is_open() && self.is_claimed(&found, lease).await?)
         {
             return Err(error);
         }
@@ -164,10 +164,11 @@ impl Service {
     }
 
     /// Whether a claim happened whose commit wasn't answered. Nobody else would hand these messages over.
-    async fn is_claimed(&self, ids: &[i64], lease: Lease) -> Result<bool> {
+    async fn is_claimed(&self, rows: &[DueRow], lease: Lease) -> Result<bool> {
         let batch = self.store().dialect().batch();
         let mut tx = self.store().begin_as(Priority::Results).await?;
-        let leases: Vec<_> = ids.iter().map(|id| (*id, lease.token)).collect();
+        tx.concerns(rows.iter().map(|row| row.application_id));
+        let leases: Vec<_> = rows.iter().map(|row| (row.id, lease.token)).collect();
         Ok(!queue::held(&mut tx, batch, &leases).await?.is_empty())
     }
 
@@ -218,6 +219,9 @@ impl Service {
         carrier: &str,
         results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
+        if results.is_empty() {
+            return Ok(Vec::new());
+        }
         let service = self.clone();
         let mut results = results;
         for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {

@@ -28,7 +28,12 @@ impl Error {
         }
     }
 
-    /// Whether what was to be changed may be changed all the same.
+    /// Whether what was to be changed may be changed all the same: somebody has to look.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_unknown() || matches!(self, Self::Broken(Broken::Forgotten(_)))
+    }
+
+    /// Whether it may still be under way, so that looking says nothing when there is nothing.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self, Self::Broken(Broken::Unknown(_)))
     }

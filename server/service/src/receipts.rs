@@ -262,11 +262,12 @@ impl Service {
             let Some(mut tx) = tx else { return Ok(0) };
             let since = now.plus_ms(-CROSSED_MS);
             let crossed = segments::crossed(&mut tx, since, CROSSED_CHUNK).await?;
-            let ids: Vec<i64> = crossed.iter().map(|(_, _, id)| *id).collect();
+            tx.concerns(crossed.iter().map(|crossed| crossed.application_id));
+            let ids: Vec<i64> = crossed.iter().map(|crossed| crossed.message_id).collect();
             messages::lock(&mut tx, batch, &ids).await?;
-            for of_one in crossed.chunk_by(|a, b| a.0 == b.0) {
-                let names: Vec<&str> = of_one.iter().map(|(_, name, _)| name.as_str()).collect();
-                let carrier = &of_one[0].0;
+            for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
+                let names: Vec<&str> = of_one.iter().map(|of_one| of_one.name.as_str()).collect();
+                let carrier = &of_one[0].carrier;
                 let matching = service.match_parked(&mut tx, batch, carrier, &names, now);
                 matching.await?;
             }

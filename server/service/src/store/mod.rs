@@ -113,6 +113,10 @@ impl WriteTx<'_> {
 
     /// The applications that it is about, as a parameter: an array in PostgreSQL's words.
     pub(crate) fn named(&self) -> String {
+        debug_assert!(
+            !self.applications.is_empty(),
+            "a statement over messages would find none"
+        );
         let ids: Vec<String> = self.applications.iter().map(i64::to_string).collect();
         format!("{{{}}}", ids.join(","))
     }

@@ -16,7 +16,7 @@ statements! {
                          AND ((m.kind = 'international' AND m.number = $2) \
                               OR (m.kind = 'local' AND $3 || m.number = $2)) LIMIT 1";
     /// Receipts that are parked though their segments' names are known.
-    CROSSED = "SELECT DISTINCT p.carrier, p.carrier_message_id, s.message_id \
+    CROSSED = "SELECT DISTINCT p.carrier, p.carrier_message_id, s.message_id, s.application_id \
                FROM parked_receipts p JOIN segments s \
                  ON s.carrier = p.carrier AND s.carrier_message_id = p.carrier_message_id \
                WHERE p.received_at > $1 ORDER BY p.carrier LIMIT $2";
@@ -286,13 +286,21 @@ pub(crate) async fn unpark(
     Ok(found)
 }
 
-/// Receipts that were parked since a moment though their segments' names are known, by carrier: carrier, name,
-/// message.
+/// A parked receipt and the segment that it is for.
+pub(crate) struct Crossed {
+    pub(crate) carrier: String,
+    /// The carrier's, for the segment.
+    pub(crate) name: String,
+    pub(crate) message_id: i64,
+    pub(crate) application_id: i64,
+}
+
+/// Receipts that were parked since a moment though their segments' names are known, by carrier.
 pub(crate) async fn crossed(
     conn: &mut AnyConnection,
     since: Timestamp,
     limit: i64,
-) -> Result<Vec<(String, String, i64)>> {
+) -> Result<Vec<Crossed>> {
     let rows = sqlx::query(CROSSED)
         .bind(since.unix_ms())
         .bind(limit)
@@ -300,11 +308,12 @@ pub(crate) async fn crossed(
         .await?;
     rows.iter()
         .map(|row| {
-            Ok((
-                row::text(row, "carrier")?,
-                row::text(row, "carrier_message_id")?,
-                row::int(row, "message_id")?,
-            ))
+            Ok(Crossed {
+                carrier: row::text(row, "carrier")?,
+                name: row::text(row, "carrier_message_id")?,
+                message_id: row::int(row, "message_id")?,
+                application_id: row::int(row, "application_id")?,
+            })
         })
         .collect()
 }
