@@ -271,6 +271,10 @@ pub enum OpenError {
     File(std::io::Error),
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
     Missing(PathBuf),
+    #[error(
+        "the database is of an older release: run `heliograph migrate`, or start a server of this release first"
+    )]
+    Older,
     #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]
     Empty,
     #[error(

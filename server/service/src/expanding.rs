@@ -111,7 +111,10 @@ impl Service {
         let now = self.now();
         // Somebody else may have gone on since it was read.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
-        if still.is_none_or(|still| still.spool_offset != upload.spool_offset) {
+        if still.is_none_or(|still| still.spool_offset != upload.spool_offset)
+            // Its time ran out while this waited: the next look gives it up.
+            || upload.first_message_id < first_unexpired(now)
+        {
             return Ok(Step::Elsewhere);
         }
         let nth = |n: i64| domain::ids::nth_id(upload.first_message_id, n);

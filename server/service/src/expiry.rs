@@ -44,6 +44,11 @@ impl Service {
             None => installation::swept(&mut tx).await?.low,
         };
         let below = first_unexpired(now);
+        if run.unexpanded.is_none() {
+            // Before the look: rows that become messages meanwhile must not be taken for final.
+            let least = batches::least_unexpanded(&mut tx).await?;
+            run.unexpanded = Some(least.unwrap_or(i64::MAX));
+        }
         let overdue = queue::overdue(&mut tx, from, below, CHUNK).await?;
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
@@ -74,7 +79,7 @@ impl Service {
             // Never beyond what exists: the clock may be ahead now and be set right later.
             let existing = messages::greatest(&mut tx).await? + 1;
             // Rows of an upload become messages with the ids of its acceptance.
-            let unexpanded = batches::least_unexpanded(&mut tx).await?.unwrap_or(below);
+            let unexpanded = run.unexpanded.unwrap_or(below);
             let low = run.first_leased.unwrap_or(below);
             let low = low.min(below).min(existing).min(unexpanded);
             installation::set_swept(&mut tx, low, now).await?;
@@ -102,6 +107,8 @@ struct Run {
     expired: u64,
     /// Where the next chunk begins.
     from: Option<i64>,
+    /// The least id that a row of an upload may still become, when the sweep began.
+    unexpanded: Option<i64>,
     /// The first message that a dispatcher holds.
     first_leased: Option<i64>,
     done: bool,

@@ -1,18 +1,22 @@
 //! Old messages, dropped by day; and with PostgreSQL the tables of the days to come.
 
+use std::time::Duration;
+
 use domain::{Timestamp, ids};
 
 use crate::error::Result;
 use crate::store::gate::Priority;
 use crate::store::history::{self, Range};
 use crate::store::{Chore, Store, installation, messages};
-use crate::{Service, whole};
+use crate::{Service, whole, whole_within};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Days whose tables are made ahead of time: a process that can't make them for so long puts its rows elsewhere.
 const DAYS_AHEAD: i64 = 3;
 /// Rows that one transaction deletes where a day has no table of its own.
 const CHUNK: i64 = 2000;
+/// A day may have millions of messages to add up.
+const DROP_TIMEOUT: Duration = Duration::from_mins(20);
 /// What is dropped at a time: other sweeps wait.
 const CHUNKS_MAX: u32 = 500;
 
@@ -27,7 +31,7 @@ impl Service {
     pub async fn drop_history(&self) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
             let service = self.clone();
-            if !whole(async move { service.drop_some().await }).await? {
+            if !whole_within(DROP_TIMEOUT, async move { service.drop_some().await }).await? {
                 break;
             }
         }

@@ -47,6 +47,7 @@ mod writer;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use domain::Prices;
 use domain::records::PriceList;
@@ -198,8 +199,8 @@ impl Service {
         }
         if !(beside && store.dialect().is_shared()) {
             store.migrate().await?;
-        } else if !store.is_migrated().await? {
-            return Err(OpenError::Empty);
+        } else {
+            store.must_be_of_this_release().await?;
         }
         nodes::follow_server(&store, &config.clock).await?;
         let now = config.clock.now();
@@ -320,6 +321,11 @@ impl Service {
     /// # Errors
     /// When it doesn't.
     pub async fn ping(&self) -> Result<()> {
+        if self.is_shared() {
+            // The way of what writes, too: old connections may be dead where new ones can be made.
+            let tx = self.store().begin_as(store::gate::Priority::Interactive);
+            drop(tx.await?);
+        }
         self.price_list().await.map(drop)
     }
 
@@ -374,7 +380,25 @@ async fn whole_among_others<T: Send + 'static, W: Future<Output = Result<T>> + S
 async fn whole<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    tokio::spawn(work)
-        .await
-        .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
+    whole_within(WORK_TIMEOUT, work).await
 }
+
+/// Like [`whole`], for work that takes longer.
+async fn whole_within<T: Send + 'static>(
+    time: Duration,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let timed = tokio::time::timeout(time, work);
+    let done = tokio::spawn(timed)
+        .await
+        .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?;
+    done.unwrap_or(Err(Error::Broken(Broken::Database(
+        sqlx::Error::PoolTimedOut,
+    ))))
+}
+
+/// How long work may take before the database counts as gone: a server that lost its power, or the way to it, says
+/// nothing. More than a commit and asking what became of it may take.
+const WORK_TIMEOUT: Duration = Duration::from_mins(3);
+/// The same for the statements before a commit.
+pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

@@ -13,7 +13,7 @@ use domain::{KeyKind, Money, Prices, Reference, Timestamp, Transid};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::error::{Error, Result};
+use crate::error::{Broken, Error, Result};
 use crate::idempotency::{Known, digest_of_send, kept_since, recall};
 use crate::intake::{SendError, SendRequest, Sent, admit, applicable, rehearsed};
 use crate::purse::Purse;
@@ -26,7 +26,7 @@ use crate::store::tally::Tally;
 use crate::store::transfers::REVENUE;
 use crate::store::{idempotency, installation, messages, queue};
 use crate::wakes::Wake;
-use crate::{Inner, SANDBOX_CARRIER, Service, TRIES};
+use crate::{Inner, SANDBOX_CARRIER, STATEMENTS_TIMEOUT, Service, TRIES};
 
 /// Sends that may wait; the next one is answered "unavailable".
 const WAITING_MAX: usize = 4096;
@@ -201,15 +201,17 @@ impl Service {
             .begin_as(Priority::Interactive)
             .await
             .map_err(FailedBatch::before_commit)?;
-        let judged = self
-            .judge(&mut tx, requests)
-            .await
-            .map_err(FailedBatch::before_commit)?;
-        self.write(&mut tx, &judged)
-            .await
-            .map_err(FailedBatch::before_commit)?;
-        tx.write_counts()
-            .await
+        let writing = tokio::time::timeout(STATEMENTS_TIMEOUT, async {
+            let judged = self.judge(&mut tx, requests).await?;
+            self.write(&mut tx, &judged).await?;
+            tx.write_counts().await?;
+            Ok(judged)
+        });
+        let written = writing.await;
+        let judged = written
+            .unwrap_or(Err(Error::Broken(Broken::Database(
+                sqlx::Error::PoolTimedOut,
+            ))))
             .map_err(FailedBatch::before_commit)?;
         let answers: Vec<_> = judged
             .answers

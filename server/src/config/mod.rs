@@ -195,9 +195,11 @@ fn masked(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return "***".to_owned();
     };
+    // What follows the database's name can have a password too.
+    let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
     match rest.rsplit_once('@') {
         Some((_, host)) => format!("{scheme}://***@{host}"),
-        None => text.to_owned(),
+        None => format!("{scheme}://{rest}"),
     }
 }
 

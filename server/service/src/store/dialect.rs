@@ -3,11 +3,15 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::time::Duration;
 
 use sqlx::{AnyConnection, Executor as _, Row as _};
 
 use super::{Chore, postgres, sqlite};
 use crate::error::OpenError;
+
+/// How long a connection that is given back may take to say that it lives.
+const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,9 +188,11 @@ impl Dialect {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => {
-                let row = sqlx::raw_sql(postgres::IN_TRANSACTION)
-                    .fetch_one(conn)
-                    .await?;
+                // One that died without a word would keep its place in the pool.
+                let asked = sqlx::raw_sql(postgres::IN_TRANSACTION).fetch_one(conn);
+                let row = tokio::time::timeout(REUSE_TIMEOUT, asked)
+                    .await
+                    .map_err(|_| sqlx::Error::PoolTimedOut)??;
                 Ok(row.try_get::<i64, _>("n")? == 0)
             }
         }
@@ -493,11 +499,14 @@ pub(crate) struct Batch {
     pub(crate) balances: &'static str,
 }
 
-/// A URL that may be shown.
+/// A URL that may be shown: neither who signs in nor what follows the database's name, where a password can be too.
 pub(super) fn without_password(url: &str) -> String {
-    match (url.find("://"), url.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme < at => format!("{}://…{}", &url[..scheme], &url[at..]),
-        _ => url.to_owned(),
+    let shown = url.split_once('?').map_or(url, |(shown, _)| shown);
+    match (shown.find("://"), shown.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => {
+            format!("{}://…{}", &shown[..scheme], &shown[at..])
+        }
+        _ => shown.to_owned(),
     }
 }
 

@@ -133,7 +133,10 @@ impl WriteTx<'_> {
     pub(crate) async fn commit(mut self) -> Result<()> {
         self.write_counts().await?;
         let store = self.store;
-        let known_as = store.dialect.name_transaction(&mut self.tx).await?;
+        let naming = store.dialect.name_transaction(&mut self.tx);
+        let known_as = tokio::time::timeout(COMMIT_TIMEOUT, naming)
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
         let committed = tokio::time::timeout(COMMIT_TIMEOUT, self.tx.commit()).await;
         let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         match (committed, known_as) {
@@ -281,9 +284,19 @@ impl Store {
         self.migrate_to(i64::MAX).await
     }
 
-    /// Whether the schema is there, in any version.
-    pub(crate) async fn is_migrated(&self) -> Result<bool> {
-        Ok(self.version().await?.is_some())
+    /// Refuses a database without a schema, and one of another release.
+    pub(crate) async fn must_be_of_this_release(&self) -> std::result::Result<(), OpenError> {
+        let ours = self
+            .dialect
+            .migrations()
+            .last()
+            .map(|(version, ..)| *version);
+        match (self.version().await?, ours) {
+            (None, _) => Err(OpenError::Empty),
+            (Some(version), Some(ours)) if version > ours => Err(OpenError::Newer(version)),
+            (version, ours) if version < ours => Err(OpenError::Older),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the schema is there, in this program's version.

@@ -190,7 +190,7 @@ pub(crate) async fn scan_end(
             return row::int(&row, "id").map(Some);
         }
         if batch.by_day {
-            left -= count(conn, selection, from, below).await?;
+            left = (left - count(conn, selection, from, below).await?).max(0);
         }
     }
     Ok(None)

@@ -35,11 +35,13 @@ shared! {
     ENSURE_BUCKET = "INSERT INTO rate_buckets (reference, test, level, filled_at) VALUES ($1, $2, $3, $4) \
                      ON CONFLICT DO NOTHING";
     /// Fills the bucket up to now, then takes as many requests as there are, at most so many. What flows in within
-    /// a millisecond is the limit, in thousandths of a request; a clock that was set back adds nothing.
+    /// a millisecond is the limit, in thousandths of a request; a moment that is a little behind another process's adds
+    /// nothing, and isn't counted again.
     TAKE = "WITH b AS ( \
                 SELECT LEAST($4 * 1000, level + LEAST(GREATEST($5 - filled_at, 0), 1000) * $4) AS filled \
                 FROM rate_buckets WHERE reference = $1 AND test = $2 FOR UPDATE) \
-            UPDATE rate_buckets SET level = b.filled - LEAST($3, b.filled / 1000) * 1000, filled_at = $5 FROM b \
+            UPDATE rate_buckets SET level = b.filled - LEAST($3, b.filled / 1000) * 1000, \
+                filled_at = CASE WHEN filled_at - $5 > 1000 THEN $5 ELSE GREATEST(filled_at, $5) END FROM b \
             WHERE reference = $1 AND test = $2 \
             RETURNING LEAST($3, b.filled / 1000) AS taken, level";
 }

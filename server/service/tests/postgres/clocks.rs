@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::future::join_all;
 use service::{
-    Clock, Config, Entropy, IdempotencyKey, Leases, SANDBOX_CARRIER, SendRequest, Service,
+    Clock, Config, Entropy, IdempotencyKey, Leases, Limits, SANDBOX_CARRIER, SendRequest, Service,
 };
 
 use crate::batches::rows;
@@ -19,6 +19,39 @@ async fn with_clock(world: &World, clock: Clock) -> Service {
         ..world.config()
     };
     Service::open(config).await.ok().unwrap()
+}
+
+/// A process may count by a moment that is a little older than what another one counted by before.
+#[tokio::test]
+async fn a_moment_that_is_counted_already_gives_no_requests() {
+    const LIMIT: u32 = 20;
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "100").await;
+    let times = [0, 1].map(|_| Arc::new(AtomicI64::new(START_MS)));
+    let mut services = Vec::new();
+    for (n, time) in (0..).zip(&times) {
+        let config = Config {
+            clock: Clock::fixed(Arc::clone(time)),
+            entropy: Entropy::seeded(4_000_000 + n),
+            limits: Limits {
+                requests_per_second: Some(LIMIT),
+                ..Limits::default()
+            },
+            ..world.config()
+        };
+        services.push(Service::open(config).await.ok().unwrap());
+    }
+    let access = world.access(&customer.live).await;
+    let mut taken = 0;
+    for step in 0..400 {
+        let (now, late) = (START_MS + step * 5, START_MS + step * 5 - 15);
+        for (service, (time, ms)) in services.iter().zip(times.iter().zip([now, late])) {
+            time.store(ms, Ordering::Relaxed);
+            taken += u32::from(service.take_request(&access).await.is_ok());
+        }
+    }
+    // At once, and in the two seconds that passed.
+    assert!((LIMIT..=3 * LIMIT).contains(&taken), "{taken}");
 }
 
 /// This can't happen while both go by the server's clock. If it does, no money is lost or spent twice.

@@ -836,3 +836,22 @@ async fn no_verb_fails_because_others_are_at_it() {
     world.service.expire().await.unwrap();
     world.assert_sound().await;
 }
+
+#[tokio::test]
+async fn a_command_of_another_release_changes_nothing() {
+    let world = World::new().await;
+    let mut conn = world.database.connect().await;
+    for (statement, newer) in [
+        (
+            "UPDATE _sqlx_migrations SET version = 9999 WHERE version = 4",
+            true,
+        ),
+        ("DELETE FROM _sqlx_migrations WHERE version > 3", false),
+    ] {
+        conn.execute(statement).await.unwrap();
+        let refused = Service::open_beside(world.config()).await.err().unwrap();
+        let words = refused.to_string();
+        assert_eq!(words.contains("newer"), newer, "{words}");
+        assert_eq!(words.contains("older"), !newer, "{words}");
+    }
+}
