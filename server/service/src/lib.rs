@@ -197,10 +197,10 @@ impl Service {
         if !beside {
             store.serve_alone()?;
         }
-        if !(beside && store.dialect().is_shared()) {
-            store.migrate().await?;
-        } else {
+        if beside && store.dialect().is_shared() {
             store.must_be_of_this_release().await?;
+        } else {
+            store.migrate().await?;
         }
         nodes::follow_server(&store, &config.clock).await?;
         let now = config.clock.now();
