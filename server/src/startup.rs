@@ -58,7 +58,8 @@ pub enum ServeError {
 /// What `--json` prints once the server is ready.
 #[derive(Serialize)]
 struct Ready {
-    url: String,
+    /// Of portal and API; null for a worker, which has none.
+    url: Option<String>,
     ops_url: String,
     #[serde(flatten)]
     demo: Option<Demo>,
@@ -99,6 +100,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let ops = tokio::spawn(http::serve(operator, None, ops, ops_stop.clone()));
 
     let served = async {
+        let url = public.is_some().then_some(url);
         announce(&Ready { url, ops_url, demo }, json)?;
         let works = serve.role != Some(Role::Web);
         let serving = async {
@@ -220,9 +222,10 @@ fn announce(ready: &Ready, json: bool) -> Result<(), ServeError> {
 
 fn words(ready: &Ready) -> String {
     let Ready { url, ops_url, demo } = ready;
-    let head = format!("Heliograph is ready; health and metrics at {ops_url}\n\n{url}");
-    match demo {
-        Some(demo) => format!("{head}\n\n{}", demo.words(url)),
-        None => head,
+    let head = format!("Heliograph is ready; health and metrics at {ops_url}");
+    match (url, demo) {
+        (Some(url), Some(demo)) => format!("{head}\n\n{url}\n\n{}", demo.words(url)),
+        (Some(url), None) => format!("{head}\n\n{url}"),
+        (None, _) => head,
     }
 }

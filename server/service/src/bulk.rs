@@ -3,7 +3,7 @@
 use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp, message};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Result};
 use crate::idempotency::{Known, digest_of_bulk, kept_since, recall};
 use crate::intake::{SendError, admit, applicable};
 use crate::purse::Purse;
@@ -104,9 +104,10 @@ impl Service {
         };
         if let Err(error) = tx.commit().await {
             tracing::error!(%error, "the commit of an upload failed");
-            let found = match error {
-                Error::Broken(Broken::Unknown(_)) => Err(SendError::Lost),
-                _ => self.look_up_batch(id, error.reason()).await,
+            let found = if error.is_unknown() {
+                Err(SendError::Lost)
+            } else {
+                self.look_up_batch(id, error.reason()).await
             };
             if found == Err(SendError::Lost) {
                 // Whether the file is needed isn't known: the next start finds out.

@@ -52,10 +52,6 @@ pub enum CopyError {
     Direction,
     #[error(transparent)]
     Open(#[from] OpenError),
-    #[error(
-        "the database to copy is of another release: run `heliograph migrate` on it, then copy"
-    )]
-    NotCurrent,
     #[error("there is something in the database to copy to: name one that is empty")]
     NotEmpty,
     #[error("the database to copy is broken, nothing was copied:\n{}", .0.join("\n"))]
@@ -83,9 +79,7 @@ impl Service {
         }
         let source = Store::open(from, Missing::Refuse).await?;
         source.serve_alone()?;
-        if !source.is_current().await? {
-            return Err(CopyError::NotCurrent);
-        }
+        source.must_be_of_this_release().await?;
         let target = Store::open(to, Missing::Refuse).await?;
         let spool = SpoolFolder::within(data_dir);
         let copied = copy_all(&source, &target, &spool, clock.now()).await;

@@ -306,6 +306,17 @@ impl Dialect {
         }
     }
 
+    /// Whether a statement failed because there is no such table.
+    pub(crate) fn is_missing_table(self, error: &sqlx::Error) -> bool {
+        // SQLite has a code for whatever is wrong with a statement; ours are known to be right.
+        let missing = match self {
+            Self::Sqlite => "1",
+            Self::Postgres => "42P01",
+        };
+        let error = error.as_database_error();
+        error.is_some_and(|error| error.code().as_deref() == Some(missing))
+    }
+
     /// What became of a transaction.
     pub(crate) async fn outcome(
         self,

@@ -127,9 +127,9 @@ impl WriteTx<'_> {
         tally.write(self).await
     }
 
-    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and [`Broken::Forgotten`]. After a failed sync of SQLite's
-    /// log the commit may be on disk or not, and nobody can tell: the store takes no more writes, and the process
-    /// should stop.
+    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and [`Broken::Forgotten`]. After a
+    /// failed sync of SQLite's log the commit may be on disk or not, and nobody can tell: the store takes no more
+    /// writes, and the process should stop.
     pub(crate) async fn commit(mut self) -> Result<()> {
         self.write_counts().await?;
         let store = self.store;
@@ -299,22 +299,15 @@ impl Store {
         }
     }
 
-    /// Whether the schema is there, in this program's version.
-    pub(crate) async fn is_current(&self) -> Result<bool> {
-        let newest = self.dialect.migrations().last();
-        Ok(self.version().await? == newest.map(|(version, ..)| *version))
-    }
-
     /// The schema's version; `None` when there is none.
     async fn version(&self) -> Result<Option<i64>> {
         let mut conn = self.read().await?;
         let newest = "SELECT version FROM _sqlx_migrations ORDER BY version DESC LIMIT 1";
-        let found = sqlx::query(newest).fetch_optional(&mut *conn).await;
-        found
-            .ok()
-            .flatten()
-            .map(|row| row::int(&row, "version"))
-            .transpose()
+        let found = match sqlx::query(newest).fetch_optional(&mut *conn).await {
+            Err(error) if self.dialect.is_missing_table(&error) => None,
+            found => found?,
+        };
+        found.map(|row| row::int(&row, "version")).transpose()
     }
 
     /// Brings the schema to a version.
@@ -393,7 +386,6 @@ impl Store {
                     self.writers.acquire().await?.detach().close_hard().await?;
                 }
                 // A server that was restarted has cut every connection: nothing was begun on any of them.
-                Err(sqlx::Error::Io(_)) if tries <= self.dialect.writers() + 1 => {}
                 Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
                 started => break started?,
             }

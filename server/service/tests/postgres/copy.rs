@@ -513,7 +513,10 @@ async fn a_source_that_is_served_broken_or_of_another_release_is_refused() {
     .await
     .unwrap();
     let refused = copy(&world, &from, &target).await.unwrap_err();
-    assert!(matches!(refused, CopyError::NotCurrent), "{refused}");
+    assert!(
+        matches!(refused, CopyError::Open(OpenError::Older)),
+        "{refused}"
+    );
     assert_empty(&target).await;
 
     let clock = world.config().clock;
