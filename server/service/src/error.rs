@@ -63,18 +63,32 @@ impl Error {
         }
     }
 
+    /// The database's own code: PostgreSQL's five characters, or SQLite's extended number.
+    pub(crate) fn database_code(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Broken(Broken::Database(sqlx::Error::Database(error))) => error.code(),
+            Self::Broken(Broken::Sqlite(rusqlite::Error::SqliteFailure(error, _))) => {
+                Some(error.extended_code.to_string().into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a commit failed because SQLite's log couldn't be synced: its pages may reach the disk or not.
+    pub(crate) fn is_failed_sync(&self) -> bool {
+        /// `SQLITE_IOERR_FSYNC` and `SQLITE_IOERR_DIR_FSYNC`.
+        const FAILED: [&str; 2] = ["1034", "1290"];
+        let code = self.database_code();
+        code.is_some_and(|code| FAILED.contains(&code.as_ref()))
+    }
+
     /// Whether the database ended this transaction for the sake of another one: nothing of it is stored, and it can
     /// be tried again at once.
     pub(crate) fn is_conflict(&self) -> bool {
         /// PostgreSQL: serialization failure, deadlock.
         const CODES: [&str; 2] = ["40001", "40P01"];
-        match self {
-            Self::Broken(Broken::Database(sqlx::Error::Database(error))) => {
-                let code = error.code();
-                code.is_some_and(|code| CODES.contains(&code.as_ref()))
-            }
-            _ => false,
-        }
+        let code = self.database_code();
+        code.is_some_and(|code| CODES.contains(&code.as_ref()))
     }
 
     /// What the SMS API answers for it: `unavailable` where waiting helps.
@@ -82,6 +96,7 @@ impl Error {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Broken(Broken::Database(error)) if is_busy(error) => Reason::Unavailable,
+            Self::Broken(Broken::Sqlite(error)) if is_busy_file(error) => Reason::Unavailable,
             Self::Broken(Broken::Forgotten(_)) => Reason::Unavailable,
             _ => Reason::Internal,
         }
@@ -103,6 +118,11 @@ fn is_busy(error: &sqlx::Error) -> bool {
         },
         _ => is_cut(error),
     }
+}
+
+/// Whether another process wrote to the file for too long.
+fn is_busy_file(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// PostgreSQL: connection, serialization and deadlock, resources but for a full disk, lock and statement timeouts,
@@ -137,6 +157,8 @@ impl From<sqlx::Error> for Error {
 pub enum Broken {
     #[error("database: {0}")]
     Database(#[from] sqlx::Error),
+    #[error("database: {0}")]
+    Sqlite(rusqlite::Error),
     #[error("{table}.{column} holds {value:?}, which can't be read")]
     Corrupt {
         table: &'static str,

@@ -1,8 +1,8 @@
 //! Deposits: money comes by bank with the application's reference.
 
+use crate::store::query::Connection;
 use domain::{Money, Reference, Timestamp};
 use serde::Serialize;
-use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
@@ -184,7 +184,7 @@ impl Service {
 }
 
 async fn credit(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     actor: &Actor,
     order: &DepositOrder,
     now: Timestamp,
@@ -263,7 +263,7 @@ async fn credit(
 
 /// A known bank id: the same data is an answer, other data a refusal.
 async fn same_again(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     order: &DepositOrder,
     assigned_to: Option<Reference>,
     reference: &str,
@@ -294,7 +294,7 @@ async fn same_again(
 
 /// Moves a deposit to an application; the balance after it.
 async fn transfer(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     from: i64,
     application_id: i64,
     bank_id: &str,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::store::query::Connection;
 use domain::{Money, Timestamp};
-use sqlx::AnyConnection;
 
 use crate::error::{Broken, Error, Result};
 use crate::intake::play_money_max;
@@ -15,7 +15,7 @@ use crate::store::transfers::REVENUE;
 /// Moves what the ended messages release back to their applications, a transfer each; play money goes
 /// back without one.
 pub(crate) async fn settle(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     ended: &[Ended],
     now: Timestamp,

@@ -22,6 +22,7 @@ use crate::routing::Message;
 use crate::store::WriteTx;
 use crate::store::gate::Priority;
 use crate::store::idempotency::{KeptAnswer, KeptKey};
+use crate::store::query::Connection;
 use crate::store::tally::Tally;
 use crate::store::transfers::REVENUE;
 use crate::store::{idempotency, installation, messages, queue};
@@ -278,11 +279,7 @@ impl Service {
     }
 
     /// Admits the sends in their order against the balances as they are in this transaction.
-    async fn judge(
-        &self,
-        conn: &mut sqlx::AnyConnection,
-        requests: &[SendRequest],
-    ) -> Result<Judged> {
+    async fn judge(&self, conn: &mut dyn Connection, requests: &[SendRequest]) -> Result<Judged> {
         let mut bench = self.bench(conn, requests).await?;
         let mut judged = Judged::default();
         for request in requests {
@@ -307,11 +304,7 @@ impl Service {
         Ok(judged)
     }
 
-    async fn bench(
-        &self,
-        conn: &mut sqlx::AnyConnection,
-        requests: &[SendRequest],
-    ) -> Result<Bench> {
+    async fn bench(&self, conn: &mut dyn Connection, requests: &[SendRequest]) -> Result<Bench> {
         let now = self.now();
         let prices = installation::prices(conn).await?;
         let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();

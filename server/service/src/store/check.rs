@@ -2,7 +2,7 @@
 //!
 //! Each statement gives a row per violation, with a column `what` that names it.
 
-use sqlx::AnyConnection;
+use super::query::{Connection, query_of};
 
 use super::installation;
 use super::row;
@@ -215,15 +215,13 @@ const WITHOUT_PARAMETER: &[&str] = &[
 
 /// Everything that is broken, in words.
 pub(crate) async fn violations(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     final_after_ms: i64,
 ) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for statement in WITHOUT_PARAMETER {
         let limited = format!("{statement}{LISTED_MAX}");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(limited))
-            .fetch_all(&mut *conn)
-            .await?;
+        let rows = query_of(limited).fetch_all(&mut *conn).await?;
         for row in &rows {
             found.push(row::text(row, "what")?);
         }
@@ -233,10 +231,7 @@ pub(crate) async fn violations(
     let swept = installation::swept(&mut *conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);
-    let rows = sqlx::query(sqlx::AssertSqlSafe(limited))
-        .bind(below)
-        .fetch_all(conn)
-        .await?;
+    let rows = query_of(limited).bind(below).fetch_all(conn).await?;
     for row in &rows {
         found.push(row::text(row, "what")?);
     }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use sqlx::{AnyConnection, Executor as _, Row as _};
 
+use super::query::{Connection, query, run};
 use super::{Chore, postgres, sqlite};
-use crate::error::OpenError;
+use crate::error::{Error, OpenError, Result};
 
 /// How long a connection that is given back may take to say that it lives.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +44,7 @@ pub(crate) enum Outcome {
 
 impl Dialect {
     /// Which database a URL names.
-    pub(crate) fn of_url(url: &str) -> Result<Self, OpenError> {
+    pub(crate) fn of_url(url: &str) -> std::result::Result<Self, OpenError> {
         let refuse = |why| {
             Err(OpenError::Url {
                 url: without_password(url),
@@ -113,7 +114,10 @@ impl Dialect {
     }
 
     /// Sets up a connection that writes.
-    pub(crate) async fn prepare_writer(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn prepare_writer(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::WRITER).await.map(drop),
             Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
@@ -121,7 +125,10 @@ impl Dialect {
     }
 
     /// Sets up a connection that only reads.
-    pub(crate) async fn prepare_reader(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn prepare_reader(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
             Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
@@ -155,10 +162,10 @@ impl Dialect {
     }
 
     /// Sets up a transaction that looks through all there is.
-    pub(crate) async fn prepare_recount(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
-            Self::Postgres => conn.execute(postgres::RECOUNT).await.map(drop),
+            Self::Postgres => run(conn, postgres::RECOUNT).await,
         }
     }
 
@@ -174,7 +181,7 @@ impl Dialect {
     pub(crate) async fn prepare_migration(
         self,
         conn: &mut AnyConnection,
-    ) -> Result<(), sqlx::Error> {
+    ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => self.prepare_writer(conn).await,
             // It waits as long as another process migrates, and a large table takes its time.
@@ -184,7 +191,10 @@ impl Dialect {
 
     /// Whether a connection may be used again. The begin of a transaction can be cut short at a point where sqlx
     /// doesn't know yet that there is one: whoever got that connection next would be in it.
-    pub(crate) async fn is_reusable(self, conn: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn is_reusable(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<bool, sqlx::Error> {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => {
@@ -199,55 +209,41 @@ impl Dialect {
     }
 
     /// Takes a chore for this transaction; false while another one has it.
-    pub(crate) async fn try_lock(
-        self,
-        conn: &mut AnyConnection,
-        chore: Chore,
-    ) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn try_lock(self, conn: &mut dyn Connection, chore: Chore) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => {
-                let row = sqlx::query(postgres::TRY_LOCK).bind(chore.number());
-                Ok(row.fetch_one(conn).await?.try_get::<i64, _>("mine")? == 1)
+                let row = query(postgres::TRY_LOCK).bind(chore.number());
+                Ok(row.fetch_one(conn).await?.get::<i64>("mine")? == 1)
             }
         }
     }
 
     /// The server's clock in unix milliseconds, where there is a server.
-    pub(crate) async fn server_ms(
-        self,
-        conn: &mut AnyConnection,
-    ) -> Result<Option<i64>, sqlx::Error> {
+    pub(crate) async fn server_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => {
-                let row = sqlx::query(postgres::CLOCK).fetch_one(conn).await?;
-                row.try_get("ms").map(Some)
+                let row = query(postgres::CLOCK).fetch_one(conn).await?;
+                row.get("ms").map(Some)
             }
         }
     }
 
     /// How long the oldest transaction has been open, in milliseconds, as far as this user may see it.
-    pub(crate) async fn oldest_ms(
-        self,
-        conn: &mut AnyConnection,
-    ) -> Result<Option<i64>, sqlx::Error> {
+    pub(crate) async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => {
-                let row = sqlx::query(postgres::OLDEST).fetch_one(conn).await?;
-                row.try_get("ms").map(Some)
+                let row = query(postgres::OLDEST).fetch_one(conn).await?;
+                row.get("ms").map(Some)
             }
         }
     }
 
     /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when there is nothing to do:
     /// they are there, or days have no tables.
-    pub(crate) async fn make_day(
-        self,
-        conn: &mut AnyConnection,
-        day: i64,
-    ) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn make_day(self, conn: &mut dyn Connection, day: i64) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(false),
             Self::Postgres => postgres::make_day(conn, day).await,
@@ -257,9 +253,9 @@ impl Dialect {
     /// The name that the tables of a day end in, if it has tables.
     pub(crate) async fn day_table(
         self,
-        conn: &mut AnyConnection,
+        conn: &mut dyn Connection,
         day: i64,
-    ) -> Result<Option<String>, sqlx::Error> {
+    ) -> Result<Option<String>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => {
@@ -270,19 +266,15 @@ impl Dialect {
     }
 
     /// Lets the statements of a transaction take their time.
-    pub(crate) async fn take_time(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn take_time(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
-            Self::Postgres => conn.execute(postgres::TAKE_TIME).await.map(drop),
+            Self::Postgres => run(conn, postgres::TAKE_TIME).await,
         }
     }
 
     /// Drops the tables of a day.
-    pub(crate) async fn drop_day(
-        self,
-        conn: &mut AnyConnection,
-        name: &str,
-    ) -> Result<(), sqlx::Error> {
+    pub(crate) async fn drop_day(self, conn: &mut dyn Connection, name: &str) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
             Self::Postgres => postgres::drop_day(conn, name).await,
@@ -293,7 +285,7 @@ impl Dialect {
     pub(crate) async fn name_transaction(
         self,
         conn: &mut AnyConnection,
-    ) -> Result<Option<TransactionName>, sqlx::Error> {
+    ) -> std::result::Result<Option<TransactionName>, sqlx::Error> {
         match self {
             // Nothing lies between us and the file that could be cut.
             Self::Sqlite => Ok(None),
@@ -307,14 +299,13 @@ impl Dialect {
     }
 
     /// Whether a statement failed because there is no such table.
-    pub(crate) fn is_missing_table(self, error: &sqlx::Error) -> bool {
+    pub(crate) fn is_missing_table(self, error: &Error) -> bool {
         // SQLite has a code for whatever is wrong with a statement; ours are known to be right.
         let missing = match self {
             Self::Sqlite => "1",
             Self::Postgres => "42P01",
         };
-        let error = error.as_database_error();
-        error.is_some_and(|error| error.code().as_deref() == Some(missing))
+        error.database_code().is_some_and(|code| code == missing)
     }
 
     /// What became of a transaction.
@@ -322,7 +313,7 @@ impl Dialect {
         self,
         conn: &mut AnyConnection,
         transaction: &TransactionName,
-    ) -> Result<Outcome, sqlx::Error> {
+    ) -> std::result::Result<Outcome, sqlx::Error> {
         let row = sqlx::query(postgres::OUTCOME)
             .bind(transaction.id.clone())
             .bind(transaction.server.clone())

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::query::{Connection, query};
 use domain::{
     ApplicationStatus, BatchId, Kind, MessageStatus, Money, Reference, Timestamp, Transid,
 };
-use sqlx::AnyConnection;
 
 use super::applications::{KeyRow, key_row};
 use super::batches::UnexpandedBatch;
@@ -68,11 +68,11 @@ pub(crate) struct MessageTransfer {
 
 /// The applications with these references; duplicates are fine.
 pub(crate) async fn applications(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     references: &[Reference],
 ) -> Result<Vec<(Reference, KeyRow)>> {
-    let rows = sqlx::query(batch.applications_by_reference)
+    let rows = query(batch.applications_by_reference)
         .bind(json(&references)?)
         .fetch_all(conn)
         .await?;
@@ -93,7 +93,7 @@ pub(crate) async fn applications(
 
 /// Writes the balances, where key, status and balance still are what they were.
 pub(crate) async fn charge_applications(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     changed: &[ChargedApplication],
 ) -> Result<()> {
@@ -115,7 +115,7 @@ pub(crate) async fn charge_applications(
             )
         })
         .collect();
-    let done = sqlx::query(batch.charge_applications)
+    let done = query(batch.charge_applications)
         .bind(json(&rows)?)
         .execute(conn)
         .await?;
@@ -123,7 +123,7 @@ pub(crate) async fn charge_applications(
 }
 
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     messages: impl Iterator<Item = &NewMessage>,
 ) -> Result<()> {
@@ -146,7 +146,7 @@ pub(crate) async fn insert(
             )
         })
         .collect();
-    let done = sqlx::query(batch.insert_messages)
+    let done = query(batch.insert_messages)
         .bind(json(&rows)?)
         .execute(conn)
         .await?;
@@ -154,7 +154,7 @@ pub(crate) async fn insert(
 }
 
 pub(crate) async fn insert_transfers(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     transfers: impl Iterator<Item = MessageTransfer>,
     now: Timestamp,
@@ -180,7 +180,7 @@ pub(crate) async fn insert_transfers(
     if rows.is_empty() {
         return Ok(());
     }
-    let done = sqlx::query(batch.insert_transfers)
+    let done = query(batch.insert_transfers)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .execute(conn)
@@ -188,51 +188,54 @@ pub(crate) async fn insert_transfers(
     touched("transfers", rows.len(), done.rows_affected())
 }
 
-pub(crate) async fn exists(conn: &mut AnyConnection, id: Transid) -> Result<bool> {
-    Ok(sqlx::query(EXISTS)
+pub(crate) async fn exists(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
+    Ok(query(EXISTS)
         .bind(id.0)
         .fetch_optional(conn)
         .await?
         .is_some())
 }
 
-pub(crate) async fn status(conn: &mut AnyConnection, id: Transid) -> Result<Option<MessageStatus>> {
-    let row = sqlx::query(STATUS).bind(id.0).fetch_optional(conn).await?;
+pub(crate) async fn status(
+    conn: &mut dyn Connection,
+    id: Transid,
+) -> Result<Option<MessageStatus>> {
+    let row = query(STATUS).bind(id.0).fetch_optional(conn).await?;
     row.map(|row| row::word(&row, "messages", "status", MessageStatus::parse))
         .transpose()
 }
 
 /// The first message of a range of ids.
-pub(crate) async fn first(conn: &mut AnyConnection, from: i64, below: i64) -> Result<Option<i64>> {
-    let found = sqlx::query(FIRST).bind(from).bind(below);
+pub(crate) async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
+    let found = query(FIRST).bind(from).bind(below);
     row::opt_int(&found.fetch_one(conn).await?, "id")
 }
 
 /// The id so many messages after another one.
 pub(crate) async fn nth_after(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     from: i64,
     count: i64,
 ) -> Result<Option<i64>> {
-    let found = sqlx::query(NTH_AFTER).bind(from).bind(count);
+    let found = query(NTH_AFTER).bind(from).bind(count);
     let found = found.fetch_optional(conn).await?;
     found.map(|row| row::int(&row, "id")).transpose()
 }
 
 /// The greatest id given so far; 0 without messages.
-pub(crate) async fn greatest(conn: &mut AnyConnection) -> Result<i64> {
-    Ok(row::opt_int(&sqlx::query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
+pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
+    Ok(row::opt_int(&query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
 }
 
 /// Turns rows of a batch into messages: those of a frame, of which the first is the batch's next.
 pub(crate) async fn expand(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     upload: &UnexpandedBatch,
     text: Option<(usize, usize)>,
     rows: String,
 ) -> Result<u64> {
-    let done = sqlx::query(batch.expand_messages)
+    let done = query(batch.expand_messages)
         .bind(upload.first_message_id)
         .bind(upload.application_id)
         .bind(i64::from(upload.test))
@@ -257,12 +260,12 @@ pub(crate) async fn expand(
 pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<bool> {
     if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
         let ids = Ids::new(ids)?;
-        sqlx::query(statement)
+        query(statement)
             .bind(ids.json)
             .bind(ids.least)
             .bind(ids.greatest)
             .bind(tx.named())
-            .fetch_one(&mut **tx)
+            .fetch_one(tx)
             .await?;
     }
     Ok(batch.lock_messages.is_some())
@@ -331,13 +334,13 @@ pub(crate) async fn finish(
         return Ok(ended);
     }
     let ids = Ids::new(&ids)?;
-    let done = sqlx::query(batch.finish_messages)
+    let done = query(batch.finish_messages)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     touched("messages", rows.len(), done.rows_affected())?;
     Ok(ended)

@@ -12,6 +12,7 @@ pub(crate) mod check;
 pub(crate) mod copy;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
+mod file;
 pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod idempotency;
@@ -22,6 +23,7 @@ pub(crate) mod nodes;
 mod postgres;
 #[cfg(test)]
 mod prepared;
+pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod reports;
 pub(crate) mod row;
@@ -39,7 +41,6 @@ mod upgrade;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,7 +55,9 @@ use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
 use dialect::{Batch, Dialect, Outcome, TransactionName};
+use file::FileConnection;
 use gate::{Gate, Permit, Priority};
+use query::{Conn, Connection, query};
 use tally::Tally;
 
 /// How long a verb waits for a connection.
@@ -82,7 +85,8 @@ pub(crate) struct Store {
     dialect: Dialect,
     /// Held by a process that serves a database which only one may serve.
     serving: Mutex<Option<File>>,
-    writers: AnyPool,
+    /// With PostgreSQL.
+    writers: Option<AnyPool>,
     gate: Gate,
     /// Set when what was written may not be on disk: nothing is written any more.
     fault: watch::Sender<bool>,
@@ -91,14 +95,15 @@ pub(crate) struct Store {
 
 /// A transaction that writes; it rolls back when dropped.
 pub(crate) struct WriteTx<'a> {
-    tx: Transaction<'static, Any>,
+    /// PostgreSQL's; a SQLite file's connection comes with the permit.
+    tx: Option<Transaction<'a, Any>>,
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
     /// Whose rows it is about; every statement over them names these.
     applications: BTreeSet<i64>,
     store: &'a Store,
     // Last, so that the connection is given back before the next one is let in.
-    _permit: Permit,
+    permit: Permit,
 }
 
 impl WriteTx<'_> {
@@ -132,42 +137,39 @@ impl WriteTx<'_> {
     /// writes, and the process should stop.
     pub(crate) async fn commit(mut self) -> Result<()> {
         self.write_counts().await?;
-        let store = self.store;
-        let naming = store.dialect.name_transaction(&mut self.tx);
-        let known_as = tokio::time::timeout(COMMIT_TIMEOUT, naming)
-            .await
-            .unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-        let committed = tokio::time::timeout(COMMIT_TIMEOUT, self.tx.commit()).await;
-        let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        match (committed, known_as) {
-            (Ok(()), _) => Ok(()),
-            // The server itself said no, and didn't only end the connection.
-            (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => {
-                Err(error.into())
+        match self.tx.take() {
+            Some(tx) => self.store.commit_on_server(tx).await,
+            None => self.commit_file(),
+        }
+    }
+
+    fn commit_file(&mut self) -> Result<()> {
+        let file = self.permit.file();
+        let Some(file) = file else { return Ok(()) };
+        file.commit().inspect_err(|error| {
+            if error.is_failed_sync() {
+                self.store.fail(error);
             }
-            (Err(error), Some(transaction)) => store.outcome(&transaction, error).await,
-            (Err(error), None) => {
-                if sqlite::is_failed_sync(&error) {
-                    tracing::error!(%error, "the database can't be synced to disk: nothing is written any more");
-                    store.fault.send_replace(true);
-                }
-                Err(error.into())
-            }
+        })
+    }
+}
+
+impl Drop for WriteTx<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.permit.file() {
+            file.end();
         }
     }
 }
 
-impl Deref for WriteTx<'_> {
-    type Target = AnyConnection;
-
-    fn deref(&self) -> &AnyConnection {
-        &self.tx
-    }
-}
-
-impl DerefMut for WriteTx<'_> {
-    fn deref_mut(&mut self) -> &mut AnyConnection {
-        &mut self.tx
+impl Connection for WriteTx<'_> {
+    fn conn(&mut self) -> Conn<'_> {
+        match (&mut self.tx, self.permit.file()) {
+            (Some(tx), _) => Conn::Sqlx(tx),
+            (None, Some(file)) => Conn::File(file.conn()),
+            // A transaction has one or the other until it is committed, which takes it.
+            (None, None) => unreachable!("a transaction without a connection"),
+        }
     }
 }
 
@@ -237,14 +239,20 @@ impl Store {
                 .max_lifetime(None)
                 .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
         };
-        // SQLite has one writer at a time anyway, and waiting at the gate is fair where waiting for its lock is not.
-        // A connection that is given back is looked at first, while the next one is taken.
-        let writers = options()
-            .max_connections(dialect.writers() + u32::from(dialect.is_shared()))
-            .test_before_acquire(false)
-            .after_connect(move |conn, _| Box::pin(dialect.prepare_writer(conn)))
-            .connect(&url)
-            .await?;
+        let (writers, places) = if let Some(file) = dialect.file(&named) {
+            let file = FileConnection::open(file).map_err(OpenError::from)?;
+            (None, vec![Some(Box::new(file))])
+        } else {
+            // A connection that is given back is looked at first, while the next one is taken.
+            let writers = options()
+                .max_connections(dialect.writers() + 1)
+                .test_before_acquire(false)
+                .after_connect(move |conn, _| Box::pin(dialect.prepare_writer(conn)))
+                .connect(&url)
+                .await?;
+            let places = (0..dialect.writers()).map(|_| None).collect();
+            (Some(writers), places)
+        };
         let readers = options()
             .max_connections(dialect.readers())
             .test_before_acquire(dialect.is_shared())
@@ -256,7 +264,7 @@ impl Store {
             dialect,
             serving: Mutex::new(None),
             writers,
-            gate: Gate::new(dialect.writers()),
+            gate: Gate::new(places),
             fault: watch::Sender::new(false),
             readers,
         })
@@ -303,7 +311,7 @@ impl Store {
     async fn version(&self) -> Result<Option<i64>> {
         let mut conn = self.read().await?;
         let newest = "SELECT version FROM _sqlx_migrations ORDER BY version DESC LIMIT 1";
-        let found = match sqlx::query(newest).fetch_optional(&mut *conn).await {
+        let found = match query(newest).fetch_optional(&mut conn).await {
             Err(error) if self.dialect.is_missing_table(&error) => None,
             found => found?,
         };
@@ -328,7 +336,7 @@ impl Store {
             })
             .collect();
         // A connection of its own: several processes may start at once, and wait until one of them has migrated.
-        let mut conn = AnyConnection::connect(&self.dialect.connection_url(&self.url)).await?;
+        let mut conn = self.connect().await?;
         self.dialect.prepare_migration(&mut conn).await?;
         Migrator::with_migrations(migrations).run(&mut conn).await?;
         Ok(conn.close().await?)
@@ -370,33 +378,63 @@ impl Store {
 
     async fn enter(&self, priority: Priority, begin: &'static str) -> Result<WriteTx<'_>> {
         let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
-        let permit = entering.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
-        if self.has_failed() {
+        let mut permit = entering.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        if self.has_failed() || self.is_closed() {
             return Err(sqlx::Error::PoolClosed.into());
         }
-        let mut tries = 0;
-        let tx = loop {
-            tries += 1;
-            // A server that vanished without a word would be waited for.
-            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.writers.begin_with(begin));
-            match beginning.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-                // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
-                // open: such a connection is replaced.
-                Err(sqlx::Error::InvalidSavePointStatement) if tries < 2 => {
-                    self.writers.acquire().await?.detach().close_hard().await?;
-                }
-                // A server that was restarted has cut every connection: nothing was begun on any of them.
-                Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
-                started => break started?,
+        let tx = match permit.file() {
+            Some(file) => {
+                file.begin()?;
+                None
             }
+            None => Some(self.begin_on_server(begin).await?),
         };
         Ok(WriteTx {
             tx,
             tally: Tally::default(),
             applications: BTreeSet::new(),
             store: self,
-            _permit: permit,
+            permit,
         })
+    }
+
+    async fn begin_on_server(&self, begin: &'static str) -> Result<Transaction<'static, Any>> {
+        let writers = self.writers.as_ref().ok_or(sqlx::Error::PoolClosed)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // A server that vanished without a word would be waited for.
+            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
+            match beginning.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+                // A server that was restarted has cut every connection: nothing was begun on any of them.
+                Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
+                started => return Ok(started?),
+            }
+        }
+    }
+
+    async fn commit_on_server(&self, mut tx: Transaction<'_, Any>) -> Result<()> {
+        let naming = self.dialect.name_transaction(&mut tx);
+        let known_as = tokio::time::timeout(COMMIT_TIMEOUT, naming)
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+        let committed = tokio::time::timeout(COMMIT_TIMEOUT, tx.commit()).await;
+        let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        match (committed, known_as) {
+            (Ok(()), _) => Ok(()),
+            // The server itself said no, and didn't only end the connection.
+            (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => {
+                Err(error.into())
+            }
+            (Err(error), Some(transaction)) => self.outcome(&transaction, error).await,
+            (Err(error), None) => Err(error.into()),
+        }
+    }
+
+    /// Lets nothing be written any more.
+    fn fail(&self, error: &crate::Error) {
+        tracing::error!(%error, detail = ?error, "the database can't be synced to disk: nothing is written any more");
+        self.fault.send_replace(true);
     }
 
     /// Asks again and again while the database isn't there, for as long as it is asked what became of a commit.
@@ -451,9 +489,9 @@ impl Store {
         let _ = self.fault.subscribe().wait_for(|fault| *fault).await;
     }
 
-    /// The connection that writes, outside a transaction.
-    pub(crate) async fn exclusive(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
-        self.writers.acquire().await
+    /// A connection of its own, outside any transaction.
+    pub(crate) async fn connect(&self) -> std::result::Result<AnyConnection, sqlx::Error> {
+        AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
     }
 
     /// Copies the database as it is now into a new file, its owner's alone.
@@ -462,17 +500,14 @@ impl Store {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
             _ => crate::Error::Broken(Broken::File(error)),
         })?;
-        let mut conn = self.exclusive().await?;
-        let text = file.to_string_lossy().into_owned();
-        sqlx::query(sqlite::COPY)
-            .bind(text)
-            .execute(&mut *conn)
-            .await?;
-        Ok(())
+        let mut conn = self.connect().await?;
+        let name = file.to_string_lossy().into_owned();
+        query(sqlite::COPY).bind(name).execute(&mut conn).await?;
+        Ok(conn.close().await?)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.writers.is_closed()
+        self.readers.is_closed()
     }
 
     /// Hears other processes.
@@ -482,7 +517,10 @@ impl Store {
 
     pub(crate) async fn close(&self) {
         self.readers.close().await;
-        self.writers.close().await;
+        self.gate.close().await;
+        if let Some(writers) = &self.writers {
+            writers.close().await;
+        }
         self.serving
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

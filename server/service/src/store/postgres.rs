@@ -14,9 +14,10 @@
 use std::fmt::Write as _;
 
 use domain::Timestamp;
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use super::dialect::Batch;
+use super::query::{Connection, query, run_of};
+use crate::error::Result;
 use crate::history::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is left open, by a
@@ -85,21 +86,20 @@ pub(super) fn day_name(day: i64) -> String {
 }
 
 /// Whether a day has tables.
-pub(super) async fn has_day(conn: &mut AnyConnection, name: &str) -> Result<bool, sqlx::Error> {
-    let row =
-        sqlx::query("SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END::bigint AS n")
-            .bind(format!("messages_{name}"))
-            .fetch_one(conn)
-            .await?;
-    Ok(row.try_get::<i64, _>("n")? == 1)
+pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<bool> {
+    let row = query("SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END::bigint AS n")
+        .bind(format!("messages_{name}"))
+        .fetch_one(conn)
+        .await?;
+    Ok(row.get::<i64>("n")? == 1)
 }
 
 /// Makes the tables of a day, unless they are there, or rows of that day are in the table for all others. They are made
 /// beside and then attached, which keeps nobody from writing.
-pub(super) async fn make_day(conn: &mut AnyConnection, day: i64) -> Result<bool, sqlx::Error> {
+pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool> {
     let name = day_name(day);
     let (from, below) = (id_of_day(day), id_of_day(day + 1));
-    if has_day(conn, &name).await? || has_strays(conn, from, below).await? {
+    if has_day(&mut *conn, &name).await? || has_strays(&mut *conn, from, below).await? {
         return Ok(false);
     }
     let mut statements = SHORT_WAIT.to_owned();
@@ -114,15 +114,13 @@ pub(super) async fn make_day(conn: &mut AnyConnection, day: i64) -> Result<bool,
              ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES FROM ({from}) TO ({below})"
         );
     }
-    sqlx::raw_sql(AssertSqlSafe(statements))
-        .execute(conn)
-        .await?;
+    run_of(conn, statements).await?;
     Ok(true)
 }
 
 /// Whether rows of these ids are in the table for all days without one.
-async fn has_strays(conn: &mut AnyConnection, from: i64, below: i64) -> Result<bool, sqlx::Error> {
-    let found = sqlx::query(
+async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<bool> {
+    let found = query(
         "SELECT id FROM messages_other WHERE id >= $1 AND id < $2 \
          UNION ALL SELECT message_id FROM message_events_other WHERE message_id >= $1 AND message_id < $2 LIMIT 1",
     );
@@ -130,12 +128,10 @@ async fn has_strays(conn: &mut AnyConnection, from: i64, below: i64) -> Result<b
     Ok(found.fetch_optional(conn).await?.is_some())
 }
 
-pub(super) async fn drop_day(conn: &mut AnyConnection, name: &str) -> Result<(), sqlx::Error> {
+pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
     let statements =
         format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
-    sqlx::raw_sql(AssertSqlSafe(statements))
-        .execute(conn)
-        .await?;
+    run_of(conn, statements).await?;
     Ok(())
 }
 

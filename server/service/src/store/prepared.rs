@@ -79,7 +79,7 @@ async fn prepare_all(store: &Store) {
             .into_iter()
             .map(|sql| ("list", sql)),
     );
-    let mut conn = store.exclusive().await.unwrap();
+    let mut conn = store.connect().await.unwrap();
     let mut failed = Vec::new();
     for (name, sql) in statements {
         let prepared = conn.prepare(AssertSqlSafe(sql).into_sql_str()).await;
@@ -93,7 +93,7 @@ async fn prepare_all(store: &Store) {
 async fn statements_over_messages_look_at_their_days_alone() {
     let folder = tempfile::tempdir().unwrap();
     let [_, store] = stores(folder.path()).await;
-    let mut conn = store.exclusive().await.unwrap();
+    let mut conn = store.connect().await.unwrap();
     for day in 20_000..20_030 {
         let mut tx = conn.begin().await.unwrap();
         assert!(store.dialect().make_day(&mut tx, day).await.unwrap());
@@ -113,7 +113,7 @@ async fn statements_over_messages_look_at_their_days_alone() {
             .bind(id)
             .bind(id + 1)
             .bind("{1}")
-            .fetch_all(&mut *conn)
+            .fetch_all(&mut conn)
             .await
             .unwrap();
         let steps: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
@@ -130,11 +130,11 @@ async fn no_statement_of_a_batch_scans_a_table() {
     let url = format!("sqlite:{}", folder.path().join("statements.db").display());
     let store = Store::open(&url, Missing::Make).await.unwrap();
     store.migrate().await.unwrap();
-    let mut conn = store.exclusive().await.unwrap();
+    let mut conn = store.connect().await.unwrap();
     for (name, sql) in store.dialect().batch().all() {
         let plan = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
         // Parameters that aren't bound are null.
-        for row in sqlx::query(plan).fetch_all(&mut *conn).await.unwrap() {
+        for row in sqlx::query(plan).fetch_all(&mut conn).await.unwrap() {
             let step: String = row.get("detail");
             let through_json = step.contains("VIRTUAL TABLE");
             let grows = [

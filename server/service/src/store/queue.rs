@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::query::{Connection, Row, query};
 use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Reference, Timestamp, Transid};
 use serde::Deserialize;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
@@ -48,13 +48,13 @@ statements! {
 
 /// Queues messages: id, application, carrier.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[(i64, i64, String)],
     of_batch: bool,
     now: Timestamp,
 ) -> Result<()> {
-    let done = sqlx::query(batch.insert_queue)
+    let done = query(batch.insert_queue)
         .bind(json(&rows)?)
         .bind(i64::from(of_batch))
         .bind(now.unix_ms())
@@ -65,14 +65,14 @@ pub(crate) async fn insert(
 
 /// Queues a batch's messages of a range of ids, all for one carrier.
 pub(crate) async fn expand(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     (batch_id, application_id): (BatchId, i64),
     first: i64,
     last: i64,
     carrier: &str,
     now: Timestamp,
 ) -> Result<u64> {
-    Ok(sqlx::query(EXPAND)
+    Ok(query(EXPAND)
         .bind(first)
         .bind(last)
         .bind(batch_id.0)
@@ -85,19 +85,19 @@ pub(crate) async fn expand(
 }
 
 /// Applications that aren't suspended and have messages that were put aside.
-pub(crate) async fn put_aside_without_cause(conn: &mut AnyConnection) -> Result<Vec<i64>> {
-    let rows = sqlx::query(WAITING_FOR_NOTHING).fetch_all(conn).await?;
+pub(crate) async fn put_aside_without_cause(conn: &mut dyn Connection) -> Result<Vec<i64>> {
+    let rows = query(WAITING_FOR_NOTHING).fetch_all(conn).await?;
     rows.iter().map(|row| row::int(row, "id")).collect()
 }
 
 /// Lets some of an application's messages that were put aside go on; how many.
 pub(crate) async fn resume(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     limit: i64,
     now: Timestamp,
 ) -> Result<u64> {
-    Ok(sqlx::query(RESUME)
+    Ok(query(RESUME)
         .bind(application_id)
         .bind(limit)
         .bind(now.unix_ms())
@@ -120,13 +120,13 @@ pub(crate) struct Lapsed {
 
 /// Some of the claimed rows whose lease ended before this moment.
 pub(crate) async fn lapsed(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     ended_by: Timestamp,
     least: i64,
     limit: i64,
 ) -> Result<Vec<Lapsed>> {
-    let rows = sqlx::query(batch.lapsed)
+    let rows = query(batch.lapsed)
         .bind(ended_by.unix_ms())
         .bind(limit)
         .bind(least)
@@ -147,32 +147,32 @@ pub(crate) async fn lapsed(
 }
 
 /// The carriers that rows wait for.
-pub(crate) async fn carriers(conn: &mut AnyConnection) -> Result<Vec<String>> {
-    let rows = sqlx::query(CARRIERS).fetch_all(conn).await?;
+pub(crate) async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    let rows = query(CARRIERS).fetch_all(conn).await?;
     rows.iter().map(|row| row::text(row, "carrier")).collect()
 }
 
 /// When the oldest message that waits for a carrier was accepted, and how many wait.
 pub(crate) async fn waiting(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     carrier: &str,
 ) -> Result<(Option<Timestamp>, i64)> {
-    let row = sqlx::query(OLDEST).bind(carrier).fetch_one(conn).await?;
+    let row = query(OLDEST).bind(carrier).fetch_one(conn).await?;
     let oldest = row::opt_int(&row, "id")?;
     let oldest = oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)));
     Ok((oldest, row::int(&row, "n")?))
 }
 
 /// Whether anything waits for a carrier that nobody claimed.
-pub(crate) async fn anything(conn: &mut AnyConnection, carrier: &str) -> Result<bool> {
-    let row = sqlx::query(ANYTHING).bind(carrier);
+pub(crate) async fn anything(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    let row = query(ANYTHING).bind(carrier);
     Ok(row.fetch_optional(conn).await?.is_some())
 }
 
 /// A row that nobody claimed: message, application.
 pub(crate) type WaitingRow = (i64, i64);
 
-fn waiting_row(row: &sqlx::any::AnyRow) -> Result<WaitingRow> {
+fn waiting_row(row: &Row) -> Result<WaitingRow> {
     Ok((
         row::int(row, "message_id")?,
         row::int(row, "application_id")?,
@@ -181,13 +181,13 @@ fn waiting_row(row: &sqlx::any::AnyRow) -> Result<WaitingRow> {
 
 /// Rows that wait for a carrier which has nothing of them, after this id.
 pub(crate) async fn unclaimed(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     after: i64,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = sqlx::query(batch.unclaimed)
+    let rows = query(batch.unclaimed)
         .bind(carrier)
         .bind(after)
         .bind(limit)
@@ -198,12 +198,12 @@ pub(crate) async fn unclaimed(
 
 /// Some of the rows that wait for a carrier which nobody claims for.
 pub(crate) async fn unrouted(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = sqlx::query(batch.unrouted)
+    let rows = query(batch.unrouted)
         .bind(carrier)
         .bind(limit)
         .fetch_all(conn)
@@ -229,12 +229,12 @@ pub(crate) async fn routed(
     ids: &[i64],
 ) -> Result<Vec<Routed>> {
     let ids = Ids::new(ids)?;
-    let row = sqlx::query(batch.routed_messages)
+    let row = query(batch.routed_messages)
         .bind(ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     row::found(&row, "queue")
 }
@@ -246,17 +246,17 @@ pub(crate) async fn move_to(
     rows: &[(i64, String)],
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(batch.move_queued)
+    query(batch.move_queued)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
 
-pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
-    let row = sqlx::query(STATE).fetch_one(conn).await?;
+pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
+    let row = query(STATE).fetch_one(conn).await?;
     let oldest = row::opt_int(&row, "oldest")?;
     Ok(QueueState {
         waiting: row::int(&row, "n")?,
@@ -266,12 +266,12 @@ pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
 
 /// When the next row of a carrier can be claimed.
 pub(crate) async fn next_due(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     carrier: &str,
     from: Marks,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
-    let row = sqlx::query(NEXT_DUE)
+    let row = query(NEXT_DUE)
         .bind(carrier)
         .bind(first_unexpired(now))
         .bind(from.singles)
@@ -312,14 +312,14 @@ pub(crate) struct DueLimits {
 
 /// The rows that may be claimed.
 pub(crate) async fn due(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     limits: DueLimits,
     from: Marks,
     now: Timestamp,
 ) -> Result<Vec<DueRow>> {
-    let row = sqlx::query(batch.due)
+    let row = query(batch.due)
         .bind(carrier)
         .bind(now.unix_ms())
         .bind(first_unexpired(now))
@@ -335,10 +335,10 @@ pub(crate) async fn due(
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an earlier
 /// submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
-    sqlx::query(batch.put_aside)
+    query(batch.put_aside)
         .bind(json(&ids)?)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -350,12 +350,12 @@ pub(crate) async fn claim(
     ids: &[i64],
     lease: crate::dispatch::Lease,
 ) -> Result<()> {
-    let done = sqlx::query(batch.claim)
+    let done = query(batch.claim)
         .bind(json(&ids)?)
         .bind(lease.until.unix_ms())
         .bind(lease.token)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     touched("queue", ids.len(), done.rows_affected())
 }
@@ -370,21 +370,21 @@ pub(crate) async fn start(
 ) -> Result<Vec<Claimed>> {
     type Row = (Standing, String, Kind, Option<String>, String);
     let ids = Ids::new(ids)?;
-    let row = sqlx::query(batch.claimed_messages)
+    let row = query(batch.claimed_messages)
         .bind(&ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     let found: Vec<Row> = row::found(&row, "messages")?;
-    sqlx::query(batch.start_messages)
+    query(batch.start_messages)
         .bind(ids.json)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     let messages = found
         .into_iter()
@@ -409,7 +409,7 @@ pub(crate) async fn start(
     Ok(messages)
 }
 
-fn number(row: &sqlx::any::AnyRow) -> Result<Number> {
+fn number(row: &Row) -> Result<Number> {
     let kind = row::word(row, "messages", "kind", Kind::parse)?;
     Ok(Number::from_stored(row::text(row, "number")?, kind))
 }
@@ -432,14 +432,14 @@ pub(crate) async fn submitted(
         }
     }
     let ids = Ids::new(&ids)?;
-    sqlx::query(batch.submit_messages)
+    query(batch.submit_messages)
         .bind(json(&taken)?)
         .bind(carrier)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -476,14 +476,14 @@ pub(crate) async fn begin(
         .collect();
     let ids: Vec<i64> = begun.iter().map(|b| b.id.0).collect();
     let ids = Ids::new(&ids)?;
-    sqlx::query(batch.begin_messages)
+    query(batch.begin_messages)
         .bind(json(&rows)?)
         .bind(carrier)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -510,10 +510,10 @@ pub(crate) async fn held(
     batch: &Batch,
     leases: &[(i64, i64)],
 ) -> Result<HashMap<i64, Held>> {
-    let row = sqlx::query(batch.leased)
+    let row = query(batch.leased)
         .bind(json(&leases)?)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     let held: Vec<Held> = row::found(&row, "queue")?;
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
@@ -524,10 +524,10 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -
     if ids.is_empty() {
         return Ok(());
     }
-    sqlx::query(batch.drop_queued)
+    query(batch.drop_queued)
         .bind(json(&ids)?)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -573,10 +573,10 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, batch: &Batch, rows: &[Requeue
             )
         })
         .collect();
-    let done = sqlx::query(batch.requeue)
+    let done = query(batch.requeue)
         .bind(json(&values)?)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     touched("queue", rows.len(), done.rows_affected())
 }
@@ -590,7 +590,7 @@ pub(crate) struct Event {
 }
 
 pub(crate) async fn insert_events(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     events: &[Event],
     now: Timestamp,
@@ -602,7 +602,7 @@ pub(crate) async fn insert_events(
         .iter()
         .map(|e| (e.id.0, e.application_id, e.status.as_str(), &e.detail))
         .collect();
-    sqlx::query(batch.insert_events)
+    query(batch.insert_events)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .execute(conn)
@@ -612,13 +612,13 @@ pub(crate) async fn insert_events(
 
 /// Messages that a carrier took and that aren't final, between these ids.
 pub(crate) async fn outstanding(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     (after, below): (i64, i64),
     carrier: &str,
     submitted_before: Timestamp,
     limit: i64,
 ) -> Result<Vec<Outstanding>> {
-    let rows = sqlx::query(OUTSTANDING)
+    let rows = query(OUTSTANDING)
         .bind(after)
         .bind(carrier)
         .bind(limit)
@@ -653,12 +653,12 @@ pub(crate) struct Overdue {
 
 /// Messages of this range of ids that aren't final.
 pub(crate) async fn overdue(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     from: i64,
     below: i64,
     limit: i64,
 ) -> Result<Vec<Overdue>> {
-    let rows = sqlx::query(OVERDUE)
+    let rows = query(OVERDUE)
         .bind(from)
         .bind(below)
         .bind(limit)

@@ -1,33 +1,32 @@
 //! Reading values out of rows, with a name for what can't be read.
 
-use sqlx::Row as _;
-use sqlx::any::AnyRow;
+use super::query::Row;
 
 use crate::error::{Broken, Error, Result};
 
-pub(crate) fn int(row: &AnyRow, column: &'static str) -> Result<i64> {
-    Ok(row.try_get(column)?)
+pub(crate) fn int(row: &Row, column: &'static str) -> Result<i64> {
+    row.get(column)
 }
 
-pub(crate) fn opt_int(row: &AnyRow, column: &'static str) -> Result<Option<i64>> {
-    Ok(row.try_get(column)?)
+pub(crate) fn opt_int(row: &Row, column: &'static str) -> Result<Option<i64>> {
+    row.get(column)
 }
 
-pub(crate) fn text(row: &AnyRow, column: &'static str) -> Result<String> {
-    Ok(row.try_get(column)?)
+pub(crate) fn text(row: &Row, column: &'static str) -> Result<String> {
+    row.get(column)
 }
 
-pub(crate) fn opt_text(row: &AnyRow, column: &'static str) -> Result<Option<String>> {
-    Ok(row.try_get(column)?)
+pub(crate) fn opt_text(row: &Row, column: &'static str) -> Result<Option<String>> {
+    row.get(column)
 }
 
-pub(crate) fn bytes(row: &AnyRow, column: &'static str) -> Result<Vec<u8>> {
-    Ok(row.try_get(column)?)
+pub(crate) fn bytes(row: &Row, column: &'static str) -> Result<Vec<u8>> {
+    row.get(column)
 }
 
 /// A text that must be one of a type's words.
 pub(crate) fn word<T>(
-    row: &AnyRow,
+    row: &Row,
     table: &'static str,
     column: &'static str,
     parse: impl Fn(&str) -> Option<T>,
@@ -46,10 +45,7 @@ pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
 }
 
 /// Rows that came as one JSON value, in the column `found`.
-pub(crate) fn found<T: serde::de::DeserializeOwned>(
-    row: &AnyRow,
-    table: &'static str,
-) -> Result<T> {
+pub(crate) fn found<T: serde::de::DeserializeOwned>(row: &Row, table: &'static str) -> Result<T> {
     let value = text(row, "found")?;
     // Where it is and not what it is: numbers and texts must not get into the log.
     serde_json::from_str(&value).map_err(|error| {

@@ -1,8 +1,8 @@
 //! What carriers were handed, and their receipts for it.
 
+use super::query::{Connection, query};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, json};
@@ -75,7 +75,7 @@ pub(crate) struct Unanswered {
 
 /// Stores what was handed over.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[NewSegment],
     carrier: &str,
@@ -86,7 +86,7 @@ pub(crate) async fn insert(
 
 /// Stores the carrier's names that came when the claim was over; nothing else changes.
 pub(crate) async fn name(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[NewSegment],
     carrier: &str,
@@ -96,14 +96,14 @@ pub(crate) async fn name(
 }
 
 async fn write(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     statement: &'static str,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
     if !rows.is_empty() {
-        sqlx::query(statement)
+        query(statement)
             .bind(json(&rows)?)
             .bind(carrier)
             .bind(now.unix_ms())
@@ -122,10 +122,10 @@ pub(crate) async fn of(
     if messages.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.segments_of)
+    let row = query(batch.segments_of)
         .bind(json(&messages)?)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     row::found(&row, "segments")
 }
@@ -133,7 +133,7 @@ pub(crate) async fn of(
 /// The segments that a carrier has these names for, with the place of the name. Where it used a name again,
 /// the youngest is the last.
 pub(crate) async fn named(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     names: &[&str],
@@ -142,7 +142,7 @@ pub(crate) async fn named(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.segments_named)
+    let row = query(batch.segments_named)
         .bind(json(&names)?)
         .bind(carrier)
         .fetch_one(conn)
@@ -163,7 +163,7 @@ pub(crate) async fn named(
 
 /// The segments to these numbers, as the carrier has them, whose submits it didn't answer.
 pub(crate) async fn unanswered(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     numbers: &[&str],
@@ -174,7 +174,7 @@ pub(crate) async fn unanswered(
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.unanswered_segments)
+    let row = query(batch.unanswered_segments)
         .bind(json(&numbers)?)
         .bind(carrier)
         .bind(country_code)
@@ -203,14 +203,14 @@ pub(crate) async fn unanswered(
 
 /// Whether a message to a number, other than this one, is being submitted now.
 pub(crate) async fn is_another_submitted(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     carrier: &str,
     number: &str,
     country_code: &str,
     message_id: i64,
     least: i64,
 ) -> Result<bool> {
-    let found = sqlx::query(BEING_SUBMITTED)
+    let found = query(BEING_SUBMITTED)
         .bind(carrier)
         .bind(number)
         .bind(country_code)
@@ -228,10 +228,10 @@ pub(crate) async fn finish(
     rows: &[(i64, u16, MessageStatus, Option<&str>)],
 ) -> Result<()> {
     if !rows.is_empty() {
-        sqlx::query(batch.finish_segments)
+        query(batch.finish_segments)
             .bind(json(&rows)?)
             .bind(tx.named())
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
     }
     Ok(())
@@ -242,13 +242,13 @@ pub(crate) type Parked = (i64, String, MessageStatus, Option<String>);
 
 /// Keeps receipts for ids that may become known: the carrier's name, status, error.
 pub(crate) async fn park(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[(&str, MessageStatus, Option<&str>)],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(batch.park_receipts)
+    query(batch.park_receipts)
         .bind(json(&rows)?)
         .bind(carrier)
         .bind(now.unix_ms())
@@ -259,7 +259,7 @@ pub(crate) async fn park(
 
 /// Takes out the receipts that were parked for these names since a moment.
 pub(crate) async fn unpark(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     names: &[&str],
@@ -268,7 +268,7 @@ pub(crate) async fn unpark(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.parked_receipts)
+    let row = query(batch.parked_receipts)
         .bind(json(&names)?)
         .bind(carrier)
         .bind(since.unix_ms())
@@ -277,7 +277,7 @@ pub(crate) async fn unpark(
     let found: Vec<Parked> = row::found(&row, "parked_receipts")?;
     if !found.is_empty() {
         let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
-        sqlx::query(batch.drop_parked)
+        query(batch.drop_parked)
             .bind(json(&ids)?)
             .bind(carrier)
             .execute(conn)
@@ -297,11 +297,11 @@ pub(crate) struct Crossed {
 
 /// Receipts that were parked since a moment though their segments' names are known, by carrier.
 pub(crate) async fn crossed(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     since: Timestamp,
     limit: i64,
 ) -> Result<Vec<Crossed>> {
-    let rows = sqlx::query(CROSSED)
+    let rows = query(CROSSED)
         .bind(since.unix_ms())
         .bind(limit)
         .fetch_all(conn)
@@ -319,18 +319,18 @@ pub(crate) async fn crossed(
 }
 
 /// Forgets receipts that were parked before this moment; how many.
-pub(crate) async fn forget_parked(conn: &mut AnyConnection, before: Timestamp) -> Result<u64> {
-    let done = sqlx::query(FORGET_PARKED).bind(before.unix_ms());
+pub(crate) async fn forget_parked(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
+    let done = query(FORGET_PARKED).bind(before.unix_ms());
     Ok(done.execute(conn).await?.rows_affected())
 }
 
 /// Forgets the segments of messages below this id, so many ids at a time; false when none is left.
-pub(crate) async fn forget(conn: &mut AnyConnection, below: i64, ids: i64) -> Result<bool> {
-    let oldest = row::opt_int(&sqlx::query(OLDEST).fetch_one(&mut *conn).await?, "id")?;
+pub(crate) async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
+    let oldest = row::opt_int(&query(OLDEST).fetch_one(&mut *conn).await?, "id")?;
     let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
         return Ok(false);
     };
-    sqlx::query(FORGET)
+    query(FORGET)
         .bind(oldest)
         .bind(below.min(oldest.saturating_add(ids)))
         .execute(conn)

@@ -1,7 +1,7 @@
 //! Balances of applications that get money back.
 
+use super::query::{Connection, query};
 use domain::Money;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, json, touched};
@@ -9,11 +9,11 @@ use crate::error::Result;
 
 /// Balances of these applications; duplicates are fine.
 pub(crate) async fn balances(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     ids: &[i64],
 ) -> Result<Vec<(i64, Money)>> {
-    let rows = sqlx::query(batch.balances)
+    let rows = query(batch.balances)
         .bind(json(&ids)?)
         .fetch_all(conn)
         .await?;
@@ -29,12 +29,12 @@ pub(crate) async fn balances(
 
 /// Application, balance before, balance, play money to add.
 pub(crate) async fn write_balances(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[(i64, i64, i64, i64)],
     play_money_max: Money,
 ) -> Result<()> {
-    let done = sqlx::query(batch.settle_applications)
+    let done = query(batch.settle_applications)
         .bind(json(&rows)?)
         .bind(play_money_max.micros())
         .execute(conn)

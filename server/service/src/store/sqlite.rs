@@ -18,17 +18,6 @@ pub(super) const WRITER: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous =
 /// A reader that tries to write is a fault of ours: SQLite refuses it.
 pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000";
 
-/// Whether a commit failed because the log couldn't be synced: its pages may reach the disk or not.
-pub(super) fn is_failed_sync(error: &sqlx::Error) -> bool {
-    /// SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC.
-    const FAILED: [&str; 2] = ["1034", "1290"];
-    let code = match error {
-        sqlx::Error::Database(error) => error.code(),
-        _ => None,
-    };
-    code.is_some_and(|code| FAILED.contains(&code.as_ref()))
-}
-
 /// A consistent copy of the database in a file, without stopping anybody.
 pub(super) const COPY: &str = "VACUUM INTO $1";
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::query::{Connection, query};
 use domain::records::{DayCounts, StatusCounts};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
@@ -64,10 +64,7 @@ impl Tally {
                 .into_iter()
                 .map(|(((application, test, day), status), n)| (application, test, day, status, n))
                 .collect();
-            sqlx::query(batch.add_days)
-                .bind(json(&rows)?)
-                .execute(&mut **tx)
-                .await?;
+            query(batch.add_days).bind(json(&rows)?).execute(tx).await?;
         }
         if !self.batches.is_empty() {
             let rows: Vec<_> = self
@@ -80,17 +77,17 @@ impl Tally {
                 .collect();
             let parameter = json(&rows)?;
             if let Some(lock) = batch.lock_batches {
-                sqlx::query(lock)
+                query(lock)
                     .bind(&parameter)
                     .bind(tx.named())
-                    .fetch_one(&mut **tx)
+                    .fetch_one(tx)
                     .await?;
             }
-            let done = sqlx::query(batch.move_batches)
+            let done = query(batch.move_batches)
                 .bind(parameter)
                 .bind(self.now.map_or(0, Timestamp::unix_ms))
                 .bind(tx.named())
-                .execute(&mut **tx)
+                .execute(tx)
                 .await?;
             touched("batches", rows.len(), done.rows_affected())?;
         }
@@ -123,25 +120,25 @@ pub(crate) async fn standing(
         return Ok(Vec::new());
     }
     let ids = Ids::new(ids)?;
-    let row = sqlx::query(batch.standing_messages)
+    let row = query(batch.standing_messages)
         .bind(ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     row::found(&row, "messages")
 }
 
 /// An application's messages by day, the first day and the last one included.
 pub(crate) async fn days(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     test: bool,
     first: i64,
     last: i64,
 ) -> Result<Vec<DayCounts>> {
-    let rows = sqlx::query(DAYS)
+    let rows = query(DAYS)
         .bind(application_id)
         .bind(i64::from(test))
         .bind(first)

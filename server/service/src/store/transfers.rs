@@ -1,9 +1,9 @@
 //! The ledger: transfers, never changed and never deleted.
 
+use super::query::Row;
+use super::query::{Connection, query};
 use domain::records::{StatementLine, TransferKind};
 use domain::{BatchId, Money, Timestamp, Transid};
-use sqlx::AnyConnection;
-use sqlx::any::AnyRow;
 
 use super::row;
 use super::statements;
@@ -38,11 +38,11 @@ pub(crate) struct DepositTransfer<'a> {
 }
 
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     transfer: &DepositTransfer<'_>,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(INSERT)
+    query(INSERT)
         .bind(transfer.debit)
         .bind(transfer.credit)
         .bind(transfer.amount.micros())
@@ -56,7 +56,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-fn line(row: &AnyRow) -> Result<StatementLine> {
+fn line(row: &Row) -> Result<StatementLine> {
     let message = row::opt_int(row, "message_id")?.map(|id| Transid(id).to_string());
     let batch = row::opt_int(row, "batch_id")?.map(|id| BatchId(id).to_string());
     let subject = match message.or(batch) {
@@ -75,12 +75,12 @@ fn line(row: &AnyRow) -> Result<StatementLine> {
 
 /// An application's transfers before this one, newest first.
 pub(crate) async fn statement(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     before: i64,
     limit: i64,
 ) -> Result<Vec<StatementLine>> {
-    let rows = sqlx::query(STATEMENT)
+    let rows = query(STATEMENT)
         .bind(application_id)
         .bind(before)
         .bind(limit)

@@ -25,11 +25,11 @@ async fn a_database_of_the_first_release_keeps_what_it_holds() {
     let url = format!("sqlite:{}", folder.path().join("old.db").display());
     let store = Store::open(&url, Missing::Make).await.unwrap();
     store.migrate_to(1).await.unwrap();
-    let mut conn = store.exclusive().await.unwrap();
+    let mut conn = store.connect().await.unwrap();
     conn.execute(BEFORE).await.unwrap();
     drop(conn);
     store.migrate().await.unwrap();
-    let mut conn = store.exclusive().await.unwrap();
+    let mut conn = store.connect().await.unwrap();
     assert_eq!(
         check::violations(&mut conn, 0).await.unwrap(),
         Vec::<String>::new()
