@@ -11,6 +11,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 use super::messages;
 use super::row;
 use super::statements;
+use super::transfers::TransferKind;
 use crate::error::Result;
 
 /// What is copied, each table after those that it refers to. What else there is belongs to processes that run.
@@ -237,9 +238,10 @@ pub(crate) struct Ledger {
 
 pub(crate) async fn ledger(conn: &mut AnyConnection) -> Result<Ledger> {
     let kinds = sqlx::query(BY_KIND).fetch_all(&mut *conn).await?;
-    let kinds = kinds
-        .iter()
-        .map(|row| Ok((row::text(row, "kind")?, row::int(row, "amount")?)));
+    let kinds = kinds.iter().map(|row| {
+        let kind = row::code(row, "transfers", "kind", TransferKind::from_code)?;
+        Ok((kind.as_str().to_owned(), row::int(row, "amount")?))
+    });
     let accounts = sqlx::query(BY_ACCOUNT).fetch_all(&mut *conn).await?;
     let accounts = accounts
         .iter()
