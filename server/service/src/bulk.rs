@@ -11,7 +11,7 @@ use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::messages::{self, MessageTransfer, Subject};
-use crate::store::transfers::RESERVED;
+use crate::store::transfers::{RESERVED, TransferKind};
 use crate::store::{WriteTx, installation, row};
 use crate::uploads::{BulkTicket, RowCount, Spooled};
 use crate::wakes::Wake;
@@ -254,7 +254,7 @@ impl Service {
             debit: new.application_id,
             credit: RESERVED,
             amount: new.cost,
-            kind: "charge",
+            kind: TransferKind::Charge,
             subject: Subject::Batch(new.id),
             application: Some((new.application_id, balance)),
         });

@@ -297,6 +297,11 @@ pub enum OpenError {
         "the database is of an older release: run `heliograph migrate`, or start a server of this release first"
     )]
     Older,
+    #[error(
+        "the database was made by an earlier build of this program, from before its first release, and can't be \
+         brought up to date: start with an empty database"
+    )]
+    EarlierBuild,
     #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]
     Empty,
     #[error(

@@ -14,7 +14,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::{self, MessageTransfer, Subject};
 use crate::store::row::touched;
 use crate::store::tally::Tally;
-use crate::store::transfers::{RESERVED, REVENUE};
+use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
 use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, whole_among_others};
@@ -196,7 +196,7 @@ impl Service {
             debit: RESERVED,
             credit: REVENUE,
             amount: cost,
-            kind: "settle",
+            kind: TransferKind::Settle,
             subject: Subject::Batch(upload.id),
             application: None,
         });
@@ -233,7 +233,7 @@ impl Service {
             debit: RESERVED,
             credit: id,
             amount: back,
-            kind: "release",
+            kind: TransferKind::Release,
             subject: Subject::Batch(upload.id),
             application: Some((id, balance)),
         });

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
 use crate::store::row::touched;
-use crate::store::transfers::{self, BANK, DepositTransfer, UNMATCHED};
+use crate::store::transfers::{self, BANK, DepositTransfer, TransferKind, UNMATCHED};
 use crate::store::{applications, audit, deposits, messages};
 use crate::{Service, whole};
 
@@ -231,7 +231,7 @@ async fn credit(
             debit: BANK,
             credit: UNMATCHED,
             amount: order.amount,
-            kind: "unmatched",
+            kind: TransferKind::Unmatched,
             application_id: None,
             bank_id: &order.bank_id,
             balance_after: None,
@@ -311,7 +311,7 @@ async fn transfer(
         debit: from,
         credit: application_id,
         amount,
-        kind: "deposit",
+        kind: TransferKind::Deposit,
         application_id: Some(application_id),
         bank_id,
         balance_after: Some(balance),

@@ -182,11 +182,11 @@ impl Service {
         Self::open_as(config, Missing::Make).await
     }
 
-    /// Like [`Service::open`], for a command beside the server: the database must be there, and prices and
-    /// currency stay as they are recorded.
+    /// Like [`Service::open`], for a command beside the server: the database must be there, with the schema of this
+    /// release, and prices and currency stay as they are recorded.
     ///
     /// # Errors
-    /// When the database is missing, can't be used, or is of a newer release.
+    /// When the database is missing, can't be used, or is of another release.
     pub async fn open_beside(config: Config) -> std::result::Result<Self, OpenError> {
         Self::open_as(config, Missing::Refuse).await
     }
@@ -197,7 +197,8 @@ impl Service {
         if !beside {
             store.serve_alone()?;
         }
-        if beside && store.dialect().is_shared() {
+        // A command beside the server never changes the schema: a server of another release may be at work.
+        if beside {
             store.must_be_of_this_release().await?;
         } else {
             store.migrate().await?;
@@ -248,12 +249,13 @@ impl Service {
         Ok(service)
     }
 
-    /// Only migrates.
+    /// Only migrates; not while another process serves the database, where only one may.
     ///
     /// # Errors
-    /// When the database can't be used or is of a newer release.
+    /// When the database can't be used, is served, or is of a newer release.
     pub async fn migrate(database_url: &str) -> std::result::Result<(), OpenError> {
         let store = Store::open(database_url, Missing::Make).await?;
+        store.serve_alone()?;
         store.migrate().await?;
         store.close().await;
         Ok(())

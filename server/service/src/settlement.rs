@@ -10,7 +10,7 @@ use crate::intake::play_money_max;
 use crate::store::dialect::Batch;
 use crate::store::messages::{self, Ended, MessageTransfer, Subject};
 use crate::store::settlement;
-use crate::store::transfers::REVENUE;
+use crate::store::transfers::{REVENUE, TransferKind};
 
 /// Moves what the ended messages release back to their applications, a transfer each; play money goes
 /// back without one.
@@ -60,7 +60,7 @@ pub(crate) async fn settle(
                 debit: REVENUE,
                 credit: ended.application_id,
                 amount: ended.released,
-                kind: "release",
+                kind: TransferKind::Release,
                 subject: Subject::Message(ended.id),
                 application: Some((ended.application_id, purse.balance)),
             });

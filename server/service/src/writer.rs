@@ -24,7 +24,7 @@ use crate::store::gate::Priority;
 use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::query::Connection;
 use crate::store::tally::Tally;
-use crate::store::transfers::REVENUE;
+use crate::store::transfers::{REVENUE, TransferKind};
 use crate::store::{idempotency, installation, messages, queue};
 use crate::wakes::Wake;
 use crate::{Inner, SANDBOX_CARRIER, STATEMENTS_TIMEOUT, Service, TRIES};
@@ -466,7 +466,7 @@ impl Service {
                 debit: application_id,
                 credit: REVENUE,
                 amount: accepted.sent.cost,
-                kind: "charge",
+                kind: TransferKind::Charge,
                 subject: messages::Subject::Message(accepted.transid),
                 application: Some((application_id, balance)),
             })

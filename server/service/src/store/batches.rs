@@ -56,8 +56,8 @@ statements! {
                    expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END \
                WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $7";
     GIVE_UP = "UPDATE batches SET queued = queued - $3, \
-                   rejected = rejected + CASE WHEN $4 = 'rejected' THEN $3 ELSE 0 END, \
-                   expired = expired + CASE WHEN $4 = 'expired' THEN $3 ELSE 0 END, expanded_at = $5, \
+                   rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END, \
+                   expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END, expanded_at = $5, \
                    done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5 ELSE done_at END \
                WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $6";
 }
@@ -297,7 +297,7 @@ pub(crate) async fn give_up(
         .bind(batch.id.0)
         .bind(batch.spool_offset)
         .bind(batch.rows - batch.expanded_rows)
-        .bind(rest.as_str())
+        .bind(rest.code())
         .bind(now.unix_ms())
         .bind(batch.application_id)
         .execute(conn)

@@ -9,6 +9,7 @@ use super::messages;
 use super::query::{Connection, query, query_of, run, run_of};
 use super::row;
 use super::statements;
+use super::transfers::TransferKind;
 use crate::error::Result;
 use domain::{Timestamp, ids};
 
@@ -231,9 +232,10 @@ pub(crate) struct Ledger {
 
 pub(crate) async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
     let kinds = query(BY_KIND).fetch_all(&mut *conn).await?;
-    let kinds = kinds
-        .iter()
-        .map(|row| Ok((row::text(row, "kind")?, row::int(row, "amount")?)));
+    let kinds = kinds.iter().map(|row| {
+        let kind = row::code(row, "transfers", "kind", TransferKind::from_code)?;
+        Ok((kind.as_str().to_owned(), row::int(row, "amount")?))
+    });
     let accounts = query(BY_ACCOUNT).fetch_all(&mut *conn).await?;
     let accounts = accounts
         .iter()

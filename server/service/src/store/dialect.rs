@@ -331,50 +331,16 @@ impl Dialect {
     /// Version, name and SQL of each migration.
     pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
         match self {
-            Self::Sqlite => &[
-                (
-                    1,
-                    "first",
-                    include_str!("../../../../migrations/sqlite/0001_first.sql"),
-                ),
-                (
-                    2,
-                    "batches",
-                    include_str!("../../../../migrations/sqlite/0002_batches.sql"),
-                ),
-                (
-                    3,
-                    "carriers",
-                    include_str!("../../../../migrations/sqlite/0003_carriers.sql"),
-                ),
-                (
-                    4,
-                    "nodes",
-                    include_str!("../../../../migrations/sqlite/0004_nodes.sql"),
-                ),
-            ],
-            Self::Postgres => &[
-                (
-                    1,
-                    "first",
-                    include_str!("../../../../migrations/postgres/0001_first.sql"),
-                ),
-                (
-                    2,
-                    "batches",
-                    include_str!("../../../../migrations/postgres/0002_batches.sql"),
-                ),
-                (
-                    3,
-                    "carriers",
-                    include_str!("../../../../migrations/postgres/0003_carriers.sql"),
-                ),
-                (
-                    4,
-                    "nodes",
-                    include_str!("../../../../migrations/postgres/0004_nodes.sql"),
-                ),
-            ],
+            Self::Sqlite => &[(
+                1,
+                "schema",
+                include_str!("../../../../migrations/sqlite/0001_schema.sql"),
+            )],
+            Self::Postgres => &[(
+                1,
+                "schema",
+                include_str!("../../../../migrations/postgres/0001_schema.sql"),
+            )],
         }
     }
 
@@ -486,7 +452,7 @@ pub(crate) struct Batch {
     pub(crate) insert_events: &'static str,
     /// `[[application, balance before, balance, play money to give back]]`, then the most play money.
     pub(crate) settle_applications: &'static str,
-    /// `[[application, test, day, status, n to add]]`.
+    /// `[[application, test, day, status, n to add]]`, then the process's slot, who counts (0|1, as in the schema).
     pub(crate) add_days: &'static str,
     /// `[[batch, …]]` → how many there are; locks them in their order. `None` as above.
     pub(crate) lock_batches: Option<&'static str>,

@@ -12,6 +12,7 @@ use super::batches::UnexpandedBatch;
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
 use super::tally::{Standing, standing};
+use super::transfers::TransferKind;
 use super::{WriteTx, statements};
 use crate::error::{Broken, Error, Result};
 
@@ -60,7 +61,7 @@ pub(crate) struct MessageTransfer {
     pub(crate) debit: i64,
     pub(crate) credit: i64,
     pub(crate) amount: Money,
-    pub(crate) kind: &'static str,
+    pub(crate) kind: TransferKind,
     pub(crate) subject: Subject,
     /// Whose statement it is on, and the balance after it; `None` between the house's own accounts.
     pub(crate) application: Option<(i64, Money)>,
@@ -169,7 +170,7 @@ pub(crate) async fn insert_transfers(
                 t.debit,
                 t.credit,
                 t.amount.micros(),
-                t.kind,
+                t.kind.code(),
                 t.application.map(|(id, _)| id),
                 message,
                 t.application.map(|(_, balance)| balance.micros()),
@@ -201,8 +202,7 @@ pub(crate) async fn status(
     id: Transid,
 ) -> Result<Option<MessageStatus>> {
     let row = query(STATUS).bind(id.0).fetch_optional(conn).await?;
-    row.map(|row| row::word(&row, "messages", "status", MessageStatus::parse))
-        .transpose()
+    row.map(|row| row::status(&row, "messages")).transpose()
 }
 
 /// The first message of a range of ids.
@@ -311,7 +311,7 @@ pub(crate) async fn finish(
         };
         tx.tally.change(&message, ending.status, now);
         let release = i64::from(ending.release);
-        let status = ending.status.as_str();
+        let status = ending.status.code();
         rows.push((
             message.id,
             status,

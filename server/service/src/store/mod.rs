@@ -36,12 +36,11 @@ mod sqlite;
 pub(crate) mod tally;
 pub(crate) mod throttles;
 pub(crate) mod transfers;
-#[cfg(test)]
-mod upgrade;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,7 +57,7 @@ use dialect::{Batch, Dialect, Outcome, TransactionName};
 use file::FileConnection;
 use gate::{Gate, Permit, Priority};
 use query::{Conn, Connection, query};
-use tally::Tally;
+use tally::{Counter, Tally};
 
 /// How long a verb waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -83,6 +82,8 @@ pub(crate) use statements;
 pub(crate) struct Store {
     url: String,
     dialect: Dialect,
+    /// Slot of this process among those that serve the database.
+    node: AtomicI64,
     /// Held by a process that serves a database which only one may serve.
     serving: Mutex<Option<File>>,
     /// With PostgreSQL.
@@ -128,7 +129,7 @@ impl WriteTx<'_> {
 
     /// Writes what the transaction changes in the counts.
     pub(crate) async fn write_counts(&mut self) -> Result<()> {
-        let tally = std::mem::take(&mut self.tally);
+        let tally = self.tally.take();
         tally.write(self).await
     }
 
@@ -262,6 +263,7 @@ impl Store {
         Ok(Self {
             url: named,
             dialect,
+            node: AtomicI64::new(0),
             serving: Mutex::new(None),
             writers,
             gate: Gate::new(places),
@@ -283,23 +285,22 @@ impl Store {
         Ok(())
     }
 
+    /// Says which of the processes that serve the database this one is.
+    pub(crate) fn set_node(&self, slot: i64) {
+        self.node.store(slot, Ordering::Relaxed);
+    }
+
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Brings the schema up to date; refuses one that is newer than this program.
-    pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
-        self.migrate_to(i64::MAX).await
-    }
-
     /// Refuses a database without a schema, and one of another release.
     pub(crate) async fn must_be_of_this_release(&self) -> std::result::Result<(), OpenError> {
-        let ours = self
-            .dialect
-            .migrations()
-            .last()
-            .map(|(version, ..)| *version);
-        match (self.version().await?, ours) {
+        let applied = self.applied().await?;
+        self.refuse_earlier_build(&applied)?;
+        let newest = applied.last().map(|(version, _)| *version);
+        let ours = self.migrations().last().map(|ours| ours.version);
+        match (newest, ours) {
             (None, _) => Err(OpenError::Empty),
             (Some(version), Some(ours)) if version > ours => Err(OpenError::Newer(version)),
             (version, ours) if version < ours => Err(OpenError::Older),
@@ -307,39 +308,53 @@ impl Store {
         }
     }
 
-    /// The schema's version; `None` when there is none.
-    async fn version(&self) -> Result<Option<i64>> {
-        let mut conn = self.read().await?;
-        let newest = "SELECT version FROM _sqlx_migrations ORDER BY version DESC LIMIT 1";
-        let found = match query(newest).fetch_optional(&mut conn).await {
-            Err(error) if self.dialect.is_missing_table(&error) => None,
-            found => found?,
+    /// Refuses a database whose schema was made from another text than that of this program: before the first release
+    /// that text was replaced, and no way leads from one to the other.
+    fn refuse_earlier_build(
+        &self,
+        applied: &[(i64, Vec<u8>)],
+    ) -> std::result::Result<(), OpenError> {
+        let differs = |(version, checksum): &(i64, Vec<u8>)| {
+            let ours = self.migrations();
+            let ours = ours.iter().find(|ours| ours.version == *version);
+            ours.is_some_and(|ours| *ours.checksum != **checksum)
         };
-        found.map(|row| row::int(&row, "version")).transpose()
+        if applied.iter().any(differs) {
+            return Err(OpenError::EarlierBuild);
+        }
+        Ok(())
     }
 
-    /// Brings the schema to a version.
-    async fn migrate_to(&self, version: i64) -> std::result::Result<(), OpenError> {
-        let migrations = self
-            .dialect
-            .migrations()
-            .iter()
-            .filter(|(known, ..)| *known <= version)
-            .map(|&(version, name, sql)| {
-                Migration::new(
-                    version,
-                    name.into(),
-                    MigrationType::Simple,
-                    SqlStr::from_static(sql),
-                    false,
-                )
-            })
-            .collect();
+    /// The versions that the schema went through, in their order, with their checksums; none without a schema.
+    async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
+        let mut conn = self.read().await?;
+        let applied = "SELECT version, checksum FROM _sqlx_migrations ORDER BY version";
+        let rows = match query(applied).fetch_all(&mut conn).await {
+            Err(error) if self.dialect.is_missing_table(&error) => return Ok(Vec::new()),
+            rows => rows?,
+        };
+        let applied = |row| Ok((row::int(row, "version")?, row::bytes(row, "checksum")?));
+        rows.iter().map(applied).collect()
+    }
+
+    /// Brings the schema up to date; refuses one that is newer than this program.
+    pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
+        self.refuse_earlier_build(&self.applied().await?)?;
         // A connection of its own: several processes may start at once, and wait until one of them has migrated.
         let mut conn = self.connect().await?;
         self.dialect.prepare_migration(&mut conn).await?;
-        Migrator::with_migrations(migrations).run(&mut conn).await?;
+        Migrator::with_migrations(self.migrations())
+            .run(&mut conn)
+            .await?;
         Ok(conn.close().await?)
+    }
+
+    fn migrations(&self) -> Vec<Migration> {
+        let migration = |&(version, name, sql): &(i64, &'static str, &'static str)| {
+            let sql = SqlStr::from_static(sql);
+            Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+        };
+        self.dialect.migrations().iter().map(migration).collect()
     }
 
     /// A connection to read with.
@@ -356,13 +371,18 @@ impl Store {
 
     /// Begins the transaction of a verb that people call: no other one runs at the same time.
     pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
-        self.enter(Priority::Interactive, self.dialect.begin_verb())
+        let begin = self.dialect.begin_verb();
+        self.enter(Priority::Interactive, Counter::Others, begin)
             .await
     }
 
     /// Begins a transaction that writes. Others may write at the same time: it locks what it decides by.
     pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
-        self.enter(priority, self.dialect.begin()).await
+        let counter = match priority {
+            Priority::Interactive | Priority::Results => Counter::Traffic,
+            Priority::Bulk => Counter::Others,
+        };
+        self.enter(priority, counter, self.dialect.begin()).await
     }
 
     /// Begins the transaction of a chore that one process at a time does; `None` while another one is at it.
@@ -371,12 +391,18 @@ impl Store {
         chore: Chore,
         priority: Priority,
     ) -> Result<Option<WriteTx<'_>>> {
-        let mut tx = self.begin_as(priority).await?;
+        let begin = self.dialect.begin();
+        let mut tx = self.enter(priority, Counter::Others, begin).await?;
         let mine = self.dialect.try_lock(&mut tx, chore).await?;
         Ok(mine.then_some(tx))
     }
 
-    async fn enter(&self, priority: Priority, begin: &'static str) -> Result<WriteTx<'_>> {
+    async fn enter(
+        &self,
+        priority: Priority,
+        counter: Counter,
+        begin: &'static str,
+    ) -> Result<WriteTx<'_>> {
         let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
         let mut permit = entering.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
         if self.has_failed() || self.is_closed() {
@@ -391,7 +417,7 @@ impl Store {
         };
         Ok(WriteTx {
             tx,
-            tally: Tally::default(),
+            tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
             applications: BTreeSet::new(),
             store: self,
             permit,

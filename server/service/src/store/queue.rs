@@ -36,14 +36,14 @@ statements! {
                 UNION ALL SELECT MIN(due_at) FROM queue \
                 WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0 AND due_at >= $4) q";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
-                   WHERE id > $1 AND id < $5 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
+                   WHERE id > $1 AND id < $5 AND status = 3 AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
     OVERDUE = "SELECT id, application_id, status, submitted_at, \
                    (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0) AS leased, \
                    (SELECT MIN(COALESCE(s.error, '')) FROM segments s \
-                    WHERE s.message_id = messages.id AND s.status = 'failed') AS failed \
+                    WHERE s.message_id = messages.id AND s.status = 5) AS failed \
                FROM messages WHERE id >= $1 AND id < $2 \
-                 AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id LIMIT $3";
+                 AND status < 4 ORDER BY id LIMIT $3";
 }
 
 /// Queues messages: id, application, carrier.
@@ -600,7 +600,7 @@ pub(crate) async fn insert_events(
     }
     let rows: Vec<_> = events
         .iter()
-        .map(|e| (e.id.0, e.application_id, e.status.as_str(), &e.detail))
+        .map(|e| (e.id.0, e.application_id, e.status.code(), &e.detail))
         .collect();
     query(batch.insert_events)
         .bind(json(&rows)?)
@@ -669,7 +669,7 @@ pub(crate) async fn overdue(
             Ok(Overdue {
                 id: Transid(row::int(row, "id")?),
                 application_id: row::int(row, "application_id")?,
-                status: row::word(row, "messages", "status", MessageStatus::parse)?,
+                status: row::status(row, "messages")?,
                 taken: row::opt_int(row, "submitted_at")?.is_some(),
                 leased: row::int(row, "leased")? > 0,
                 failed: row::opt_text(row, "failed")?,

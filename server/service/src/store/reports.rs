@@ -43,7 +43,7 @@ impl Condition {
         match self {
             Self::Requestid(text) | Self::Number(text) => query.bind(text),
             Self::Batch(id) => query.bind(id.0),
-            Self::Status(status) => query.bind(status.as_str()),
+            Self::Status(status) => query.bind(status.code()),
         }
     }
 }
@@ -82,6 +82,7 @@ struct Columns {
     body: String,
     requestid: Option<String>,
     batch_id: Option<i64>,
+    #[serde(deserialize_with = "row::status_in_json")]
     status: MessageStatus,
     pages: i64,
     segments: i64,
@@ -252,7 +253,7 @@ pub(crate) async fn events(
     rows.iter()
         .map(|row| {
             Ok(TimelineEntry {
-                status: row::word(row, "message_events", "status", MessageStatus::parse)?,
+                status: row::status(row, "message_events")?,
                 at: Timestamp::from_unix_ms(row::int(row, "at")?),
                 detail: row::opt_text(row, "detail")?,
             })

@@ -1,6 +1,9 @@
 //! Reading values out of rows, with a name for what can't be read.
 
 use super::query::Row;
+use domain::MessageStatus;
+use serde::Deserialize;
+use serde::de::Error as _;
 
 use crate::error::{Broken, Error, Result};
 
@@ -38,6 +41,40 @@ pub(crate) fn word<T>(
         value,
     }))
 }
+
+/// A number that must be one of those that stand for a type's values.
+pub(crate) fn code<T>(
+    row: &Row,
+    table: &'static str,
+    column: &'static str,
+    from_code: impl Fn(i64) -> Option<T>,
+) -> Result<T> {
+    let value = int(row, column)?;
+    from_code(value).ok_or(Error::Broken(Broken::Corrupt {
+        table,
+        column,
+        value: value.to_string(),
+    }))
+}
+
+/// A message's status, from the number in the column of that name.
+pub(crate) fn status(row: &Row, table: &'static str) -> Result<MessageStatus> {
+    code(row, table, "status", MessageStatus::from_code)
+}
+
+/// A message's status where rows come as JSON: its number there, too.
+pub(crate) fn status_in_json<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<MessageStatus, D::Error> {
+    let code = i64::deserialize(from)?;
+    MessageStatus::from_code(code).ok_or_else(|| D::Error::custom("no status has this number"))
+}
+
+/// The same in a row that is a tuple.
+#[derive(Deserialize)]
+pub(crate) struct StatusInJson(
+    #[serde(deserialize_with = "status_in_json")] pub(crate) MessageStatus,
+);
 
 /// A JSON parameter.
 pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {

@@ -5,7 +5,7 @@ use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
 use super::dialect::Batch;
-use super::row::{self, json};
+use super::row::{self, StatusInJson, json};
 use super::{WriteTx, statements};
 use crate::error::Result;
 
@@ -39,6 +39,7 @@ pub(crate) struct Segment {
     pub(crate) message_id: i64,
     pub(crate) segment: u16,
     pub(crate) segments: u16,
+    #[serde(deserialize_with = "row::status_in_json")]
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<String>,
     pub(crate) submits: i64,
@@ -103,8 +104,14 @@ async fn write(
     now: Timestamp,
 ) -> Result<()> {
     if !rows.is_empty() {
+        let values: Vec<_> = rows
+            .iter()
+            .map(|(message, segment, segments, application, name, status)| {
+                (message, segment, segments, application, name, status.code())
+            })
+            .collect();
         query(statement)
-            .bind(json(&rows)?)
+            .bind(json(&values)?)
             .bind(carrier)
             .bind(now.unix_ms())
             .execute(conn)
@@ -138,7 +145,7 @@ pub(crate) async fn named(
     carrier: &str,
     names: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
-    type Row = (usize, i64, u16, u16, i64, MessageStatus);
+    type Row = (usize, i64, u16, u16, i64, StatusInJson);
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -148,13 +155,13 @@ pub(crate) async fn named(
         .fetch_one(conn)
         .await?;
     let found: Vec<Row> = row::found(&row, "segments")?;
-    let id = |(place, message_id, segment, segments, application_id, status)| {
+    let id = |(place, message_id, segment, segments, application_id, status): Row| {
         let id = SegmentId {
             message_id,
             segment,
             segments,
             application_id,
-            status,
+            status: status.0,
         };
         (place, id)
     };
@@ -228,8 +235,12 @@ pub(crate) async fn finish(
     rows: &[(i64, u16, MessageStatus, Option<&str>)],
 ) -> Result<()> {
     if !rows.is_empty() {
+        let values: Vec<_> = rows
+            .iter()
+            .map(|(message, segment, status, error)| (message, segment, status.code(), error))
+            .collect();
         query(batch.finish_segments)
-            .bind(json(&rows)?)
+            .bind(json(&values)?)
             .bind(tx.named())
             .execute(tx)
             .await?;
@@ -248,8 +259,12 @@ pub(crate) async fn park(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
+    let values: Vec<_> = rows
+        .iter()
+        .map(|(name, status, error)| (name, status.code(), error))
+        .collect();
     query(batch.park_receipts)
-        .bind(json(&rows)?)
+        .bind(json(&values)?)
         .bind(carrier)
         .bind(now.unix_ms())
         .execute(conn)
@@ -265,6 +280,7 @@ pub(crate) async fn unpark(
     names: &[&str],
     since: Timestamp,
 ) -> Result<Vec<Parked>> {
+    type Row = (i64, String, StatusInJson, Option<String>);
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -274,7 +290,11 @@ pub(crate) async fn unpark(
         .bind(since.unix_ms())
         .fetch_one(&mut *conn)
         .await?;
-    let found: Vec<Parked> = row::found(&row, "parked_receipts")?;
+    let found: Vec<Row> = row::found(&row, "parked_receipts")?;
+    let found: Vec<Parked> = found
+        .into_iter()
+        .map(|(id, name, status, error)| (id, name, status.0, error))
+        .collect();
     if !found.is_empty() {
         let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
         query(batch.drop_parked)
