@@ -284,7 +284,7 @@ impl Service {
         })
         .await?;
         if action == StatusAction::Reinstate {
-            self.inner.wakes.wake(Wake::Reinstated);
+            self.inner.wake(Wake::Reinstated);
         }
         Ok(changed)
     }

@@ -117,7 +117,7 @@ impl Service {
             found?;
         }
         spooled.spool.keep();
-        self.inner.wakes.wake(Wake::BatchAccepted);
+        self.inner.wake(Wake::BatchAccepted);
         Ok(accepted)
     }
 

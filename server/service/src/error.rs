@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use domain::{ApplicationStatus, Reason, SenderStatus};
 
@@ -74,6 +75,29 @@ impl Error {
         }
     }
 
+    /// Whether the rows themselves are at fault: other work of the same transaction may succeed without them.
+    pub(crate) fn is_about_rows(&self) -> bool {
+        /// `SQLITE_CONSTRAINT` in the lowest byte of an extended code.
+        const CONSTRAINT: i64 = 19;
+        match self {
+            Self::Broken(
+                Broken::Corrupt { .. }
+                | Broken::RowCount { .. }
+                | Broken::Json(_)
+                | Broken::MoneyOverflow,
+            ) => true,
+            // PostgreSQL's classes: data, integrity constraint.
+            _ => self
+                .database_code()
+                .is_some_and(|code| match code.as_ref() {
+                    code if code.len() == 5 => code.starts_with("22") || code.starts_with("23"),
+                    code => code
+                        .parse::<i64>()
+                        .is_ok_and(|code| code & 0xff == CONSTRAINT),
+                }),
+        }
+    }
+
     /// Whether a commit failed because SQLite's log couldn't be synced: its pages may reach the disk or not.
     pub(crate) fn is_failed_sync(&self) -> bool {
         /// `SQLITE_IOERR_FSYNC` and `SQLITE_IOERR_DIR_FSYNC`.
@@ -98,6 +122,7 @@ impl Error {
             Self::Broken(Broken::Database(error)) if is_busy(error) => Reason::Unavailable,
             Self::Broken(Broken::Sqlite(error)) if is_busy_file(error) => Reason::Unavailable,
             Self::Broken(Broken::Forgotten(_)) => Reason::Unavailable,
+            Self::Broken(Broken::Shared(error)) => error.reason(),
             _ => Reason::Internal,
         }
     }
@@ -175,6 +200,8 @@ pub enum Broken {
     Unknown(sqlx::Error),
     #[error("a commit wasn't answered, and the server crashed and doesn't know it any more: {0}")]
     Forgotten(sqlx::Error),
+    #[error("{0}")]
+    Shared(Arc<Error>),
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("password hash: {0}")]
@@ -291,6 +318,8 @@ pub enum OpenError {
     Migrate(sqlx::migrate::MigrateError),
     #[error("the file of the database can't be made or read: {0}")]
     File(std::io::Error),
+    #[error("the machine gives no thread: {0}")]
+    Thread(std::io::Error),
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
     Missing(PathBuf),
     #[error(

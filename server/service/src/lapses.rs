@@ -75,7 +75,7 @@ impl Service {
         queue::requeue(&mut tx, self.store().dialect().batch(), &again).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
-        self.inner.wakes.wake(Wake::Queued);
+        self.inner.wake(Wake::Queued);
         Ok(count)
     }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::query::{Connection, query};
 use domain::{
-    ApplicationStatus, BatchId, Kind, MessageStatus, Money, Reference, Timestamp, Transid,
+    ApplicationStatus, BatchId, MessageStatus, MessageText, Money, Number, Reference, Timestamp,
+    Transid,
 };
 
 use super::applications::{KeyRow, key_row};
@@ -29,15 +30,16 @@ pub(crate) struct NewMessage {
     pub(crate) id: Transid,
     pub(crate) application_id: i64,
     pub(crate) test: bool,
-    pub(crate) number: String,
-    pub(crate) kind: Kind,
+    pub(crate) number: Number,
     pub(crate) sender: Option<String>,
-    pub(crate) body: String,
+    pub(crate) body: MessageText,
     pub(crate) requestid: Option<String>,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
     pub(crate) unit_price: Money,
     pub(crate) cost: Money,
+    /// Set where a connection has a place for it: it is stored as claimed.
+    pub(crate) sending_at: Option<Timestamp>,
 }
 
 /// An application whose money a batch of sends changed.
@@ -134,16 +136,18 @@ pub(crate) async fn insert(
                 m.id.0,
                 m.application_id,
                 i64::from(m.test),
-                &m.number,
-                m.kind.as_str(),
+                m.number.digits(),
+                m.number.kind().as_str(),
                 &m.sender,
-                &m.body,
+                m.body.as_str(),
                 &m.requestid,
                 m.pages,
                 m.segments,
                 m.unit_price.micros(),
                 m.cost.micros(),
                 domain::ids::id_unix_ms(m.id.0),
+                m.sending_at.map(Timestamp::unix_ms),
+                m.status().code(),
             )
         })
         .collect();

@@ -49,7 +49,7 @@ use domain::Reason;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
@@ -96,15 +96,39 @@ pub(crate) struct Store {
 
 /// A transaction that writes; it rolls back when dropped.
 pub(crate) struct WriteTx<'a> {
-    /// PostgreSQL's; a SQLite file's connection comes with the permit.
-    tx: Option<Transaction<'a, Any>>,
+    way: Way<'a>,
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
     /// Whose rows it is about; every statement over them names these.
     applications: BTreeSet<i64>,
     store: &'a Store,
-    // Last, so that the connection is given back before the next one is let in.
-    permit: Permit,
+}
+
+/// How a transaction reaches the database.
+enum Way<'a> {
+    /// With the connection of a SQLite file, which comes with the permit.
+    File(Permit),
+    /// With a connection of the pool. The permit is last, so that the connection is given back before the next
+    /// transaction is let in.
+    Pool(
+        Option<Box<Transaction<'static, Any>>>,
+        #[expect(dead_code, reason = "held until it is dropped")] Permit,
+    ),
+    /// With the turn's own connection.
+    Own(&'a mut OwnConnection),
+}
+
+/// What a commit came to.
+pub(crate) enum Committed {
+    Yes,
+    /// The commit wasn't answered: what became of it has to be asked.
+    Unanswered(Unanswered),
+}
+
+/// A transaction whose commit wasn't answered.
+pub(crate) struct Unanswered {
+    transaction: TransactionName,
+    error: sqlx::Error,
 }
 
 impl WriteTx<'_> {
@@ -136,28 +160,63 @@ impl WriteTx<'_> {
     /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and [`Broken::Forgotten`]. After a
     /// failed sync of SQLite's log the commit may be on disk or not, and nobody can tell: the store takes no more
     /// writes, and the process should stop.
-    pub(crate) async fn commit(mut self) -> Result<()> {
-        self.write_counts().await?;
-        match self.tx.take() {
-            Some(tx) => self.store.commit_on_server(tx).await,
-            None => self.commit_file(),
+    pub(crate) async fn commit(self) -> Result<()> {
+        let store = self.store;
+        match self.try_commit().await? {
+            Committed::Yes => Ok(()),
+            Committed::Unanswered(unanswered) => store.outcome(unanswered).await,
         }
     }
 
-    fn commit_file(&mut self) -> Result<()> {
-        let file = self.permit.file();
-        let Some(file) = file else { return Ok(()) };
-        file.commit().inspect_err(|error| {
-            if error.is_failed_sync() {
-                self.store.fail(error);
+    /// Like [`WriteTx::commit`], but doesn't ask what became of a commit that wasn't answered.
+    pub(crate) async fn try_commit(mut self) -> Result<Committed> {
+        self.write_counts().await?;
+        let store = self.store;
+        match &mut self.way {
+            Way::File(permit) => {
+                let Some(file) = permit.file() else {
+                    return Err(sqlx::Error::PoolClosed.into());
+                };
+                let committed = file.commit();
+                committed.inspect_err(|error| store.note_failed_sync(error))?;
+                Ok(Committed::Yes)
             }
-        })
+            Way::Pool(tx, _) => {
+                let mut tx = tx.take().ok_or(sqlx::Error::PoolClosed)?;
+                let known_as = store.name(&mut tx).await?;
+                let committed = tokio::time::timeout(COMMIT_TIMEOUT, tx.commit()).await;
+                committed_on_server(
+                    committed.unwrap_or(Err(sqlx::Error::PoolTimedOut)),
+                    known_as,
+                )
+            }
+            Way::Own(own) => {
+                let conn = own.conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+                let known_as = store.name(conn).await?;
+                let committed = tokio::time::timeout(COMMIT_TIMEOUT, conn.execute("COMMIT")).await;
+                let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+                let committed = committed_on_server(committed.map(drop), known_as)?;
+                // Whether the transaction is over isn't known otherwise: the next one finds out.
+                own.open = !matches!(committed, Committed::Yes);
+                Ok(committed)
+            }
+        }
+    }
+
+    /// Bytes of SQLite's log that aren't in the file yet; 0 with PostgreSQL.
+    pub(crate) fn log_bytes(&mut self) -> u64 {
+        match &mut self.way {
+            Way::File(permit) => permit.file().map_or(0, |file| file.log_bytes()),
+            _ => 0,
+        }
     }
 }
 
 impl Drop for WriteTx<'_> {
     fn drop(&mut self) {
-        if let Some(file) = self.permit.file() {
+        if let Way::File(permit) = &mut self.way
+            && let Some(file) = permit.file()
+        {
             file.end();
         }
     }
@@ -165,13 +224,20 @@ impl Drop for WriteTx<'_> {
 
 impl Connection for WriteTx<'_> {
     fn conn(&mut self) -> Conn<'_> {
-        match (&mut self.tx, self.permit.file()) {
-            (Some(tx), _) => Conn::Sqlx(tx),
-            (None, Some(file)) => Conn::File(file.conn()),
-            // A transaction has one or the other until it is committed, which takes it.
-            (None, None) => unreachable!("a transaction without a connection"),
+        match &mut self.way {
+            Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
+            Way::Pool(tx, _) => tx.as_deref_mut().map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
+            Way::Own(own) => own.conn.as_mut().map_or(Conn::File(None), Conn::Sqlx),
         }
     }
+}
+
+/// The turn's own connection to a PostgreSQL server; it belongs to the turn's thread, which nothing else waits on.
+#[derive(Default)]
+pub(crate) struct OwnConnection {
+    conn: Option<AnyConnection>,
+    /// A transaction may be open on it.
+    open: bool,
 }
 
 /// Work that several processes would only do twice.
@@ -408,19 +474,21 @@ impl Store {
         if self.has_failed() || self.is_closed() {
             return Err(sqlx::Error::PoolClosed.into());
         }
-        let tx = match permit.file() {
+        let way = match permit.file() {
             Some(file) => {
                 file.begin()?;
-                None
+                Way::File(permit)
             }
-            None => Some(self.begin_on_server(begin).await?),
+            None => {
+                let tx = self.begin_on_server(begin).await?;
+                Way::Pool(Some(Box::new(tx)), permit)
+            }
         };
         Ok(WriteTx {
-            tx,
+            way,
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
             applications: BTreeSet::new(),
             store: self,
-            permit,
         })
     }
 
@@ -439,27 +507,89 @@ impl Store {
         }
     }
 
-    async fn commit_on_server(&self, mut tx: Transaction<'_, Any>) -> Result<()> {
-        let naming = self.dialect.name_transaction(&mut tx);
-        let known_as = tokio::time::timeout(COMMIT_TIMEOUT, naming)
-            .await
-            .unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-        let committed = tokio::time::timeout(COMMIT_TIMEOUT, tx.commit()).await;
-        let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        match (committed, known_as) {
-            (Ok(()), _) => Ok(()),
-            // The server itself said no, and didn't only end the connection.
-            (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => {
-                Err(error.into())
+    /// Begins a turn's transaction, on the gate's connection to a SQLite file or on the turn's own to a server.
+    pub(crate) async fn begin_turn<'a>(
+        &'a self,
+        own: &'a mut OwnConnection,
+    ) -> Result<WriteTx<'a>> {
+        if !self.dialect.is_shared() {
+            return self.begin_as(Priority::Interactive).await;
+        }
+        if self.has_failed() || self.is_closed() {
+            return Err(sqlx::Error::PoolClosed.into());
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.begin_own(own)).await;
+            match beginning.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+                Ok(()) => break,
+                Err(error) => {
+                    own.conn = None;
+                    // A server that was restarted has cut the connection: nothing was begun on it.
+                    if !is_cut(&error) || tries > 1 {
+                        return Err(error.into());
+                    }
+                }
             }
-            (Err(error), Some(transaction)) => self.outcome(&transaction, error).await,
-            (Err(error), None) => Err(error.into()),
+        }
+        Ok(WriteTx {
+            way: Way::Own(own),
+            tally: Tally::new(self.node.load(Ordering::Relaxed), Counter::Traffic),
+            applications: BTreeSet::new(),
+            store: self,
+        })
+    }
+
+    async fn begin_own(&self, own: &mut OwnConnection) -> std::result::Result<(), sqlx::Error> {
+        if own.conn.is_none() {
+            let mut conn = self.connect().await?;
+            self.dialect.prepare_writer(&mut conn).await?;
+            *own = OwnConnection {
+                conn: Some(conn),
+                open: false,
+            };
+        }
+        if let Some(conn) = &mut own.conn {
+            if std::mem::replace(&mut own.open, true) {
+                conn.execute("ROLLBACK").await?;
+            }
+            conn.execute(self.dialect.begin()).await?;
+        }
+        Ok(())
+    }
+
+    /// How the server knows a transaction that is about to be committed.
+    async fn name(&self, conn: &mut AnyConnection) -> Result<Option<TransactionName>> {
+        let naming = self.dialect.name_transaction(conn);
+        let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
+        Ok(named.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+    }
+
+    /// Moves the pages of SQLite's log into the file, if they are many.
+    pub(crate) async fn move_log(&self) -> Result<()> {
+        if self.dialect.is_shared() || self.is_closed() {
+            return Ok(());
+        }
+        let mut permit = self.gate.enter(Priority::Bulk).await;
+        match permit.file() {
+            Some(file) if file.is_log_long() => file
+                .move_log()
+                .inspect_err(|error| self.note_failed_sync(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets nothing be written any more when the disk couldn't be synced.
+    fn note_failed_sync(&self, error: &crate::Error) {
+        if error.is_failed_sync() {
+            tracing::error!(%error, detail = ?error, "the database can't be synced to disk");
+            self.fail();
         }
     }
 
     /// Lets nothing be written any more.
-    fn fail(&self, error: &crate::Error) {
-        tracing::error!(%error, detail = ?error, "the database can't be synced to disk: nothing is written any more");
+    pub(crate) fn fail(&self) {
         self.fault.send_replace(true);
     }
 
@@ -483,12 +613,12 @@ impl Store {
     }
 
     /// What became of a transaction whose commit wasn't answered. The server may still be at it.
-    async fn outcome(&self, transaction: &TransactionName, error: sqlx::Error) -> Result<()> {
-        tracing::warn!(%error, ?transaction, "a commit wasn't answered; asking what became of it");
+    pub(crate) async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
+        let Unanswered { transaction, error } = unanswered;
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
             loop {
                 if let Ok(mut conn) = self.readers.acquire().await
-                    && let Ok(outcome) = self.dialect.outcome(&mut conn, transaction).await
+                    && let Ok(outcome) = self.dialect.outcome(&mut conn, &transaction).await
                     && outcome != Outcome::UnderWay
                 {
                     return outcome;
@@ -551,6 +681,23 @@ impl Store {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+    }
+}
+
+/// What a server's answer to a commit says.
+fn committed_on_server(
+    committed: std::result::Result<(), sqlx::Error>,
+    known_as: Option<TransactionName>,
+) -> Result<Committed> {
+    match (committed, known_as) {
+        (Ok(()), _) => Ok(Committed::Yes),
+        // The server itself said no, and didn't only end the connection.
+        (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => Err(error.into()),
+        (Err(error), Some(transaction)) => {
+            tracing::warn!(%error, ?transaction, "a commit wasn't answered");
+            Ok(Committed::Unanswered(Unanswered { transaction, error }))
+        }
+        (Err(error), None) => Err(error.into()),
     }
 }
 

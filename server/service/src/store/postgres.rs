@@ -153,10 +153,11 @@ pub(super) const BATCH: Batch = Batch {
           AND applications.test_balance = (r.value ->> 9)::bigint",
     insert_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, \
-                              segments, unit_price, cost, created_at, status, released) \
+                              segments, unit_price, cost, created_at, sending_at, status, released) \
         SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, value ->> 3, value ->> 4, \
                value ->> 5, value ->> 6, value ->> 7, (value ->> 8)::bigint, (value ->> 9)::bigint, \
-               (value ->> 10)::bigint, (value ->> 11)::bigint, (value ->> 12)::bigint, 0, 0 \
+               (value ->> 10)::bigint, (value ->> 11)::bigint, (value ->> 12)::bigint, (value ->> 13)::bigint, \
+               (value ->> 14)::bigint, 0 \
         FROM jsonb_array_elements($1::text::jsonb)",
     // In the order of the parameter, which is that of the balances.
     insert_transfers: "\
@@ -167,7 +168,8 @@ pub(super) const BATCH: Batch = Batch {
         FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place) ORDER BY place",
     insert_queue: "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, 0, $2, $3, 0, 0 \
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, 0, $2, (value ->> 3)::bigint, \
+               (value ->> 4)::bigint, 0 \
         FROM jsonb_array_elements($1::text::jsonb)",
     // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
     expand_messages: "\

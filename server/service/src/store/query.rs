@@ -18,8 +18,8 @@ use crate::error::{Broken, Error, Result};
 
 /// A connection that runs statements.
 pub(crate) enum Conn<'c> {
-    /// The connection that writes to a SQLite file.
-    File(&'c mut rusqlite::Connection),
+    /// The connection that writes to a SQLite file; `None` once it is given back.
+    File(Option<&'c mut rusqlite::Connection>),
     /// Any other: PostgreSQL's, and those that only read a SQLite file.
     Sqlx(&'c mut AnyConnection),
 }
@@ -128,7 +128,7 @@ impl Query {
     pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<Done> {
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
-                let mut statement = conn.prepare_cached(&self.sql)?;
+                let mut statement = given(conn)?.prepare_cached(&self.sql)?;
                 bind_by_number(&mut statement, &self.arguments)?;
                 Ok(Done(statement.raw_execute()? as u64))
             }),
@@ -139,7 +139,7 @@ impl Query {
     /// Reads all rows.
     pub(crate) async fn fetch_all(self, conn: &mut dyn Connection) -> Result<Vec<Row>> {
         match conn.conn() {
-            Conn::File(conn) => blocking(|| self.file_rows(conn)),
+            Conn::File(conn) => blocking(|| self.file_rows(given(conn)?)),
             Conn::Sqlx(conn) => {
                 let rows = self.sqlx().fetch_all(conn).await?;
                 Ok(rows.into_iter().map(Row::Sqlx).collect())
@@ -150,7 +150,9 @@ impl Query {
     /// Reads the first row, if there is one.
     pub(crate) async fn fetch_optional(self, conn: &mut dyn Connection) -> Result<Option<Row>> {
         match conn.conn() {
-            Conn::File(conn) => Ok(blocking(|| self.file_rows(conn))?.into_iter().next()),
+            Conn::File(conn) => Ok(blocking(|| self.file_rows(given(conn)?))?
+                .into_iter()
+                .next()),
             Conn::Sqlx(conn) => Ok(self.sqlx().fetch_optional(conn).await?.map(Row::Sqlx)),
         }
     }
@@ -196,6 +198,11 @@ impl Query {
     }
 }
 
+/// The connection of a file, unless its transaction is over.
+pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
+    conn.ok_or(Error::Broken(Broken::Database(sqlx::Error::PoolClosed)))
+}
+
 /// Binds `$1` to the first argument and so on: SQLite itself takes `$1` for a name, and numbers parameters in the
 /// order in which they appear.
 fn bind_by_number(statement: &mut Statement<'_>, arguments: &[Argument]) -> rusqlite::Result<()> {
@@ -217,7 +224,7 @@ pub(crate) async fn run(conn: &mut dyn Connection, script: &'static str) -> Resu
 /// Runs several statements that the program put together, without anything that came from outside.
 pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<()> {
     match conn.conn() {
-        Conn::File(conn) => blocking(|| Ok(conn.execute_batch(&script)?)),
+        Conn::File(conn) => blocking(|| Ok(given(conn)?.execute_batch(&script)?)),
         Conn::Sqlx(conn) => {
             sqlx::raw_sql(AssertSqlSafe(script)).execute(conn).await?;
             Ok(())

@@ -46,18 +46,39 @@ statements! {
                  AND status < 4 ORDER BY id LIMIT $3";
 }
 
-/// Queues messages: id, application, carrier.
+/// A message that is put into the queue. The fields are in the order of [`Batch::insert_queue`].
+pub(crate) struct QueuedRow {
+    pub(crate) message_id: i64,
+    pub(crate) application_id: i64,
+    pub(crate) carrier: String,
+    /// Unix milliseconds; of a row that is claimed at once the end of its lease.
+    pub(crate) due_at: i64,
+    /// 0 for a row that waits to be claimed.
+    pub(crate) lease_token: i64,
+}
+
+/// Queues messages.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     batch: &Batch,
-    rows: &[(i64, i64, String)],
+    rows: &[QueuedRow],
     of_batch: bool,
-    now: Timestamp,
 ) -> Result<()> {
+    let values: Vec<_> = rows
+        .iter()
+        .map(|r| {
+            (
+                r.message_id,
+                r.application_id,
+                &r.carrier,
+                r.due_at,
+                r.lease_token,
+            )
+        })
+        .collect();
     let done = query(batch.insert_queue)
-        .bind(json(&rows)?)
+        .bind(json(&values)?)
         .bind(i64::from(of_batch))
-        .bind(now.unix_ms())
         .execute(conn)
         .await?;
     touched("queue", rows.len(), done.rows_affected())

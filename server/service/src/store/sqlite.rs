@@ -14,7 +14,7 @@ pub(super) const FILE_START: &[u8] = b"SQLite format 3\0";
 /// pages that an upload of a million rows goes on writing to.
 pub(super) const WRITER: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
     PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 10000; PRAGMA journal_size_limit = 67108864; \
-    PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 4000";
+    PRAGMA cache_size = -32768";
 /// A reader that tries to write is a fault of ours: SQLite refuses it.
 pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000";
 
@@ -38,10 +38,10 @@ pub(super) const BATCH: Batch = Batch {
           AND applications.test_balance = r.value ->> 9",
     insert_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, \
-                              segments, unit_price, cost, created_at, status, released) \
+                              segments, unit_price, cost, created_at, sending_at, status, released) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, \
                value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, \
-               value ->> 12, 0, 0 FROM json_each($1)",
+               value ->> 12, value ->> 13, value ->> 14, 0 FROM json_each($1)",
     insert_transfers: "\
         INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
                                message_id, balance_after, batch_id, created_at) \
@@ -49,7 +49,7 @@ pub(super) const BATCH: Batch = Batch {
                value ->> 6, value ->> 7, $2 FROM json_each($1)",
     insert_queue: "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        SELECT value ->> 0, value ->> 1, value ->> 2, 0, $2, $3, 0, 0 FROM json_each($1)",
+        SELECT value ->> 0, value ->> 1, value ->> 2, 0, $2, value ->> 3, value ->> 4, 0 FROM json_each($1)",
     // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
     expand_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, \

@@ -83,13 +83,17 @@ impl Tally {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
 
-    /// New messages, queued. Those of a batch are counted there since its acceptance.
-    pub(crate) fn add_queued(&mut self, application_id: i64, test: bool, day: i64, n: i64) {
+    /// New messages. Those of a batch are counted there since its acceptance.
+    pub(crate) fn add_new(
+        &mut self,
+        application_id: i64,
+        test: bool,
+        day: i64,
+        status: MessageStatus,
+        n: i64,
+    ) {
         let key = (application_id, i64::from(test), day);
-        *self
-            .days
-            .entry((key, MessageStatus::Queued.code()))
-            .or_default() += n;
+        *self.days.entry((key, status.code())).or_default() += n;
     }
 
     /// A message that becomes something else.
