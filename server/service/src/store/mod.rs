@@ -226,7 +226,9 @@ impl Connection for WriteTx<'_> {
     fn conn(&mut self) -> Conn<'_> {
         match &mut self.way {
             Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
-            Way::Pool(tx, _) => tx.as_deref_mut().map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
+            Way::Pool(tx, _) => tx
+                .as_deref_mut()
+                .map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
             Way::Own(own) => own.conn.as_mut().map_or(Conn::File(None), Conn::Sqlx),
         }
     }
@@ -249,6 +251,7 @@ pub(crate) enum Chore {
     DropHistory,
     WatchNodes,
     MatchCrossed,
+    FoldDays,
     /// Of one upload, by its batch's id.
     Expand(i64),
 }
@@ -263,6 +266,7 @@ impl Chore {
             Self::DropHistory => -4,
             Self::WatchNodes => -5,
             Self::MatchCrossed => -6,
+            Self::FoldDays => -7,
             Self::Expand(id) => id,
         }
     }
