@@ -79,7 +79,7 @@ impl Gate {
 impl Gate {
     /// Waits for those who are in, and lets nobody in any more.
     pub(crate) async fn close(&self) {
-        let places = lock(&self.0).places;
+        let places = std::mem::take(&mut lock(&self.0).places);
         for _ in 0..places {
             // Kept for ever, and with it the place.
             self.enter(Priority::Interactive).await.0 = None;
