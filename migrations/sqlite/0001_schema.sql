@@ -209,7 +209,7 @@ CREATE TABLE queue (
                                       -- 2: the carrier's answer was lost, and the message is sent once more
     refused_by     TEXT NOT NULL DEFAULT '' -- carriers that refused it, e.g. ' acme beta'
 ) STRICT;
-CREATE INDEX queue_due ON queue (carrier, held, bulk, due_at);
+CREATE INDEX queue_due ON queue (carrier, held, bulk, due_at) WHERE lease_token = 0;
 CREATE INDEX queue_held ON queue (application_id) WHERE held = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 

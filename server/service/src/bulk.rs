@@ -258,7 +258,7 @@ impl Service {
             subject: Subject::Batch(new.id),
             application: Some((new.application_id, balance)),
         });
-        messages::insert_transfers(tx, batch, charge.into_iter(), now).await
+        messages::insert_transfers(tx, batch, charge.as_slice(), now).await
     }
 }
 

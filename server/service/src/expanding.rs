@@ -211,7 +211,7 @@ impl Service {
             application: None,
         });
         let batch = self.store().dialect().batch();
-        messages::insert_transfers(tx, batch, settled.into_iter(), now).await
+        messages::insert_transfers(tx, batch, settled.as_slice(), now).await
     }
 
     /// The rows that are left become no messages: their price goes back.
@@ -247,7 +247,7 @@ impl Service {
             subject: Subject::Batch(upload.id),
             application: Some((id, balance)),
         });
-        messages::insert_transfers(&mut tx, batch, release.into_iter(), now).await?;
+        messages::insert_transfers(&mut tx, batch, release.as_slice(), now).await?;
         tx.commit().await?;
         Ok(Step::Last)
     }

@@ -71,7 +71,7 @@ pub(crate) async fn settle(
         .map(|(id, p)| (id, p.before.micros(), p.balance.micros(), p.play.micros()))
         .collect();
     settlement::write_balances(conn, batch, &rows, play_money_max()).await?;
-    messages::insert_transfers(conn, batch, transfers.into_iter(), now).await
+    messages::insert_transfers(conn, batch, &transfers, now).await
 }
 
 struct Purse {

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rusqlite::Statement;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Rows, Statement};
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row as _, Transaction};
@@ -201,6 +201,44 @@ impl Query {
 /// The connection of a file, unless its transaction is over.
 pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
     conn.ok_or(Error::Broken(Broken::Database(sqlx::Error::PoolClosed)))
+}
+
+/// Runs a statement once per row on a file's connection; how many rows of the table it touched.
+pub(crate) fn each<T>(
+    conn: &rusqlite::Connection,
+    sql: &'static str,
+    rows: impl IntoIterator<Item = T>,
+    run: impl Fn(&mut Statement<'_>, T) -> rusqlite::Result<usize>,
+) -> Result<u64> {
+    blocking(|| {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut touched = 0;
+        for row in rows {
+            touched += run(&mut statement, row)?;
+        }
+        Ok(touched as u64)
+    })
+}
+
+/// Runs a query once per key on a file's connection, and reads all rows that it finds.
+pub(crate) fn look_up<K, T>(
+    conn: &rusqlite::Connection,
+    sql: &'static str,
+    keys: impl IntoIterator<Item = K>,
+    run: impl for<'s> Fn(&'s mut Statement<'_>, &K) -> rusqlite::Result<Rows<'s>>,
+    read: impl Fn(&K, &rusqlite::Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    blocking(|| {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut found = Vec::new();
+        for key in keys {
+            let mut rows = run(&mut statement, &key)?;
+            while let Some(row) = rows.next()? {
+                found.push(read(&key, row)?);
+            }
+        }
+        Ok(found)
+    })
 }
 
 /// Binds `$1` to the first argument and so on: SQLite itself takes `$1` for a name, and numbers parameters in the

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Connection, Row, each, given, look_up, query};
 use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
@@ -12,7 +12,7 @@ use super::tally::{Standing, standing};
 use super::{WriteTx, statements};
 use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
-use crate::error::Result;
+use crate::error::{Broken, Error, Result};
 use crate::expiry::first_unexpired;
 use crate::routing::Network;
 
@@ -46,6 +46,29 @@ statements! {
                  AND status < 4 ORDER BY id LIMIT $3";
 }
 
+/// For a SQLite file, whose rows are bound one by one.
+mod file {
+    pub(super) const INSERT: &str = "\
+        INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
+        VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, 0)";
+    pub(super) const CLAIM: &str =
+        "UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1";
+    pub(super) const CLAIMED: &str = "\
+        SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind, sender, body \
+        FROM messages WHERE id = ?1 AND status < 3";
+    pub(super) const START: &str =
+        "UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2";
+    pub(super) const HELD: &str = "\
+        SELECT q.message_id, q.begun, q.attempts, a.lost_answer = 'resend' \
+        FROM queue q JOIN applications a ON a.id = q.application_id \
+        WHERE q.message_id = ?1 AND q.lease_token = ?2";
+    pub(super) const DROP: &str = "DELETE FROM queue WHERE message_id = ?1";
+    pub(super) const SUBMIT: &str = "\
+        UPDATE messages SET status = 3, carrier = ?2, segments = COALESCE(?3, segments), \
+               submitted_at = COALESCE(submitted_at, ?4) \
+        WHERE id = ?1 AND status < 3";
+}
+
 /// A message that is put into the queue. The fields are in the order of [`Batch::insert_queue`].
 pub(crate) struct QueuedRow {
     pub(crate) message_id: i64,
@@ -64,6 +87,21 @@ pub(crate) async fn insert(
     rows: &[QueuedRow],
     of_batch: bool,
 ) -> Result<()> {
+    if let Conn::File(conn) = conn.conn() {
+        let bulk = i64::from(of_batch);
+        let written = each(given(conn)?, file::INSERT, rows, |statement, r| {
+            let (due_at, token) = (r.due_at, r.lease_token);
+            statement.execute((
+                r.message_id,
+                r.application_id,
+                &r.carrier,
+                bulk,
+                due_at,
+                token,
+            ))
+        })?;
+        return touched("queue", rows.len(), written);
+    }
     let values: Vec<_> = rows
         .iter()
         .map(|r| {
@@ -371,6 +409,13 @@ pub(crate) async fn claim(
     ids: &[i64],
     lease: crate::dispatch::Lease,
 ) -> Result<()> {
+    if let Conn::File(conn) = tx.conn() {
+        let until = lease.until.unix_ms();
+        let claimed = each(given(conn)?, file::CLAIM, ids, |statement, id| {
+            statement.execute((id, until, lease.token))
+        })?;
+        return touched("queue", ids.len(), claimed);
+    }
     let done = query(batch.claim)
         .bind(json(&ids)?)
         .bind(lease.until.unix_ms())
@@ -389,7 +434,10 @@ pub(crate) async fn start(
     network: &Network,
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
-    type Row = (Standing, String, Kind, Option<String>, String);
+    if let Conn::File(conn) = tx.conn() {
+        let found = start_in_file(given(conn)?, ids, now)?;
+        return Ok(started(tx, found, network, now));
+    }
     let ids = Ids::new(ids)?;
     let row = query(batch.claimed_messages)
         .bind(&ids.json)
@@ -398,7 +446,7 @@ pub(crate) async fn start(
         .bind(tx.named())
         .fetch_one(tx)
         .await?;
-    let found: Vec<Row> = row::found(&row, "messages")?;
+    let found: Vec<StartedRow> = row::found(&row, "messages")?;
     query(batch.start_messages)
         .bind(ids.json)
         .bind(now.unix_ms())
@@ -407,7 +455,55 @@ pub(crate) async fn start(
         .bind(tx.named())
         .execute(tx)
         .await?;
-    let messages = found
+    Ok(started(tx, found, network, now))
+}
+
+/// A message that is being sent from now on: as it stood before, number, kind, sender, text.
+type StartedRow = (Standing, String, Kind, Option<String>, String);
+
+fn start_in_file(
+    conn: &rusqlite::Connection,
+    ids: &[i64],
+    now: Timestamp,
+) -> Result<Vec<StartedRow>> {
+    let found = look_up(
+        conn,
+        file::CLAIMED,
+        ids,
+        |s, id| s.query([id]),
+        |_, row| {
+            let standing = Standing {
+                id: row.get(0)?,
+                application_id: row.get(1)?,
+                test: row.get(2)?,
+                batch_id: row.get(3)?,
+                created_at: row.get(4)?,
+                status: row::file_status(row, 5, "messages")?,
+                cost: row.get(6)?,
+            };
+            let kind: String = row.get(8)?;
+            let kind = Kind::parse(&kind).ok_or(Error::Broken(Broken::Corrupt {
+                table: "messages",
+                column: "kind",
+                value: kind,
+            }))?;
+            Ok((standing, row.get(7)?, kind, row.get(9)?, row.get(10)?))
+        },
+    )?;
+    each(conn, file::START, ids, |statement, id| {
+        statement.execute((id, now.unix_ms()))
+    })?;
+    Ok(found)
+}
+
+/// The messages as a carrier needs them; counts them as being sent.
+fn started(
+    tx: &mut WriteTx<'_>,
+    found: Vec<StartedRow>,
+    network: &Network,
+    now: Timestamp,
+) -> Vec<Claimed> {
+    found
         .into_iter()
         .map(|(message, number, kind, sender, body)| {
             if message.status.may_become(MessageStatus::Sending) {
@@ -426,8 +522,7 @@ pub(crate) async fn start(
                 expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
             }
         })
-        .collect();
-    Ok(messages)
+        .collect()
 }
 
 fn number(row: &Row) -> Result<Number> {
@@ -451,6 +546,15 @@ pub(crate) async fn submitted(
         if message.status.may_become(MessageStatus::Submitted) {
             tx.tally.change(&message, MessageStatus::Submitted, now);
         }
+    }
+    if let Conn::File(conn) = tx.conn() {
+        each(
+            given(conn)?,
+            file::SUBMIT,
+            taken,
+            |statement, (id, segments)| statement.execute((id, carrier, segments, now.unix_ms())),
+        )?;
+        return Ok(());
     }
     let ids = Ids::new(&ids)?;
     query(batch.submit_messages)
@@ -531,6 +635,24 @@ pub(crate) async fn held(
     batch: &Batch,
     leases: &[(i64, i64)],
 ) -> Result<HashMap<i64, Held>> {
+    if let Conn::File(conn) = tx.conn() {
+        let held = look_up(
+            given(conn)?,
+            file::HELD,
+            leases,
+            |s, lease| s.query(**lease),
+            |_, row| {
+                let held = Held {
+                    id: row.get(0)?,
+                    begun: row.get(1)?,
+                    attempts: row.get(2)?,
+                    resend: row.get(3)?,
+                };
+                Ok((held.id, held))
+            },
+        )?;
+        return Ok(held.into_iter().collect());
+    }
     let row = query(batch.leased)
         .bind(json(&leases)?)
         .bind(tx.named())
@@ -543,6 +665,12 @@ pub(crate) async fn held(
 /// Takes rows out, whoever holds them.
 pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
     if ids.is_empty() {
+        return Ok(());
+    }
+    if let Conn::File(conn) = tx.conn() {
+        each(given(conn)?, file::DROP, ids, |statement, id| {
+            statement.execute([id])
+        })?;
         return Ok(());
     }
     query(batch.drop_queued)

@@ -62,6 +62,20 @@ pub(crate) fn status(row: &Row, table: &'static str) -> Result<MessageStatus> {
     code(row, table, "status", MessageStatus::from_code)
 }
 
+/// A message's status, from the number in a column of a file's row.
+pub(crate) fn file_status(
+    row: &rusqlite::Row<'_>,
+    column: usize,
+    table: &'static str,
+) -> Result<MessageStatus> {
+    let value: i64 = row.get(column)?;
+    MessageStatus::from_code(value).ok_or(Error::Broken(Broken::Corrupt {
+        table,
+        column: "status",
+        value: value.to_string(),
+    }))
+}
+
 /// A message's status where rows come as JSON: its number there, too.
 pub(crate) fn status_in_json<'de, D: serde::Deserializer<'de>>(
     from: D,

@@ -1,6 +1,6 @@
 //! What carriers were handed, and their receipts for it.
 
-use super::query::{Connection, query};
+use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
@@ -23,6 +23,18 @@ statements! {
     FORGET_PARKED = "DELETE FROM parked_receipts WHERE received_at < $1";
     FORGET = "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2";
     OLDEST = "SELECT MIN(message_id) AS id FROM segments";
+}
+
+/// For a SQLite file, whose rows are bound one by one.
+mod file {
+    pub(super) const OF: &str = "\
+        SELECT message_id, segment, segments, status, error, submits, carrier_message_id IS NOT NULL \
+        FROM segments WHERE message_id = ?1";
+    pub(super) const NAMED: &str = "\
+        SELECT message_id, segment, segments, application_id, status FROM segments \
+        WHERE carrier = ?1 AND carrier_message_id = ?2";
+    pub(super) const FINISH: &str = "\
+        UPDATE segments SET status = ?3, error = ?4 WHERE message_id = ?1 AND segment = ?2 AND status < 4";
 }
 
 /// A segment that was handed over: message, segment, how many the message has, application, the carrier's
@@ -129,6 +141,25 @@ pub(crate) async fn of(
     if messages.is_empty() {
         return Ok(Vec::new());
     }
+    if let Conn::File(conn) = tx.conn() {
+        return look_up(
+            given(conn)?,
+            file::OF,
+            messages,
+            |s, id| s.query([id]),
+            |_, row| {
+                Ok(Segment {
+                    message_id: row.get(0)?,
+                    segment: row.get(1)?,
+                    segments: row.get(2)?,
+                    status: row::file_status(row, 3, "segments")?,
+                    error: row.get(4)?,
+                    submits: row.get(5)?,
+                    named: row.get(6)?,
+                })
+            },
+        );
+    }
     let row = query(batch.segments_of)
         .bind(json(&messages)?)
         .bind(tx.named())
@@ -148,6 +179,28 @@ pub(crate) async fn named(
     type Row = (usize, i64, u16, u16, i64, StatusInJson);
     if names.is_empty() {
         return Ok(Vec::new());
+    }
+    if let Conn::File(conn) = conn.conn() {
+        let names = names.iter().enumerate();
+        let run = file::NAMED;
+        let mut found = look_up(
+            given(conn)?,
+            run,
+            names,
+            |s, n| s.query((carrier, n.1)),
+            |n, row| {
+                let id = SegmentId {
+                    message_id: row.get(0)?,
+                    segment: row.get(1)?,
+                    segments: row.get(2)?,
+                    application_id: row.get(3)?,
+                    status: row::file_status(row, 4, "segments")?,
+                };
+                Ok((n.0, id))
+            },
+        )?;
+        found.sort_by_key(|(_, id)| id.message_id);
+        return Ok(found);
     }
     let row = query(batch.segments_named)
         .bind(json(&names)?)
@@ -234,6 +287,17 @@ pub(crate) async fn finish(
     batch: &Batch,
     rows: &[(i64, u16, MessageStatus, Option<&str>)],
 ) -> Result<()> {
+    if let Conn::File(conn) = tx.conn() {
+        each(
+            given(conn)?,
+            file::FINISH,
+            rows,
+            |statement, (id, segment, status, error)| {
+                statement.execute((id, segment, status.code(), error))
+            },
+        )?;
+        return Ok(());
+    }
     if !rows.is_empty() {
         let values: Vec<_> = rows
             .iter()

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::query::{Connection, query};
+use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::records::{DayCounts, StatusCounts};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
@@ -30,6 +30,17 @@ statements! {
                           (SELECT application_id, test, day, status FROM message_days \
                            WHERE day = $1 AND (node <> 0 OR writer <> 1))";
     FORGET_PARTS = "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)";
+}
+
+/// For a SQLite file, whose rows are bound one by one.
+mod file {
+    pub(super) const ADD_DAYS: &str = "\
+        INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+        ON CONFLICT (application_id, test, day, status, node, writer) DO UPDATE SET n = n + ?7";
+    pub(super) const STANDING: &str = "\
+        SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
+        WHERE id = ?1 AND status < 4";
 }
 
 /// An application's messages of one day: application, test, day.
@@ -117,14 +128,10 @@ impl Tally {
             let rows: Vec<_> = self
                 .days
                 .into_iter()
+                .filter(|(_, n)| *n != 0)
                 .map(|(((application, test, day), status), n)| (application, test, day, status, n))
                 .collect();
-            query(batch.add_days)
-                .bind(json(&rows)?)
-                .bind(self.node)
-                .bind(self.counter.code())
-                .execute(tx)
-                .await?;
+            add_days(tx, &rows, self.node, self.counter).await?;
         }
         if !self.batches.is_empty() {
             let rows: Vec<_> = self
@@ -155,6 +162,29 @@ impl Tally {
     }
 }
 
+/// Adds to the counts: application, test, day, status, how many.
+async fn add_days(
+    tx: &mut WriteTx<'_>,
+    rows: &[(i64, i64, i64, i64, i64)],
+    node: i64,
+    counter: Counter,
+) -> Result<()> {
+    let batch = tx.batch();
+    if let Conn::File(conn) = tx.conn() {
+        each(given(conn)?, file::ADD_DAYS, rows, |statement, row| {
+            let (application, test, day, status, n) = row;
+            statement.execute((application, test, day, status, node, counter.code(), n))
+        })?;
+        return Ok(());
+    }
+    let adding = query(batch.add_days)
+        .bind(json(&rows)?)
+        .bind(node)
+        .bind(counter.code());
+    adding.execute(tx).await?;
+    Ok(())
+}
+
 /// A message that isn't final, as it stands before it is changed. The fields are in the order of
 /// [`Batch::standing_messages`].
 #[derive(Deserialize)]
@@ -179,6 +209,26 @@ pub(crate) async fn standing(
 ) -> Result<Vec<Standing>> {
     if ids.is_empty() {
         return Ok(Vec::new());
+    }
+    if let Conn::File(conn) = tx.conn() {
+        let statement = file::STANDING;
+        return look_up(
+            given(conn)?,
+            statement,
+            ids,
+            |s, id| s.query([id]),
+            |_, row| {
+                Ok(Standing {
+                    id: row.get(0)?,
+                    application_id: row.get(1)?,
+                    test: row.get(2)?,
+                    batch_id: row.get(3)?,
+                    created_at: row.get(4)?,
+                    status: row::file_status(row, 5, "messages")?,
+                    cost: row.get(6)?,
+                })
+            },
+        );
     }
     let ids = Ids::new(ids)?;
     let row = query(batch.standing_messages)

@@ -245,9 +245,10 @@ impl Admission {
             tx.tally
                 .add_new(message.application_id, message.test, day, status, 1);
         }
-        messages::insert(tx, batch, self.accepted.iter().map(|a| &a.message)).await?;
-        let charges = self.accepted.iter().filter_map(Accepted::charge);
-        messages::insert_transfers(tx, batch, charges, now).await?;
+        let stored: Vec<_> = self.accepted.iter().map(|a| &a.message).collect();
+        messages::insert(tx, batch, &stored).await?;
+        let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
+        messages::insert_transfers(tx, batch, &charges, now).await?;
         idempotency::keep(tx, batch, &self.to_keep, now).await?;
         queue::insert(tx, batch, &queued, false).await
     }
