@@ -8,10 +8,9 @@ use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 use crate::error::Result;
 use crate::expiry::least_queued;
 use crate::outcomes::{Again, Count, SubmitOutcome, Verdict};
-use crate::settlement::settle;
 use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
-use crate::store::messages::{self, Ending};
+use crate::store::messages::{self, Ended, Ending};
 use crate::store::queue::{self, Begun, DueLimits, DueRow, Event, Held, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
@@ -90,6 +89,16 @@ pub struct QueueState {
     pub waiting: i64,
     /// When the oldest of them was accepted.
     pub oldest: Option<Timestamp>,
+}
+
+/// What results of a carrier came to.
+pub(crate) struct Recorded {
+    /// The messages that are stored as taken whole.
+    pub(crate) taken: Vec<Transid>,
+    /// How soon each message that went back into the queue may be claimed, and for which carrier.
+    pub(crate) again: Vec<(String, Duration)>,
+    /// The messages that became final.
+    pub(crate) ended: Vec<Ended>,
 }
 
 impl Lease {
@@ -293,14 +302,13 @@ impl Service {
         self.inner.turn.record_results(carrier, results).await
     }
 
-    /// Writes results of a carrier in a turn: the messages that are stored as taken whole, and how soon the first of
-    /// those that went back into the queue may be claimed, by carrier.
+    /// Writes results of a carrier in a turn. What they give back is still to be settled.
     pub(crate) async fn write_results(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         results: &[&Submitted],
-    ) -> Result<(Vec<Transid>, Vec<(String, Duration)>)> {
+    ) -> Result<Recorded> {
         let (now, batch) = (self.now(), tx.batch());
         let plan = self.plan(tx, batch, carrier, results, now).await?;
         let again = plan.again.iter().map(|row| {
@@ -309,7 +317,12 @@ impl Service {
             (to.to_owned(), Duration::from_millis(after_ms))
         });
         let again = again.collect();
-        Ok((plan.write(self, tx, batch, carrier, now).await?, again))
+        let (taken, ended) = plan.write(self, tx, batch, carrier, now).await?;
+        Ok(Recorded {
+            taken,
+            again,
+            ended,
+        })
     }
 
     /// What must be written for the results.
@@ -579,13 +592,12 @@ impl Plan {
         batch: &Batch,
         carrier: &str,
         now: Timestamp,
-    ) -> Result<Vec<Transid>> {
+    ) -> Result<(Vec<Transid>, Vec<Ended>)> {
         queue::drop_all(tx, batch, &self.leaving).await?;
         queue::submitted(tx, batch, &self.taken, carrier, now).await?;
         queue::begin(tx, batch, &self.begun, carrier, now).await?;
         let endings: Vec<_> = self.failed.into_iter().chain(self.refused).collect();
         let ended = messages::finish(tx, batch, &endings, now).await?;
-        settle(tx, batch, &ended, now).await?;
         queue::requeue(tx, batch, &self.again).await?;
         queue::insert_events(tx, batch, &self.events, now).await?;
         segments::insert(tx, batch, &self.segments, carrier, now).await?;
@@ -595,7 +607,8 @@ impl Plan {
         service
             .match_parked(tx, batch, carrier, &names, now)
             .await?;
-        Ok(self.taken.into_iter().map(|(id, _)| Transid(id)).collect())
+        let taken = self.taken.into_iter().map(|(id, _)| Transid(id));
+        Ok((taken.collect(), ended))
     }
 }
 

@@ -360,6 +360,9 @@ impl Dialect {
 /// PostgreSQL, which keeps messages in partitions; so is a last parameter of those over messages, the queue, segments
 /// and batches, the transaction's applications ([`super::WriteTx::named`]). SQLite does without.
 pub(crate) struct Batch {
+    /// `[id]`, `[reference]` → how many there are; locks them in their order. `None` where one transaction writes at
+    /// a time.
+    pub(crate) lock_applications: Option<&'static str>,
     /// `[reference]` → applications.
     pub(crate) applications_by_reference: &'static str,
     /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash, sender
@@ -483,6 +486,7 @@ impl Batch {
     /// Every statement with its name.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
         let locks = [
+            ("lock_applications", self.lock_applications),
             ("lock_messages", self.lock_messages),
             ("lock_batches", self.lock_batches),
         ];

@@ -136,6 +136,14 @@ pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()
 }
 
 pub(super) const BATCH: Batch = Batch {
+    lock_applications: Some(
+        "\
+        SELECT COUNT(*) AS n FROM ( \
+            SELECT 1 FROM applications \
+            WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+               OR reference = ANY (ARRAY(SELECT value FROM jsonb_array_elements_text($2::text::jsonb))) \
+            ORDER BY id FOR UPDATE) a",
+    ),
     // Locked until the commit: who charges decides by what stands here.
     applications_by_reference: "\
         SELECT id, reference, category, status, live_hash, test_hash, sender_state, sender_name, \

@@ -1,5 +1,7 @@
 //! What carriers were handed, and their receipts for it.
 
+use rusqlite::params;
+
 use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
@@ -27,6 +29,24 @@ statements! {
 
 /// For a SQLite file, whose rows are bound one by one.
 mod file {
+    pub(super) const INSERT: &str = "\
+        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
+                              submits, submitted_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8) \
+        ON CONFLICT (message_id, segment) DO UPDATE \
+        SET carrier_message_id = COALESCE(excluded.carrier_message_id, carrier_message_id), \
+            status = CASE status WHEN 2 THEN excluded.status ELSE status END, submits = 2, \
+            submitted_at = excluded.submitted_at";
+    /// The status isn't used: that of a segment whose claim was over isn't known.
+    pub(super) const NAME: &str = "\
+        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
+                              submits, submitted_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, 2, 1, ?8) \
+        ON CONFLICT (message_id, segment) DO UPDATE \
+        SET carrier_message_id = COALESCE(carrier_message_id, excluded.carrier_message_id)";
+    pub(super) const PARKED: &str = "\
+        SELECT id, status, error FROM parked_receipts \
+        WHERE carrier = ?1 AND carrier_message_id = ?2 AND received_at > ?3";
     pub(super) const OF: &str = "\
         SELECT message_id, segment, segments, status, error, submits, carrier_message_id IS NOT NULL \
         FROM segments WHERE message_id = ?1";
@@ -94,7 +114,11 @@ pub(crate) async fn insert(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    write(conn, batch.insert_segments, rows, carrier, now).await
+    let statement = match conn.conn() {
+        Conn::File(_) => file::INSERT,
+        Conn::Sqlx(_) => batch.insert_segments,
+    };
+    write(conn, statement, rows, carrier, now).await
 }
 
 /// Stores the carrier's names that came when the claim was over; nothing else changes.
@@ -105,7 +129,11 @@ pub(crate) async fn name(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    write(conn, batch.name_segments, rows, carrier, now).await
+    let statement = match conn.conn() {
+        Conn::File(_) => file::NAME,
+        Conn::Sqlx(_) => batch.name_segments,
+    };
+    write(conn, statement, rows, carrier, now).await
 }
 
 async fn write(
@@ -116,6 +144,9 @@ async fn write(
     now: Timestamp,
 ) -> Result<()> {
     if !rows.is_empty() {
+        if let Conn::File(conn) = conn.conn() {
+            return write_in_file(given(conn)?, statement, rows, carrier, now);
+        }
         let values: Vec<_> = rows
             .iter()
             .map(|(message, segment, segments, application, name, status)| {
@@ -129,6 +160,30 @@ async fn write(
             .execute(conn)
             .await?;
     }
+    Ok(())
+}
+
+fn write_in_file(
+    conn: &rusqlite::Connection,
+    statement: &'static str,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    each(conn, statement, rows, |statement, row| {
+        let (message, segment, segments, application, name, status) = row;
+        let (status, now) = (status.code(), now.unix_ms());
+        statement.execute(params![
+            message,
+            segment,
+            segments,
+            application,
+            carrier,
+            name,
+            status,
+            now
+        ])
+    })?;
     Ok(())
 }
 
@@ -348,17 +403,21 @@ pub(crate) async fn unpark(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let row = query(batch.parked_receipts)
-        .bind(json(&names)?)
-        .bind(carrier)
-        .bind(since.unix_ms())
-        .fetch_one(&mut *conn)
-        .await?;
-    let found: Vec<Row> = row::found(&row, "parked_receipts")?;
-    let found: Vec<Parked> = found
-        .into_iter()
-        .map(|(id, name, status, error)| (id, name, status.0, error))
-        .collect();
+    let found: Vec<Parked> = if let Conn::File(conn) = conn.conn() {
+        parked_in_file(given(conn)?, carrier, names, since)?
+    } else {
+        let row = query(batch.parked_receipts)
+            .bind(json(&names)?)
+            .bind(carrier)
+            .bind(since.unix_ms())
+            .fetch_one(&mut *conn)
+            .await?;
+        let found: Vec<Row> = row::found(&row, "parked_receipts")?;
+        found
+            .into_iter()
+            .map(|(id, name, status, error)| (id, name, status.0, error))
+            .collect()
+    };
     if !found.is_empty() {
         let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
         query(batch.drop_parked)
@@ -367,6 +426,28 @@ pub(crate) async fn unpark(
             .execute(conn)
             .await?;
     }
+    Ok(found)
+}
+
+fn parked_in_file(
+    conn: &rusqlite::Connection,
+    carrier: &str,
+    names: &[&str],
+    since: Timestamp,
+) -> Result<Vec<Parked>> {
+    let since = since.unix_ms();
+    let run = file::PARKED;
+    let mut found = look_up(
+        conn,
+        run,
+        names,
+        |s, name| s.query((carrier, name, since)),
+        |name, row| {
+            let status = row::file_status(row, 1, "parked_receipts")?;
+            Ok((row.get(0)?, (**name).to_owned(), status, row.get(2)?))
+        },
+    )?;
+    found.sort_by_key(|(id, ..)| *id);
     Ok(found)
 }
 

@@ -22,6 +22,7 @@ pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 1
 pub(super) const COPY: &str = "VACUUM INTO $1";
 
 pub(super) const BATCH: Batch = Batch {
+    lock_applications: None,
     applications_by_reference: "\
         SELECT id, reference, category, status, live_hash, test_hash, sender_state, sender_name, \
                balance, test_balance, test_day \

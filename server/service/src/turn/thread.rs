@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use domain::{Money, Reference};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -14,8 +15,10 @@ use super::outcome::{Answer, Outcome, lose_all, refuse_all};
 use super::sends::admit_all;
 use crate::dispatch::{Lease, Submitted, claim_due};
 use crate::error::Result;
-use crate::receipts::CarrierReceipt;
-use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, carriers};
+use crate::intake::SendRequest;
+use crate::settlement::settle;
+use crate::store::messages::Ended;
+use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, carriers, settlement};
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
@@ -186,14 +189,19 @@ async fn write(
     lease: Lease,
 ) -> Result<Outcome> {
     let mut answers: Vec<Option<Answer>> = inputs.iter().map(|_| None).collect();
-    let mut requests = Vec::new();
+    let (mut requests, mut ended) = (Vec::new(), Vec::new());
     for (input, answer) in inputs.iter().zip(&mut answers) {
         *answer = match input {
             Input::Results {
                 carrier, results, ..
             } => {
-                let taken = record_results(service, tx, carrier, results, &mut places).await?;
-                Some(Answer::Recorded(taken))
+                let results: Vec<&Submitted> = results.iter().collect();
+                let recorded = service.write_results(tx, carrier, &results).await?;
+                for (carrier, after) in recorded.again {
+                    places.queued(&carrier, after);
+                }
+                ended.extend(recorded.ended);
+                Some(Answer::Recorded(recorded.taken))
             }
             Input::Receipts { receipts, .. } => {
                 service.write_receipts(tx, receipts.clone()).await?;
@@ -202,7 +210,9 @@ async fn write(
             Input::CarrierReceipts {
                 carrier, receipts, ..
             } => {
-                record_receipts(service, tx, carrier, receipts).await?;
+                service
+                    .write_carrier_receipts(tx, carrier, receipts)
+                    .await?;
                 Some(Answer::Recorded(Vec::new()))
             }
             Input::Send { request, .. } => {
@@ -212,6 +222,8 @@ async fn write(
             Input::Claim { .. } => None,
         };
     }
+    // Before the first application's row is written: transactions lock them together, in one order.
+    settle_in_turn(service, tx, &ended, &requests).await?;
     let claimable = places.claimable();
     if !requests.is_empty() || !claimable.is_empty() {
         places.close(carriers::drained(tx).await?);
@@ -240,28 +252,22 @@ async fn write(
     })
 }
 
-async fn record_results(
+/// Gives back what ended messages release, after locking these applications and those of the sends together.
+async fn settle_in_turn(
     service: &Service,
     tx: &mut WriteTx<'_>,
-    carrier: &str,
-    results: &[Submitted],
-    places: &mut Places,
-) -> Result<Vec<domain::Transid>> {
-    let results: Vec<&Submitted> = results.iter().collect();
-    let (taken, again) = service.write_results(tx, carrier, &results).await?;
-    for (carrier, after) in again {
-        places.queued(&carrier, after);
-    }
-    Ok(taken)
-}
-
-async fn record_receipts(
-    service: &Service,
-    tx: &mut WriteTx<'_>,
-    carrier: &str,
-    receipts: &[CarrierReceipt],
+    ended: &[Ended],
+    requests: &[&SendRequest],
 ) -> Result<()> {
-    service.write_carrier_receipts(tx, carrier, receipts).await
+    let released = ended.iter().filter(|ended| ended.released > Money::ZERO);
+    let ids: Vec<i64> = released.map(|ended| ended.application_id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();
+    settlement::lock(tx, &ids, &references).await?;
+    let batch = tx.batch();
+    settle(tx, batch, ended, service.now()).await
 }
 
 /// Finds out whether a turn is stored whose commit wasn't answered, and tells those who wait.
