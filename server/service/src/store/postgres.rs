@@ -59,6 +59,10 @@ pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clo
 pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id, \
     concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
 
+/// Begins a transaction and gives it its number at once.
+pub(super) const BEGIN_NAMED: &str = "BEGIN; SELECT pg_current_xact_id()::text AS id, \
+    concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
+
 /// What became of a transaction. A server that crashed forgets the numbers of transactions of which nothing was
 /// written, and gives them again: that one of this number is committed says nothing then.
 pub(super) const OUTCOME: &str = "\
