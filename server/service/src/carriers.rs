@@ -111,7 +111,11 @@ impl Service {
         let mut conn = self.store().read().await?;
         let rows = carriers::all(&mut conn).await?;
         let drained = rows.into_iter().filter(|row| row.drained_at.is_some());
-        Ok(drained.map(|row| row.name).collect())
+        let names: Vec<_> = drained.map(|row| row.name).collect();
+        for name in &names {
+            self.inner.due_marks.forget(name);
+        }
+        Ok(names)
     }
 
     /// Writes how the connections are, for people who look.

@@ -659,6 +659,25 @@ async fn a_drained_carrier_is_known_as_such() {
     assert!(service.drained_carriers().await.unwrap().is_empty());
 }
 
+/// Whatever a process knows of it: the claim looks by itself.
+#[tokio::test]
+async fn nothing_is_claimed_for_a_drained_carrier() {
+    let (world, customer) = world().await;
+    let service = &world.service;
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(10_000);
+    assert!(service.drain_carrier(&STAFF, "acme").await.unwrap());
+    assert!(claim(&world, "acme").await.1.is_empty());
+    // Nobody has to look again and again meanwhile.
+    assert_eq!(service.next_due("acme").await.unwrap(), None);
+    assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
+    assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.next_due("acme").await.unwrap().is_some());
+    let (_, claimed) = claim(&world, "acme").await;
+    assert_eq!(Some(claimed[0].id), sent.transid);
+    world.assert_sound().await;
+}
+
 #[tokio::test]
 async fn a_carrier_that_is_down_gets_nothing_that_another_put_off() {
     let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
