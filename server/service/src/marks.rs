@@ -44,7 +44,8 @@ impl DueMarks {
         known.map_or_else(Marks::default, |known| known.marks)
     }
 
-    /// Forgets what looks at a carrier found: while it is drained they find nothing, though much may be due.
+    /// Forgets what looks at a carrier found: while it is drained they find nothing, though much
+    /// may be due.
     pub(crate) fn forget(&self, carrier: &str) {
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         carriers.remove(carrier);

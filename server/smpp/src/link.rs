@@ -73,7 +73,7 @@ pub(crate) struct Link {
     pub(crate) answered_at: Option<Instant>,
     /// The peer has ceased to answer submits.
     pub(crate) unresponsive: bool,
-    /// Submits were given up since the lock was last held, and the peer answered no others meanwhile.
+    /// Submits were given up since the lock was last held, and no others answered meanwhile.
     pub(crate) unanswered: bool,
     /// Why the link is given up: it ends once what is being written is.
     pub(crate) parting: Option<String>,
