@@ -14,7 +14,7 @@ CREATE TABLE connections (
     carrier        TEXT NOT NULL,
     node           BIGINT NOT NULL,
     number         BIGINT NOT NULL,
-    state          TEXT NOT NULL CHECK (state IN ('connecting', 'bound', 'waiting', 'closed')),
+    state          TEXT NOT NULL CHECK (state IN ('connecting', 'bound', 'probing', 'waiting', 'closed')),
     since          BIGINT NOT NULL,
     in_flight      BIGINT NOT NULL,
     window_size    BIGINT NOT NULL,

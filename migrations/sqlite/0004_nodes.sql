@@ -15,7 +15,7 @@ CREATE TABLE connections (
     carrier        TEXT NOT NULL,
     node           INTEGER NOT NULL,  -- slot of the process
     number         INTEGER NOT NULL,  -- from 1
-    state          TEXT NOT NULL CHECK (state IN ('connecting', 'bound', 'waiting', 'closed')),
+    state          TEXT NOT NULL CHECK (state IN ('connecting', 'bound', 'probing', 'waiting', 'closed')),
     since          INTEGER NOT NULL,  -- when it came into this state
     in_flight      INTEGER NOT NULL,  -- submits that wait for an answer
     window_size    INTEGER NOT NULL,  -- the most of them at a time

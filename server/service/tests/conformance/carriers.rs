@@ -583,6 +583,33 @@ async fn messages_leave_a_carrier_that_cannot_take_them() {
 }
 
 #[tokio::test]
+async fn one_message_probes_a_carrier_that_cannot_be_relied_on() {
+    let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
+    let customer = world.active("one@example.org", "2").await;
+    let service = &world.service;
+    let three = async || {
+        for _ in 0..3 {
+            world.send(&customer.live, "12345678").await.unwrap();
+        }
+        let (_, by_acme) = claim(&world, "acme").await;
+        let (_, by_beta) = claim(&world, "beta").await;
+        (by_acme.len(), by_beta.len())
+    };
+    // One that is usable isn't probed.
+    service.let_probe("acme", true);
+    service.set_usable("acme", false);
+    assert_eq!(three().await, (0, 3));
+    service.let_probe("acme", true);
+    service.set_usable("acme", false);
+    assert_eq!(three().await, (1, 2));
+    assert_eq!(three().await, (0, 3));
+    service.let_probe("acme", true);
+    service.let_probe("acme", false);
+    assert_eq!(three().await, (0, 3));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
 async fn a_refused_message_is_offered_to_every_other_carrier_once() {
     let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
     let customer = world.active("one@example.org", "1").await;
