@@ -78,5 +78,7 @@ pub struct LineState {
     pub throttled: u64,
     /// It is asked to pause until then.
     pub throttled_until: Option<Instant>,
+    /// While it is [`ConnectionState::Probing`]: it has a place for the one message.
+    pub takes_probe: bool,
     pub last_error: Option<String>,
 }

@@ -264,6 +264,7 @@ impl Line for Sandbox {
             answered: inner.answers,
             throttled: 0,
             throttled_until: None,
+            takes_probe: false,
             last_error: None,
         }
     }

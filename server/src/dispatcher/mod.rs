@@ -9,6 +9,7 @@ mod beating;
 mod claiming;
 mod expanding;
 mod lapsing;
+mod probing;
 mod recording;
 mod rerouting;
 mod resuming;
@@ -130,12 +131,10 @@ impl Parts {
 
     /// Watches what others are bound to.
     fn only_look(&mut self, carriers: Vec<CarrierSettings>) {
-        let unbound = carriers.into_iter().map(|carrier| Watched {
-            carrier: carrier.name,
-            open: watch::Sender::new(true),
-            lines: Vec::new(),
-        });
-        self.watched = unbound.collect();
+        let unbound = carriers.into_iter();
+        self.watched = unbound
+            .map(|carrier| Watched::new(carrier.name, Vec::new()))
+            .collect();
         self.watch();
     }
 
@@ -176,23 +175,19 @@ impl Parts {
 
     /// Starts a carrier's connections.
     fn carrier<L: Line>(&mut self, name: &str, lines: Vec<L>) -> Vec<Arc<L>> {
-        let open = watch::Sender::new(true);
         let lines: Vec<_> = lines.into_iter().map(Arc::new).collect();
-        for line in &lines {
-            let (line, open) = (Arc::clone(line), open.subscribe());
-            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-            self.tasks
-                .spawn(serve(service, name.to_owned(), line, open, shutdown));
-        }
         let states = lines.iter().map(|line| {
             let line = Arc::clone(line);
             Box::new(move || line.state()) as Box<dyn Fn() -> _ + Send + Sync>
         });
-        self.watched.push(Watched {
-            carrier: name.to_owned(),
-            open,
-            lines: states.collect(),
-        });
+        let watched = Watched::new(name.to_owned(), states.collect());
+        for line in &lines {
+            let (line, open) = (Arc::clone(line), watched.open.subscribe());
+            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+            self.tasks
+                .spawn(serve(service, name.to_owned(), line, open, shutdown));
+        }
+        self.watched.push(watched);
         lines
     }
 

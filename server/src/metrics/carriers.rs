@@ -17,7 +17,7 @@ const FIGURES: [Figure; 8] = [
     (
         "up",
         "gauge",
-        "1 while a connection to the carrier is bound.",
+        "1 while a connection to the carrier is bound and answers what it is handed.",
         |carrier, _| u8::from(is_bound(carrier)).to_string(),
     ),
     (

@@ -63,6 +63,35 @@ fn what_is_never_answered_is_unknown_and_not_sent_again() {
     started.stop();
 }
 
+/// Takes the 5 s that an answer has under so short a claim. Without another way the messages wait.
+#[test]
+fn what_waits_for_a_carrier_that_answers_nothing_is_handed_over_one_by_one() {
+    let smsc = Scripted::start(|_| Vec::new());
+    let settings = format!("lease_seconds = 10\n{}", settings(&smsc, "window = 5"));
+    let started = Started::start(&settings);
+    smsc.until_bound();
+    let lost = started.send_to(57_000_000..57_000_005);
+    smsc.until_submits(5);
+    let waiting = started.send_to(57_000_005..57_000_011);
+    started.until_all(&lost, "unknown");
+    until("a probe", || {
+        let connection = started.connection("acme");
+        (connection["state"] == "probing" && connection["in_flight"] == 1).then_some(())
+    });
+    assert_eq!(smsc.submits().len(), 6);
+    smsc.follow(accept);
+    smsc.accept_late(5, "first");
+    started.until_all(&waiting, "submitted");
+    for number in numbers(57_000_000..57_000_011) {
+        assert_eq!(smsc.count(&number), 1, "{number}");
+    }
+    until("a connection that is as good as before", || {
+        (started.connection("acme")["state"] == "bound").then_some(())
+    });
+    assert_eq!(started.balance(), "99.45");
+    started.stop();
+}
+
 #[test]
 fn a_throttle_storm_loses_nothing_and_counts_no_attempt() {
     let (smsc, started) = start(|submit| {

@@ -270,8 +270,10 @@ impl Line for HttpLine {
         LineState {
             state: if inner.closed {
                 ConnectionState::Closed
-            } else if inner.is_paused() || (inner.pause.is_some() && inner.in_flight > 0) {
+            } else if inner.is_paused() {
                 ConnectionState::Waiting
+            } else if inner.pause.is_some() {
+                ConnectionState::Probing
             } else {
                 ConnectionState::Bound
             },
@@ -281,6 +283,7 @@ impl Line for HttpLine {
             answered: inner.answers,
             throttled: inner.throttled,
             throttled_until: None,
+            takes_probe: inner.pause.is_some() && inner.free(self.shared.window) > 0,
             last_error: inner.last_error.clone(),
         }
     }

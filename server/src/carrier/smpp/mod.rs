@@ -211,6 +211,7 @@ impl Line for SmppLine {
         LineState {
             state: match status.state {
                 ::smpp::State::Connecting => ConnectionState::Connecting,
+                ::smpp::State::Bound if status.probing => ConnectionState::Probing,
                 ::smpp::State::Bound => ConnectionState::Bound,
                 ::smpp::State::Waiting => ConnectionState::Waiting,
                 ::smpp::State::Closed => ConnectionState::Closed,
@@ -221,6 +222,7 @@ impl Line for SmppLine {
             answered: status.answered,
             throttled: status.throttled,
             throttled_until: status.throttled_until,
+            takes_probe: status.probing && self.free() > 0,
             last_error: status.last_error,
         }
     }
