@@ -11,6 +11,7 @@ mod expanding;
 mod lapsing;
 mod probing;
 mod recording;
+mod refusals;
 mod rerouting;
 mod resuming;
 mod sweeping;
@@ -30,6 +31,7 @@ use crate::carrier::http::line::HttpLine;
 use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppLine;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
+use crate::metrics::Metrics;
 use watching::Watched;
 
 /// How long to wait before something that failed is tried again.
@@ -52,6 +54,7 @@ pub struct DispatcherSettings {
 pub fn spawn(
     service: Service,
     settings: DispatcherSettings,
+    metrics: Arc<Metrics>,
     shutdown: CancellationToken,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
@@ -61,6 +64,7 @@ pub fn spawn(
         }
         let mut parts = Parts {
             service,
+            metrics,
             shutdown,
             tasks: JoinSet::new(),
             watched: Vec::new(),
@@ -74,6 +78,7 @@ pub fn spawn(
 /// The running parts.
 struct Parts {
     service: Service,
+    metrics: Arc<Metrics>,
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
     watched: Vec<Watched>,
@@ -140,8 +145,14 @@ impl Parts {
 
     fn watch(&mut self) {
         let watched = Arc::new(std::mem::take(&mut self.watched));
+        let metrics = Arc::clone(&self.metrics);
         self.supervise("watching", move |service, shutdown| {
-            watching::run(service, Arc::clone(&watched), shutdown)
+            watching::run(
+                service,
+                Arc::clone(&metrics),
+                Arc::clone(&watched),
+                shutdown,
+            )
         });
         if self.service.is_shared() {
             let sandboxes = Arc::new(std::mem::take(&mut self.sandboxes));

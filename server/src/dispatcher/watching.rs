@@ -11,7 +11,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::probing::Probing;
+use super::refusals::Told;
 use crate::carrier::LineState;
+use crate::carrier::refused::Refused;
+use crate::metrics::Metrics;
 
 /// How often to look.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -37,6 +40,7 @@ type StateOfLine = Box<dyn Fn() -> LineState + Send + Sync>;
 struct Remembered {
     lines: Vec<Seen>,
     probing: Probing,
+    refused: Told,
 }
 
 /// What is remembered of a connection between two looks.
@@ -50,6 +54,7 @@ struct Seen {
 /// Looks until the token is cancelled.
 pub(super) async fn run(
     service: Service,
+    metrics: Arc<Metrics>,
     carriers: Arc<Vec<Watched>>,
     shutdown: CancellationToken,
 ) {
@@ -57,7 +62,7 @@ pub(super) async fn run(
     let (mut written, mut written_at) = (Vec::new(), None::<Instant>);
     while !shutdown.is_cancelled() {
         let drained = service.drained().notified();
-        let records = look(&service, &carriers, &mut remembered).await;
+        let records = look(&service, &metrics, &carriers, &mut remembered).await;
         let old = written_at.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL);
         if old || !alike(&records, &written) {
             match service.report_connections(records.clone()).await {
@@ -78,6 +83,7 @@ pub(super) async fn run(
 /// Looks once, and acts on what is seen; how the connections are.
 async fn look(
     service: &Service,
+    metrics: &Metrics,
     carriers: &[Watched],
     remembered: &mut [Remembered],
 ) -> Vec<ConnectionRecord> {
@@ -99,6 +105,7 @@ async fn look(
         let states: Vec<_> = watched.lines.iter().map(|line| line()).collect();
         let others = elsewhere.iter().filter(|c| c.carrier == watched.carrier);
         remembered.decide(service, watched, &states, others);
+        remembered.tell_refusals(metrics, &watched.carrier, &states);
         for (number, (state, seen)) in states.into_iter().zip(&remembered.lines).enumerate() {
             let now = service.clock().now();
             records.push(record(&watched.carrier, number, state, seen, now));
@@ -132,6 +139,7 @@ impl Remembered {
         Self {
             lines: watched.lines.iter().map(|_| Seen::new()).collect(),
             probing: Probing::default(),
+            refused: Told::default(),
         }
     }
 
@@ -162,6 +170,15 @@ impl Remembered {
             // What else was queued for it meanwhile goes another way.
             service.routes_changed().notify_one();
         }
+    }
+
+    fn tell_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[LineState]) {
+        let mut refused = Refused::default();
+        for state in states {
+            refused.add(&state.refused);
+        }
+        self.refused.update(carrier, &refused);
+        metrics.refused.set(carrier, refused.counts().clone());
     }
 }
 

@@ -239,6 +239,16 @@ fn what_the_upstream_refuses_costs_nothing() {
     assert_eq!(report["charge"]["released"].to_string(), "0.05");
     assert_eq!(started.balance(), "100");
     assert_eq!(upstream.requests_for("26657000001").len(), 1);
+    until("a counted refusal", || {
+        let counted =
+            "heliograph_carrier_refused_total{carrier=\"upstream\",reason=\"http_400\"} 1\n";
+        let metrics = started.server.get_ops("/metrics").text();
+        metrics.contains(counted).then_some(())
+    });
+    until("an error of the connection", || {
+        let connection = started.connection("upstream");
+        (connection["last_error"] == "HTTP status 400 unknown sender").then_some(())
+    });
     started.stop();
 }
 

@@ -39,7 +39,7 @@ async fn is_open_after(looks: usize, service: &Service) -> bool {
     let carriers = [Watched::new("acme".to_owned(), Vec::new())];
     let mut remembered = [Remembered::of(&carriers[0])];
     for _ in 0..looks {
-        look(service, &carriers, &mut remembered).await;
+        look(service, &Metrics::default(), &carriers, &mut remembered).await;
     }
     carriers[0].is_open()
 }
@@ -80,6 +80,7 @@ async fn a_carrier_that_is_probed_cannot_be_relied_on_and_what_waits_leaves_it_w
         throttled: 0,
         throttled_until: None,
         takes_probe: false,
+        refused: Refused::default(),
         last_error: None,
     }));
     let line = Arc::clone(&state);
@@ -88,7 +89,7 @@ async fn a_carrier_that_is_probed_cannot_be_relied_on_and_what_waits_leaves_it_w
     let mut remembered = [Remembered::of(&carriers[0])];
     let mut look_at = async |now: ConnectionState| {
         state.lock().unwrap().state = now;
-        look(&service, &carriers, &mut remembered).await;
+        look(&service, &Metrics::default(), &carriers, &mut remembered).await;
         // It isn't waited for any more.
         let long_ago = Instant::now().checked_sub(LOST_GRACE).unwrap();
         remembered[0].lines[0].bound_at = long_ago;
