@@ -18,6 +18,7 @@ const LATENCY_BOUNDS_S: [f64; 8] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 pub struct Metrics {
     requests: Mutex<BTreeMap<Labels, Served>>,
     sends_accepted: AtomicU64,
+    pub refused: carriers::Refusals,
 }
 
 /// What waits for a carrier.

@@ -412,7 +412,7 @@ pub(crate) struct Batch {
     pub(crate) finish_messages: &'static str,
     /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all, the moments from
     /// which single messages and those of batches are looked for → `[[message, begun, suspended 0|1, due at, of a
-    /// batch 0|1, application]]`: rows that may be claimed.
+    /// batch 0|1, application]]`: rows that may be claimed; none while the carrier is drained.
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,

@@ -262,15 +262,16 @@ pub(super) const BATCH: Batch = Batch {
     // What another process is about to claim is passed over. An application's row may have left many old versions
     // behind: it is looked up once, not for each message.
     due: "\
-        WITH singles AS MATERIALIZED ( \
+        WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL), \
+        singles AS MATERIALIZED ( \
             SELECT message_id, application_id, begun, due_at, 0 AS bulk FROM queue \
             WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2 AND message_id >= $3 \
-              AND lease_token = 0 \
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained) \
             ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED), \
         of_batches AS MATERIALIZED ( \
             SELECT message_id, application_id, begun, due_at, 1 AS bulk FROM queue \
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2 AND message_id >= $3 \
-              AND lease_token = 0 \
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained) \
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles) FOR UPDATE SKIP LOCKED), \
         due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches), \
         suspended AS MATERIALIZED ( \
