@@ -41,10 +41,13 @@ fn main() -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return refused(&error),
     };
-    let guard = telemetry::start(settings.log);
+    let logging = match telemetry::start(settings.log) {
+        Ok(logging) => logging,
+        Err(error) => return refused(&error),
+    };
     let done = run(cli, &settings);
     // The last lines of the log come before the reason for ending.
-    drop(guard);
+    drop(logging);
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refused(&*error),
