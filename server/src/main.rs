@@ -31,6 +31,10 @@ use clap::Parser as _;
 use cli::{Cli, Command};
 use config::Settings;
 
+/// Gives memory back: see the manifest.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit code for what is refused or broken. Wrong usage is 2, which clap sees to.
 const REFUSED: u8 = 1;
 
