@@ -2,6 +2,7 @@
 
 pub mod carriers;
 mod shards;
+pub mod turns;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -108,18 +108,17 @@ const STATEMENTS: [&str; 5] = [
     "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :messages - 1), \
      start (ms, application_id) AS (SELECT CAST(unixepoch() AS INTEGER) * 1000 - 30 * 86400000, MAX(id) FROM applications) \
      INSERT INTO messages (id, application_id, test, number, kind, body, status, pages, segments, unit_price, cost, \
-                           released, carrier, carrier_message_id, created_at, sending_at, submitted_at, final_at) \
+                           released, carrier, created_at, sending_at, submitted_at, final_at) \
      SELECT (at - 1704067200000) << 21, application_id, 0, CAST(57000000 + i * 7919 % 1000000 AS TEXT), 'local', \
-            'Your code is ' || i, 'delivered', 1, 1, 50000, 50000, 0, 'sandbox', CAST(i AS TEXT), \
-            at, at + 10, at + 20, at + 520 \
+            'Your code is ' || i, 4, 1, 1, 50000, 50000, 0, 'sandbox', at, at + 10, at + 20, at + 520 \
      FROM (SELECT i, application_id, ms + i * (29 * 86400000) / :messages AS at FROM n, start)",
     "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, message_id, \
                             balance_after, created_at) \
-     SELECT m.application_id, -3, m.cost, 'charge', m.application_id, m.id, \
+     SELECT m.application_id, -3, m.cost, 2, m.application_id, m.id, \
             a.balance - 50000 * ROW_NUMBER() OVER (ORDER BY m.id), m.created_at \
      FROM messages m JOIN applications a ON a.id = m.application_id ORDER BY m.id",
     "UPDATE applications SET balance = balance - 50000 * :messages WHERE id = (SELECT MAX(id) FROM applications)",
-    "INSERT INTO message_days (application_id, test, day, status, n) \
-     SELECT application_id, test, created_at / 86400000, status, COUNT(*) FROM messages GROUP BY 1, 2, 3, 4",
+    "INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
+     SELECT application_id, test, created_at / 86400000, status, 0, 1, COUNT(*) FROM messages GROUP BY 1, 2, 3, 4",
     "UPDATE installation SET sweep_low_id = (SELECT MAX(id) + 1 FROM messages)",
 ];

@@ -219,7 +219,7 @@ impl Server {
             .build()
             .unwrap();
         let database = self.folder.path().join("data/heliograph.db");
-        let count = "SELECT COALESCE(SUM(n), 0) FROM message_days WHERE status = 'delivered'";
+        let count = "SELECT COALESCE(SUM(n), 0) FROM message_days WHERE status = 4";
         let delivered: i64 = runtime.block_on(async {
             let options = SqliteConnectOptions::new().filename(database);
             let mut db = options.read_only(true).connect().await.unwrap();
