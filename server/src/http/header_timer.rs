@@ -69,3 +69,26 @@ impl Drop for HeaderSleep {
 fn take(kept: &Kept) -> Option<Pin<Box<TokioSleep>>> {
     kept.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_that_was_given_back_ends_at_its_new_deadline() {
+        let timer = HeaderTimer::default();
+        let started = tokio::time::Instant::now();
+        let after = |seconds| (started + Duration::from_secs(seconds)).into_std();
+        let mut first = timer.sleep_until(after(10));
+        assert!(poll!(&mut first).is_pending());
+        drop(first);
+        // Once later than before, which needs no lock, and once after it has ended.
+        for seconds in [20, 25] {
+            timer.sleep_until(after(seconds)).await;
+            let waited = started.elapsed().as_secs();
+            assert_eq!(waited, seconds);
+        }
+    }
+}
