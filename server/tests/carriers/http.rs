@@ -170,8 +170,10 @@ fn what_is_no_receipt_is_refused_and_says_nothing_of_the_secret() {
 
     assert_eq!(post(server, FORM, &receipt).status, 200);
     assert_eq!(started.report(&transid)["status"], "delivered");
-    let log = server.log();
-    assert!(log.contains("/carriers/{name}/{secret}"), "{log}");
+    let log = until("the log's line about a receipt", || {
+        let log = server.log();
+        log.contains("/carriers/{name}/{secret}").then_some(log)
+    });
     assert!(
         !log.contains(SECRET) && !log.contains(wrong_secret),
         "{log}"
