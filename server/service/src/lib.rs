@@ -73,7 +73,7 @@ pub use rates::RateState;
 pub use receipts::{CarrierReceipt, Receipt, user_reference};
 pub use reports::MessageFilter;
 pub use routing::{CarrierInfo, Network};
-pub use turn::{Consumer, Histogram, InboxDepth, TurnFigures};
+pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};
 pub use uploads::{BulkTicket, Spooled, Upload, UploadError};
 
 use id_source::IdSource;

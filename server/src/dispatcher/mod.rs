@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use service::{Leases, SANDBOX_CARRIER, Service};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -215,6 +215,11 @@ impl Parts {
     }
 }
 
+/// How many messages a connection would take now.
+fn free<L: Line>(line: &L, is_open: bool) -> usize {
+    if is_open { line.free() } else { 0 }
+}
+
 /// Serves a connection: claims for it, records its news, and closes it in the end.
 async fn serve<L: Line>(
     service: Service,
@@ -223,20 +228,23 @@ async fn serve<L: Line>(
     open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
-    let answered = Arc::new(Notify::new());
+    let consumer = service.consume(&carrier);
+    let credit = consumer.credit();
+    let consumer = Arc::new(Mutex::new(consumer));
     let claiming = async {
         supervise("claiming", &shutdown, || {
-            let (service, carrier, line) = (service.clone(), carrier.clone(), Arc::clone(&line));
-            let (answered, shutdown) = (Arc::clone(&answered), shutdown.clone());
-            claiming::run(service, carrier, line, open.clone(), answered, shutdown)
+            let (consumer, line) = (Arc::clone(&consumer), Arc::clone(&line));
+            claiming::run(consumer, line, open.clone(), shutdown.clone())
         })
         .await;
+        // It gives back what it was handed and hasn't received.
+        drop(consumer);
         line.close().await;
     };
     let recording = supervise("recording", &shutdown, || {
         let (service, carrier, line) = (service.clone(), carrier.clone(), Arc::clone(&line));
-        let (answered, shutdown) = (Arc::clone(&answered), shutdown.clone());
-        recording::run(service, carrier, line, answered, shutdown)
+        let (credit, open, shutdown) = (credit.clone(), open.clone(), shutdown.clone());
+        recording::run(service, carrier, line, credit, open, shutdown)
     });
     tokio::join!(claiming, recording);
 }

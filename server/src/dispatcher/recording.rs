@@ -3,31 +3,33 @@
 use std::sync::Arc;
 
 use domain::Transid;
-use service::{Result, Service};
-use tokio::sync::Notify;
+use service::{Credit, Result, Service};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::RETRY;
+use super::{RETRY, free};
 use crate::carrier::{Line, News};
 
-/// Records until the line is closed and has told everything. `answered` is told of each answer that came, and of each
-/// that is stored.
+/// Records until the line is closed and has told everything. Places that answers freed are said before the answers are
+/// stored, so that the turn which stores them claims the next messages.
 pub(super) async fn run<L: Line>(
     service: Service,
     carrier: String,
     line: Arc<L>,
-    answered: Arc<Notify>,
+    credit: Credit,
+    open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
+    let free = || free(line.as_ref(), *open.borrow());
     while let Some(news) = line.news().await {
-        answered.notify_one();
+        credit.refresh(free);
         let results: Vec<Transid> = news.submitted.iter().map(|result| result.id).collect();
         let Some(taken) = record(&service, &carrier, &news, &shutdown).await else {
             // What isn't acknowledged comes again, and claims whose results are lost end.
             continue;
         };
         line.stored(&results, &taken, news.confirmation);
-        answered.notify_one();
+        credit.refresh(free);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The connections of this process that messages are handed to, and which carriers have messages waiting.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,29 +23,64 @@ pub(crate) type Handover = (Lease, Vec<Claimed>);
 /// A connection that takes messages of a carrier. It says by its credit how many; messages come as soon as their
 /// claim is durable. Dropped, it takes no more, and what it hasn't received goes back into the queue.
 pub struct Consumer {
-    shared: Arc<Shared>,
+    credit: Credit,
     received: mpsc::UnboundedReceiver<Handover>,
-    /// Received since the credit was last said.
-    taken: usize,
-    inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
+}
+
+/// Says how many messages a connection would take. Clones speak for the same connection.
+#[derive(Clone)]
+pub struct Credit {
+    shared: Arc<Shared>,
+    inbox: Arc<Inbox>,
 }
 
 struct Shared {
     carrier: String,
-    /// Messages that the connection would take, as it last said.
-    credit: AtomicUsize,
-    /// Messages that were claimed for it since.
-    handed: AtomicUsize,
+    places: Mutex<ConnectionPlaces>,
     /// Whether messages of its carrier wait.
     waiting: Arc<AtomicBool>,
     sender: mpsc::UnboundedSender<Handover>,
 }
 
+#[derive(Default)]
+struct ConnectionPlaces {
+    /// Messages that the connection would take, as it last said.
+    credit: usize,
+    /// Messages that were claimed for it and aren't counted in its credit yet.
+    handed: usize,
+}
+
 impl Shared {
+    fn places(&self) -> MutexGuard<'_, ConnectionPlaces> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn available(&self) -> usize {
-        let handed = self.handed.load(Ordering::Acquire);
-        self.credit.load(Ordering::Acquire).saturating_sub(handed)
+        let places = self.places();
+        places.credit.saturating_sub(places.handed)
+    }
+}
+
+impl Credit {
+    /// Takes what the connection says it would take now. It is asked while nobody submits to it.
+    pub fn refresh(&self, free: impl FnOnce() -> usize) {
+        self.after(0, || (), free);
+    }
+
+    /// Submits messages that were received, then asks the connection what it would take now.
+    fn after(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
+        let more = {
+            let mut places = self.shared.places();
+            let before = places.credit.saturating_sub(places.handed);
+            submit();
+            places.handed = places.handed.saturating_sub(received);
+            places.credit = free();
+            places.credit.saturating_sub(places.handed) > before
+        };
+        if more && self.shared.waiting.load(Ordering::Acquire) {
+            self.inbox.look();
+        }
     }
 }
 
@@ -62,33 +97,31 @@ impl Consumer {
     /// The next messages, to be submitted under their lease; pending while there are none.
     pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
         match self.received.recv().await {
-            Some((lease, messages)) => {
-                self.taken += messages.len();
-                (lease, messages)
-            }
+            Some(handover) => handover,
             // The consumer itself keeps the channel open.
             None => std::future::pending().await,
         }
     }
 
-    /// Says how many messages the connection would take now, those that it received counted as taken.
-    pub fn set_credit(&mut self, messages: usize) {
-        let before = self.shared.available();
-        self.shared.credit.store(messages, Ordering::Release);
-        let taken = std::mem::take(&mut self.taken);
-        self.shared.handed.fetch_sub(taken, Ordering::AcqRel);
-        if self.shared.available() > before && self.shared.waiting.load(Ordering::Acquire) {
-            self.inbox.look();
-        }
+    /// Submits so many messages that were received, then asks the connection how many more it would take.
+    pub fn submit(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
+        self.credit.after(received, submit, free);
+    }
+
+    /// Says how many messages the connection would take now.
+    #[must_use]
+    pub fn credit(&self) -> Credit {
+        self.credit.clone()
     }
 }
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        self.consumers.remove(&self.shared);
+        let Credit { shared, inbox } = &self.credit;
+        self.consumers.remove(shared);
         self.received.close();
         while let Ok(handover) = self.received.try_recv() {
-            give_back(&self.inbox, &self.shared.carrier, handover);
+            give_back(inbox, &shared.carrier, handover);
         }
     }
 }
@@ -199,17 +232,14 @@ impl Consumers {
             .or_insert_with(Carrier::new);
         let shared = Arc::new(Shared {
             carrier: carrier.to_owned(),
-            credit: AtomicUsize::new(0),
-            handed: AtomicUsize::new(0),
+            places: Mutex::default(),
             waiting: Arc::clone(&known.waiting),
             sender,
         });
         known.consumers.push(Arc::clone(&shared));
         Consumer {
-            shared,
+            credit: Credit { shared, inbox },
             received,
-            taken: 0,
-            inbox,
             consumers: Arc::clone(self),
         }
     }
@@ -355,7 +385,7 @@ impl Places {
     }
 
     fn reserve(&mut self, consumer: Arc<Shared>, count: usize) -> usize {
-        consumer.handed.fetch_add(count, Ordering::AcqRel);
+        consumer.places().handed += count;
         let known = self
             .handovers
             .iter()
@@ -392,7 +422,8 @@ impl Places {
 impl Drop for Places {
     fn drop(&mut self) {
         for (consumer, messages) in &self.handovers {
-            consumer.handed.fetch_sub(messages.len(), Ordering::AcqRel);
+            let mut places = consumer.places();
+            places.handed = places.handed.saturating_sub(messages.len());
         }
     }
 }

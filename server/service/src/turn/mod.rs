@@ -23,8 +23,8 @@ use crate::error::{Broken, Error, Result};
 use crate::intake::{SendError, SendRequest, Sent};
 use crate::receipts::{CarrierReceipt, Receipt};
 
-pub use consumers::Consumer;
 pub(crate) use consumers::Learned;
+pub use consumers::{Consumer, Credit};
 pub use figures::{Histogram, TurnFigures};
 pub use inbox::InboxDepth;
 pub(crate) use thread::spawn;

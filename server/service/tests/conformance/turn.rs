@@ -15,9 +15,14 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// A connection with so many places.
 fn consumer(world: &World, credit: usize) -> Consumer {
-    let mut consumer = world.service.consume(CARRIER);
-    consumer.set_credit(credit);
+    let consumer = world.service.consume(CARRIER);
+    consumer.credit().refresh(|| credit);
     consumer
+}
+
+/// The connection has handed over what it received, and would take so many more.
+fn free(consumer: &Consumer, received: usize, credit: usize) {
+    consumer.submit(received, || (), || credit);
 }
 
 async fn next(consumer: &mut Consumer) -> (Lease, Vec<Claimed>) {
@@ -47,7 +52,7 @@ async fn connected(world: &World, customer: &Customer, credit: usize) -> Consume
     world.send(&customer.live, "57000000").await.unwrap();
     let (lease, messages) = next(&mut consumer).await;
     record(world, lease, &messages).await;
-    consumer.set_credit(credit);
+    free(&consumer, 1, credit);
     consumer
 }
 
@@ -105,9 +110,9 @@ async fn no_connection_is_handed_more_than_it_has_places_for() {
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
     assert_eq!(world.service.queue_state().await.unwrap().waiting, 7);
-    consumer.set_credit(3);
+    free(&consumer, 3, 3);
     let second = take(&mut consumer, 3).await;
-    consumer.set_credit(3);
+    free(&consumer, 3, 3);
     let third = take(&mut consumer, 1).await;
     let numbers = |taken: &[(Lease, Claimed)]| -> Vec<String> {
         taken
@@ -147,8 +152,8 @@ async fn a_drained_carrier_is_handed_nothing() {
     assert!(nothing.is_err());
     world.service.resume_carrier(&actor, CARRIER).await.unwrap();
     // As the process does that serves it.
-    consumer.set_credit(0);
-    consumer.set_credit(10);
+    free(&consumer, 0, 0);
+    free(&consumer, 0, 10);
     take(&mut consumer, 1).await;
     world.assert_sound().await;
 }
@@ -187,7 +192,7 @@ async fn a_message_that_is_put_off_is_handed_over_again_when_its_time_comes() {
     world
         .record(CARRIER, &lease, vec![answered(&messages[0], not_now)])
         .await;
-    consumer.set_credit(10);
+    free(&consumer, 1, 10);
     // The clock of the test stands still: it isn't due yet.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
