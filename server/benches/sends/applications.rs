@@ -1,5 +1,5 @@
-//! Applications beside the demo's, made by the service's own verbs: nothing in the command line makes one, since
-//! customers do it in the portal.
+//! Applications beside the demo's, made by the service's own verbs: nothing in the command line
+//! makes one, since customers do it in the portal.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use service::{Actor, Clock, Config, DepositOrder, Entropy, Limits, Network, Serv
 use crate::server::DEPOSIT;
 use crate::stored::block_on;
 
-/// So many Active, funded ones of an account each; their live keys. No server may be running on an SQLite database
-/// meanwhile.
+/// So many Active, funded ones of an account each; their live keys. No server may be running on an
+/// SQLite database meanwhile.
 pub fn make(count: usize, database_url: &str, data_dir: &Path) -> Vec<String> {
     block_on(async {
         let service = Service::open(config(database_url, data_dir)).await.unwrap();

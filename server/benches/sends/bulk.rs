@@ -28,8 +28,8 @@ pub fn measure(table: &mut Table) {
     beside_sends(table);
 }
 
-/// Nothing else goes on: the application is suspended as soon as the file is accepted, so that nothing is
-/// sent meanwhile.
+/// Nothing else goes on: the application is suspended as soon as the file is accepted, so that
+/// nothing is sent meanwhile.
 pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut Table) {
     println!("an upload of {ROWS} rows, one to one, random numbers, texts of 100 characters");
     // Anew, since what hashing the demo's passwords took would hide what the upload takes.

@@ -19,7 +19,8 @@ pub fn get(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: bench\r\n\r\n").into_bytes()
 }
 
-/// A form as a browser without JavaScript sends it, with more lines of the head where there are some.
+/// A form as a browser without JavaScript sends it, with more lines of the head where there are
+/// some.
 pub fn form(target: &str, head: &str, form: &str) -> Vec<u8> {
     let request = format!(
         "POST {target} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\n{head}\

@@ -1,8 +1,8 @@
 //! Kannel, the SMS gateway that most others are measured by: the same load on its `sendsms`.
 //!
-//! It queues in memory (no store is configured) and hands each message to an SMSC: here to a fake one of its own
-//! protocol, which is a thread of this process that counts, and a run is over when all that was answered has
-//! arrived there; `smpp` puts a sink behind SMPP in its place.
+//! It queues in memory (no store is configured) and hands each message to an SMSC: here to a fake
+//! one of its own protocol, which is a thread of this process that counts, and a run is over when
+//! all that was answered has arrived there; `smpp` puts a sink behind SMPP in its place.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -65,7 +65,8 @@ impl Boxes {
         vec![self.bearerbox.id(), self.smsbox.id()]
     }
 
-    /// Sends until one is taken rather than kept for later: the SMSC is known to it then. How many it took.
+    /// Sends until one is taken rather than kept for later: the SMSC is known to it then. How many
+    /// it took.
     pub fn wait_until_connected(&self) -> u64 {
         let started = Instant::now();
         for answered in 1.. {

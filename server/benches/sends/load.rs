@@ -1,5 +1,6 @@
-//! The load generator: as many connections as asked for, each sending the next request when its answer is whole.
-//! One thread that waits for all of them at once, so that it takes as little as possible from what it measures.
+//! The load generator: as many connections as asked for, each sending the next request when its
+//! answer is whole. One thread that waits for all of them at once, so that it takes as little as
+//! possible from what it measures.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;

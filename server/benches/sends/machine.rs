@@ -47,7 +47,8 @@ pub fn sync_time() -> Duration {
     times[SYNCS / 2]
 }
 
-/// Processor time that a process and its children have used, those that ended among them, to a hundredth of a second.
+/// Processor time that a process and its children have used, those that ended among them, to a
+/// hundredth of a second.
 pub fn cpu(id: u32) -> Duration {
     let own = ticks(id).unwrap();
     // A child that ends meanwhile is missing.
@@ -62,7 +63,8 @@ fn ticks(id: u32) -> Option<u64> {
 }
 
 fn ticks_in(stat: &str) -> u64 {
-    // The name, in brackets, may hold anything. Of the fields after it these are the 12th to the 15th.
+    // The name, in brackets, may hold anything. Of the fields after it these are the 12th to the
+    // 15th.
     let (_, fields) = stat.rsplit_once(')').unwrap();
     let fields = fields.split_whitespace().skip(11).take(4);
     fields.map(|field| field.parse::<u64>().unwrap()).sum()

@@ -1,10 +1,12 @@
-//! `make bench`: how fast the real binary is on this machine, beside Kannel and a bare handler in the same run.
+//! `make bench`: how fast the real binary is on this machine, beside Kannel and a bare handler in
+//! the same run.
 //!
-//! Everything runs on one machine and shares its cores: the load generator (this process), the server
-//! (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or PostgreSQL with `fsync` and
-//! `synchronous_commit`), Kannel where it is installed, and the bare handler (this executable called again). Runs that are compared alternate, and
-//! medians are printed, so that a machine that is busy with something else disturbs both alike.
-//! `cargo bench -p server --bench sends -- bulk` measures one part. docs/BENCHMARKS.md says what the figures mean.
+//! Everything runs on one machine and shares its cores: the load generator (this process), the
+//! server (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or
+//! PostgreSQL with `fsync` and `synchronous_commit`), Kannel where it is installed, and the bare
+//! handler (this executable called again). Runs that are compared alternate, and medians are
+//! printed, so that a machine that is busy with something else disturbs both alike. `cargo bench -p
+//! server --bench sends -- bulk` measures one part. docs/BENCHMARKS.md says what the figures mean.
 
 #![expect(
     clippy::unwrap_used,

@@ -27,8 +27,8 @@ pub struct Contender<'a> {
     pub work: Box<dyn Fn() -> Work + 'a>,
     /// How long it has for what follows from its answers.
     pub rest: Duration,
-    /// After that: waits until all that follows from so many answers is done. `None` if it was; else how many messages
-    /// waited for a carrier.
+    /// After that: waits until all that follows from so many answers is done. `None` if it was;
+    /// else how many messages waited for a carrier.
     pub settle: Box<dyn FnMut(u64) -> Option<u64> + 'a>,
 }
 

@@ -1,4 +1,5 @@
-//! Single sends, all of which are dispatched and delivered meanwhile by the sandbox, beside Kannel's.
+//! Single sends, all of which are dispatched and delivered meanwhile by the sandbox, beside
+//! Kannel's.
 
 use std::time::Duration;
 

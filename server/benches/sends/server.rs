@@ -19,7 +19,8 @@ use crate::{applications, http, machine, stored};
 
 /// More than the sends of a run can cost.
 pub const DEPOSIT: &str = "100000000";
-/// How long after a load nothing may wait any more. The sandbox delivers half a second after it was handed a message.
+/// How long after a load nothing may wait any more. The sandbox delivers half a second after it was
+/// handed a message.
 const REST: Duration = Duration::from_secs(2);
 /// By when all that was accepted must be on its way.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -76,8 +77,8 @@ fn folder_with(settings: &str) -> TempDir {
     folder
 }
 
-/// Times from the start of the process to the line that says it is ready, and the memory that the last
-/// of them then holds, in KiB.
+/// Times from the start of the process to the line that says it is ready, and the memory that the
+/// last of them then holds, in KiB.
 pub fn starts(count: usize) -> (Vec<Duration>, u64) {
     let folder = tempfile::tempdir().unwrap();
     let mut times = Vec::new();
@@ -142,8 +143,8 @@ impl Server {
         server
     }
 
-    /// Starts anew on the same data, after work on the database that nobody else has open. Without `--demo`: no
-    /// password is hashed, which would leave memory behind.
+    /// Starts anew on the same data, after work on the database that nobody else has open. Without
+    /// `--demo`: no password is hashed, which would leave memory behind.
     pub fn start_again(mut self, between: impl FnOnce(&mut Self)) -> Self {
         machine::signal(self.id(), "TERM");
         assert!(self.child.wait().unwrap().success());

@@ -1,5 +1,5 @@
-//! Ten million messages, put into a database by copying a few that were sent: so they have what such messages have, and
-//! what a column holds is said nowhere twice.
+//! Ten million messages, put into a database by copying a few that were sent: so they have what
+//! such messages have, and what a column holds is said nowhere twice.
 
 use std::ops::Range;
 use std::path::Path;
@@ -205,7 +205,8 @@ const COUNTS: &str = "message_days WHERE status = (SELECT status FROM one) AND n
 const PAY: &str = "UPDATE applications SET balance = balance - (SELECT amount FROM charge)";
 const PAYER: &str = "WHERE id = (SELECT application_id FROM one)";
 
-/// Copies of a row `t`, in which some columns have values of their own; `None` is for the database to say.
+/// Copies of a row `t`, in which some columns have values of their own; `None` is for the database
+/// to say.
 struct Rows {
     table: &'static str,
     own: Vec<(&'static str, Option<String>)>,

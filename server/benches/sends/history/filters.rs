@@ -14,7 +14,8 @@ use crate::table::{Figure, Table, Target};
 /// Requests of a kind, one after the other; less if they take long.
 const REQUESTS: usize = 100;
 const TIME: Duration = Duration::from_secs(3);
-/// Milliseconds that a page may take when one of its filters alone matches 1,000 messages or fewer, and when none does.
+/// Milliseconds that a page may take when one of its filters alone matches 1,000 messages or fewer,
+/// and when none does.
 const RARE: f64 = 10.0;
 const FREQUENT: f64 = 30.0;
 

@@ -1,5 +1,5 @@
-//! PostgreSQL in the place of SQLite, on the same cores; each server has a cluster of its own that syncs every commit to
-//! the disk.
+//! PostgreSQL in the place of SQLite, on the same cores; each server has a cluster of its own that
+//! syncs every commit to the disk.
 
 pub mod cluster;
 pub mod nodes;

@@ -1,4 +1,5 @@
-//! Two processes beside one, on one application: whoever adds a node must not get much less than before.
+//! Two processes beside one, on one application: whoever adds a node must not get much less than
+//! before.
 
 use super::start;
 use crate::rounds::alternate;
@@ -7,7 +8,8 @@ use crate::table::{Figure, Table, Target};
 
 const CONNECTIONS: [usize; 3] = [8, 64, 256];
 
-/// Each side has a cluster of its own, so that all of it can stand still while the other one is measured.
+/// Each side has a cluster of its own, so that all of it can stand still while the other one is
+/// measured.
 pub fn measure(table: &mut Table) {
     println!("sends by one application, the same connections in all, runs of {RUN:?}");
     let (alone, first) = (start(), start());

@@ -1,5 +1,5 @@
-//! Dispatch while a transaction is left open: nothing that it could see may be cleaned away, and what is left must not be
-//! looked through again by each claim.
+//! Dispatch while a transaction is left open: nothing that it could see may be cleaned away, and
+//! what is left must not be looked through again by each claim.
 
 use std::time::Duration;
 

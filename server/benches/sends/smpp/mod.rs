@@ -1,8 +1,8 @@
-//! Messages on their way through SMPP, beside Kannel's: each side sends to a sink of its own, by one transceiver
-//! with the same window.
+//! Messages on their way through SMPP, beside Kannel's: each side sends to a sink of its own, by
+//! one transceiver with the same window.
 //!
-//! Kannel keeps messages and what their receipts are matched by in memory, and tells an HTTP server (`dlr-url`) that
-//! a message was handed over and that it was delivered. Heliograph stores both.
+//! Kannel keeps messages and what their receipts are matched by in memory, and tells an HTTP server
+//! (`dlr-url`) that a message was handed over and that it was delivered. Heliograph stores both.
 
 mod calls;
 mod frame;
@@ -148,7 +148,8 @@ fn alternate(sides: &mut [Side], way: fn(&mut Side) -> Run) -> Vec<Run> {
     runs.into_iter().map(median).collect()
 }
 
-/// Messages gather while the sink is away; the time counts from the first of them that it sees to the last.
+/// Messages gather while the sink is away; the time counts from the first of them that it sees to
+/// the last.
 fn backlog(side: &mut Side) -> Run {
     side.sink.close();
     let before = side.sink.submits();
