@@ -1,6 +1,7 @@
 //! Counters in Prometheus' text format, kept by hand: there are few, and each is read from one place.
 
 pub mod carriers;
+pub mod turns;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

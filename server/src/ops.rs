@@ -9,7 +9,7 @@ use axum::routing::get;
 use service::Service;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::{self, Metrics, Queue, carriers};
+use crate::metrics::{self, Metrics, Queue, carriers, turns};
 
 /// What the operator's pages look at.
 #[derive(Clone)]
@@ -59,6 +59,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(&'static str, &'static str); 1], 
     };
     let kind = ("content-type", "text/plain; version=0.0.4; charset=utf-8");
     let mut text = ops.metrics.render(queue);
+    text.push_str(&turns::render(&ops.service.turn_figures()));
     match ops.service.oldest_transaction_ms().await {
         Ok(Some(age_ms)) => text.push_str(&metrics::oldest_transaction(age_ms)),
         Ok(None) => {}

@@ -57,6 +57,29 @@ impl MessageStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
+    /// The number that stands for it in the database: its place in [`Self::ALL`]. Final ones come last, and no number
+    /// is ever given to another status.
+    #[must_use]
+    pub const fn code(self) -> i64 {
+        match self {
+            Self::Queued => 0,
+            Self::Sending => 1,
+            Self::Unknown => 2,
+            Self::Submitted => 3,
+            Self::Delivered => 4,
+            Self::Failed => 5,
+            Self::Expired => 6,
+            Self::Rejected => 7,
+        }
+    }
+
+    /// The status that a number stands for.
+    #[must_use]
+    pub fn from_code(code: i64) -> Option<Self> {
+        let place = usize::try_from(code).ok()?;
+        Self::ALL.get(place).copied()
+    }
+
     /// The stored status never goes down in rank.
     #[must_use]
     pub const fn rank(self) -> u8 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SYNCS: usize = 200;
+const SYNCS: usize = 50;
 /// What a small commit appends to the write-ahead log.
 const SYNC_BYTES: usize = 4096;
 /// Linux tells user space of a hundred ticks a second, whatever it does itself.

@@ -18,6 +18,8 @@ pub struct Measured {
     pub waiting: u64,
     /// Processor time of the load generator for a request, in µs.
     pub generator_us: f64,
+    /// Time of an fsync right before it, where it was measured.
+    pub sync: Option<Duration>,
 }
 
 impl Measured {
@@ -33,6 +35,7 @@ impl Measured {
             cost: None,
             waiting: 0,
             generator_us: answers.cpu.as_secs_f64() * 1e6 / float(answers.count.max(1)),
+            sync: None,
         }
     }
 }
@@ -42,8 +45,11 @@ impl fmt::Display for Measured {
         let ms = |time: Duration| time.as_secs_f64() * 1000.0;
         let (p50, p99) = (ms(self.p50), ms(self.p99));
         write!(f, "{:.0}/s, p50 {p50:.2} p99 {p99:.2} ms", self.per_second)?;
-        match &self.cost {
-            Some(cost) => write!(f, "; {cost}"),
+        if let Some(cost) = &self.cost {
+            write!(f, "; {cost}")?;
+        }
+        match self.sync {
+            Some(sync) => write!(f, "; fsync {:.2} ms", ms(sync)),
             None => Ok(()),
         }
     }

@@ -3,9 +3,9 @@
 use crate::http;
 use crate::usage::Work;
 
-/// Turns: each is one write transaction.
+/// Turns: each is one write transaction, and its commit syncs once.
 const TURNS: &str = "heliograph_turn_seconds_count";
-const FSYNCS: &str = "heliograph_turn_fsync_seconds_count";
+const COMMITS: &str = "heliograph_turn_commit_seconds_count";
 const WAITING: &str = "heliograph_queue_messages";
 
 /// The text at one moment.
@@ -19,7 +19,7 @@ impl Metrics {
     pub fn work(&self) -> Work {
         Work {
             transactions: self.sum(TURNS),
-            fsyncs: self.sum(FSYNCS),
+            fsyncs: self.sum(COMMITS),
         }
     }
 

@@ -46,6 +46,7 @@ impl Contender<'_> {
 
     /// One run, until all that follows from it is done.
     fn run(&mut self, connections: usize, duration: Duration) -> Measured {
+        let sync = machine::sync_time();
         let before = self.usage();
         let load = Load {
             addresses: &self.addresses,
@@ -63,6 +64,7 @@ impl Contender<'_> {
         let mut measured = Measured::of(&answers);
         measured.cost = Some(after.each_since(&before, answers.count));
         measured.waiting = late.unwrap_or(0);
+        measured.sync = Some(sync);
         measured
     }
 }

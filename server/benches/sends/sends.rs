@@ -85,53 +85,44 @@ pub fn compare(database: &str, server: Server, goals: &[Goal], table: &mut Table
 
 /// With so many connections; how many messages waited after a run, at most.
 fn compare_at(database: &str, contenders: &mut [Contender], goal: &Goal, table: &mut Table) -> u64 {
-    let connections = goal.connections;
-    let runs = alternate(contenders, connections, RUN);
+    let connections = counted(goal.connections, "connection");
+    let runs = alternate(contenders, goal.connections, RUN);
     let (ours, others) = runs.split_at(APPLICATIONS.len());
     let (bare, kannel) = (others[0].median(), others.get(1).map(Runs::median));
     for (applications, runs) in APPLICATIONS.iter().zip(ours) {
-        let applications = match applications {
-            1 => "1 application".to_owned(),
-            count => format!("{count} applications"),
-        };
-        let what = format!("{database}: sends, {connections} connections, {applications}");
-        beside_kannel(what, &runs.median(), kannel.as_ref(), goal.ratio, table);
+        let applications = counted(*applications, "application");
+        let what = format!("{database}: sends, {connections}, {applications} : Kannel");
+        let ours = runs.median();
+        match &kannel {
+            Some(kannel) => {
+                let ratio = Figure::Times(ours.per_second / kannel.per_second);
+                table.add_beside(what, ratio, goal.ratio, &[ours.to_string()]);
+            }
+            None => table.not_measured(what, kannel::MISSING),
+        }
     }
-    println!(
-        "      a bare axum handler: {bare}; the load generator itself: {:.1} µs a request",
-        bare.generator_us
-    );
-    one_send(database, &ours[0].median(), goal, table);
+    if let Some(kannel) = kannel {
+        println!("      Kannel: {kannel}");
+    }
+    let generator = bare.generator_us;
+    println!("      a bare axum handler: {bare}; the load generator: {generator:.1} µs a request");
+    one_send(database, &connections, &ours[0].median(), goal, table);
     ours.iter().map(Runs::most_waiting).max().unwrap_or(0)
 }
 
-/// The rate of ours by that of Kannel.
-fn beside_kannel(
-    what: String,
-    ours: &Measured,
-    kannel: Option<&Measured>,
-    target: Target,
-    table: &mut Table,
-) {
-    let Some(kannel) = kannel else {
-        table.not_measured(what, kannel::MISSING);
-        println!("      {ours}");
-        return;
-    };
-    let ratio = ours.per_second / kannel.per_second;
-    let beside = [ours.to_string(), format!("Kannel: {kannel}")];
-    table.add_beside(what + " : Kannel", Figure::Times(ratio), target, &beside);
-}
-
 /// What one send takes, by one application.
-fn one_send(database: &str, ours: &Measured, goal: &Goal, table: &mut Table) {
-    let connections = goal.connections;
+fn one_send(database: &str, connections: &str, ours: &Measured, goal: &Goal, table: &mut Table) {
     if let Some(most) = goal.p50_ms {
-        let what = format!("{database}: p50 of a send, {connections} connections");
+        let what = format!("{database}: p50 of a send, {connections}");
         table.add(what, Figure::millis(ours.p50), Target::AtMost(most));
     }
     if let (Some(most), Some(cost)) = (goal.life_us, &ours.cost) {
-        let what = format!("{database}: processor time of a whole life, {connections} connections");
+        let what = format!("{database}: processor time of a message's whole life, {connections}");
         table.add(what, Figure::Micros(cost.cpu_us), Target::AtMost(most));
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }

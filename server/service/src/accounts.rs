@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use crate::store::query::Connection;
 use domain::records::AccountRecord;
 use domain::{Email, Password, Timestamp};
 use sha2::{Digest, Sha256};
-use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
@@ -319,7 +319,7 @@ impl Service {
 
 /// A password may have been changed since it was verified: then it is wrong now.
 pub(crate) async fn still_in_force(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     verified: &str,
 ) -> Result<()> {

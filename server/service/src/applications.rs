@@ -1,9 +1,9 @@
 //! Applications: create, list, and what staff do to their status.
 
+use crate::store::query::Connection;
 use domain::application::StatusAction;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName};
-use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Broken, Error, Refusal, Result};
@@ -106,7 +106,7 @@ impl Service {
     /// The unique indexes decide, however many forms arrive at once; a look afterwards finds the words.
     async fn insert_application(
         &self,
-        conn: &mut AnyConnection,
+        conn: &mut dyn Connection,
         account_id: i64,
         category: Category,
         sender_state: SenderState,
@@ -284,7 +284,7 @@ impl Service {
         })
         .await?;
         if action == StatusAction::Reinstate {
-            self.inner.wakes.wake(Wake::Reinstated);
+            self.inner.wake(Wake::Reinstated);
         }
         Ok(changed)
     }
@@ -327,7 +327,7 @@ impl Service {
 
 /// The application, if it is the account's: another's is as unknown as none.
 pub(crate) async fn owned(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     reference: Reference,
 ) -> Result<ApplicationRow> {
@@ -338,7 +338,7 @@ pub(crate) async fn owned(
 
 /// A name that belongs to another account needn't be asked for.
 pub(crate) async fn refuse_taken(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     name: &SenderName,
     account_id: i64,
 ) -> Result<()> {

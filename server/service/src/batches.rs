@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::store::query::Connection;
 use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
 use domain::{BatchId, KeyKind, MessageStatus, Reference};
-use sqlx::AnyConnection;
 
 use crate::Service;
 use crate::error::{Refusal, Result};
@@ -112,7 +112,7 @@ impl Service {
 }
 
 async fn owned_ids(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     reference: Option<Reference>,
 ) -> Result<Vec<i64>> {
@@ -128,7 +128,7 @@ async fn owned_ids(
 
 /// One more than asked for when there are more.
 async fn list(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     test: bool,
     filter: &BatchFilter,

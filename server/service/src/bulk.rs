@@ -11,7 +11,7 @@ use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::messages::{self, MessageTransfer, Subject};
-use crate::store::transfers::RESERVED;
+use crate::store::transfers::{RESERVED, TransferKind};
 use crate::store::{WriteTx, installation, row};
 use crate::uploads::{BulkTicket, RowCount, Spooled};
 use crate::wakes::Wake;
@@ -117,7 +117,7 @@ impl Service {
             found?;
         }
         spooled.spool.keep();
-        self.inner.wakes.wake(Wake::BatchAccepted);
+        self.inner.wake(Wake::BatchAccepted);
         Ok(accepted)
     }
 
@@ -254,11 +254,11 @@ impl Service {
             debit: new.application_id,
             credit: RESERVED,
             amount: new.cost,
-            kind: "charge",
+            kind: TransferKind::Charge,
             subject: Subject::Batch(new.id),
             application: Some((new.application_id, balance)),
         });
-        messages::insert_transfers(tx, batch, charge.into_iter(), now).await
+        messages::insert_transfers(tx, batch, charge.as_slice(), now).await
     }
 }
 

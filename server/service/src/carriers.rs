@@ -82,7 +82,7 @@ impl Service {
             if changed {
                 audit::insert(&mut tx, now, &actor, action, &name, None).await?;
                 tx.commit().await?;
-                service.inner.wakes.wake(Wake::Drained);
+                service.inner.wake(Wake::Drained);
             }
             Ok(changed)
         })

@@ -1,6 +1,6 @@
 //! Recounting every invariant of the ledger and the queue.
 
-use sqlx::AnyConnection;
+use crate::store::query::Connection;
 
 use crate::error::Result;
 use crate::store::check;
@@ -24,6 +24,6 @@ impl Service {
 }
 
 /// Every broken invariant, in the transaction that a connection is in.
-pub(crate) async fn violations(conn: &mut AnyConnection) -> Result<Vec<String>> {
+pub(crate) async fn violations(conn: &mut dyn Connection) -> Result<Vec<String>> {
     check::violations(conn, MESSAGE_LIFETIME_MS + GRACE_MS).await
 }

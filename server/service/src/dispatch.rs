@@ -1,7 +1,6 @@
 //! Handing messages to carriers: claim under a lease, record what became of it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
@@ -9,13 +8,13 @@ use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 use crate::error::Result;
 use crate::expiry::least_queued;
 use crate::outcomes::{Again, Count, SubmitOutcome, Verdict};
-use crate::settlement::settle;
 use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
-use crate::store::messages::{self, Ending};
+use crate::store::messages::{self, Ended, Ending};
 use crate::store::queue::{self, Begun, DueLimits, DueRow, Event, Held, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
+use crate::turn::Learned;
 use crate::wakes::Wake;
 use crate::{Service, whole_among_others};
 
@@ -26,6 +25,8 @@ const LEASE_PARTS: i64 = 6;
 pub(crate) const NO_CARRIER: &str = "";
 /// One in so many of a claim's messages is of a batch, however many single ones wait.
 pub const BATCHES_SHARE: usize = 8;
+/// How soon to look again for rows that are due and couldn't be claimed.
+const LOCKED_MS: i64 = 100;
 /// Ids of an hour.
 const OUTSTANDING_SLICE: i64 = domain::ids::compose_id(domain::ids::id_unix_ms(0) + 3_600_000, 0);
 /// Messages that one transaction lets go on: it takes a few milliseconds.
@@ -90,86 +91,156 @@ pub struct QueueState {
     pub oldest: Option<Timestamp>,
 }
 
-impl Service {
-    /// Claims due messages of a carrier. The claim is durable before they are returned.
-    pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
-        loop {
-            let (service, carrier) = (self.clone(), carrier.to_owned());
-            let found = whole_among_others(move || {
-                let (service, carrier) = (service.clone(), carrier.clone());
-                async move { service.claim_some(&carrier, limit).await }
-            });
-            let found = found.await?;
-            if let Some(found) = found {
-                return Ok(found);
-            }
-        }
-    }
+/// What results of a carrier came to.
+pub(crate) struct Recorded {
+    /// The messages that are stored as taken whole.
+    pub(crate) taken: Vec<Transid>,
+    /// How soon each message that went back into the queue may be claimed, and for which carrier.
+    pub(crate) again: Vec<(String, Duration)>,
+    /// The messages that became final.
+    pub(crate) ended: Vec<Ended>,
+}
 
-    /// `None` when all that was due belongs to suspended applications and was put aside: there may be more.
-    async fn claim_some(&self, carrier: &str, limit: i64) -> Result<Option<(Lease, Vec<Claimed>)>> {
-        // Before the database is asked: what it takes is of the lease's time.
-        let asked = Instant::now();
-        let mut tx = self.store().begin_as(Priority::Results).await?;
-        let now = self.now();
+impl Lease {
+    /// A lease that begins now. `asked` was before anything was asked of the database: what that takes is of the
+    /// lease's time.
+    pub(crate) fn begin(service: &Service, asked: Instant, now: Timestamp) -> Self {
         // Any number but 0, which says "nobody".
-        let token = (self.entropy().number() >> 1).cast_signed().max(1);
-        let lease_ms = self.limits().lease_ms;
+        let token = (service.entropy().number() >> 1).cast_signed().max(1);
+        let lease_ms = service.limits().lease_ms;
         let held_ms = (lease_ms - lease_ms / LEASE_PARTS).unsigned_abs();
-        let lease = Lease {
+        Self {
             token,
             until: now.plus_ms(lease_ms),
             not_after: asked + Duration::from_millis(held_ms),
-        };
-        let batch = self.store().dialect().batch();
+        }
+    }
+}
+
+/// Claims due messages of a carrier in a turn; none when none is due, or the carrier is drained.
+pub(crate) async fn claim_due(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    carrier: &str,
+    limit: usize,
+    lease: Lease,
+) -> Result<(Vec<Claimed>, Learned)> {
+    let now = service.now();
+    let all = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limits = DueLimits {
         // Messages to one person go before those of a file, which are left a share all the same.
-        let singles_max = limit - limit / BATCHES_SHARE.cast_signed() as i64;
-        let limits = DueLimits {
-            singles: singles_max,
-            all: limit,
-        };
-        let marks = self.inner.due_marks.of(carrier);
-        let found = queue::due(&mut tx, batch, carrier, limits, marks, now).await?;
-        if found.is_empty() {
-            let due_marks = &self.inner.due_marks;
-            due_marks.learn(carrier, marks, limits, &found, now);
-            return Ok(Some((lease, Vec::new())));
+        singles: all - all / BATCHES_SHARE.cast_signed() as i64,
+        all,
+    };
+    let batch = tx.batch();
+    loop {
+        let marks = service.inner.due_marks.of(carrier);
+        let found = queue::due(tx, batch, carrier, limits, marks, now).await?;
+        service
+            .inner
+            .due_marks
+            .learn(carrier, marks, limits, &found, now);
+        let claimed = claim_found(service, tx, &found, lease, now).await?;
+        let learned = learn(service, tx, carrier, limits, &found, now).await?;
+        // Where all that was due belongs to suspended applications and was put aside, there may be more.
+        if !claimed.is_empty() || found.is_empty() {
+            return Ok((claimed, learned));
         }
-        tx.concerns(found.iter().map(|row| row.application_id));
-        let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
-        if !aside.is_empty() {
-            let aside: Vec<i64> = aside.into_iter().map(|row| row.id).collect();
-            queue::put_aside(&mut tx, batch, &aside).await?;
-        }
-        let ids: Vec<i64> = due.iter().map(|row| row.id).collect();
-        queue::claim(&mut tx, batch, &ids, lease).await?;
-        let network = &self.inner.router.network;
-        let mut claimed = queue::start(&mut tx, batch, &ids, network, now).await?;
-        let begun: HashMap<i64, i64> = due
-            .iter()
-            .filter(|row| row.begun > 0)
-            .map(|row| (row.id, row.begun))
-            .collect();
-        if !begun.is_empty() {
-            skip_handed_over(&mut tx, batch, &begun, &mut claimed).await?;
-        }
-        if let Err(error) = tx.commit().await
-            && !(error.is_open() && self.is_claimed(&found, lease).await?)
-        {
-            return Err(error);
-        }
-        let due_marks = &self.inner.due_marks;
-        due_marks.learn(carrier, marks, limits, &found, now);
-        Ok((!claimed.is_empty()).then_some((lease, claimed)))
+    }
+}
+
+/// What a look at the queue says about what is left in it.
+async fn learn(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    carrier: &str,
+    limits: DueLimits,
+    found: &[DueRow],
+    now: Timestamp,
+) -> Result<Learned> {
+    let count = |rows: usize| i64::try_from(rows).unwrap_or(i64::MAX);
+    let singles = found.iter().filter(|row| !row.of_batch).count();
+    let none_waits = count(found.len()) < limits.all && count(singles) < limits.singles;
+    let look_after = if none_waits {
+        let marks = service.inner.due_marks.of(carrier);
+        let next = queue::next_due(tx, carrier, marks, now).await?;
+        // What is due and wasn't found is another process's for a moment.
+        let after = next.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
+        Some(Duration::from_millis(after.unsigned_abs()))
+    } else {
+        None
+    };
+    Ok(Learned {
+        no_single_waits: count(singles) < limits.singles,
+        look_after,
+    })
+}
+
+/// Claims the rows that were found, and puts those of suspended applications aside.
+async fn claim_found(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    found: &[DueRow],
+    lease: Lease,
+    now: Timestamp,
+) -> Result<Vec<Claimed>> {
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batch = tx.batch();
+    tx.concerns(found.iter().map(|row| row.application_id));
+    let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
+    if !aside.is_empty() {
+        let aside: Vec<i64> = aside.into_iter().map(|row| row.id).collect();
+        queue::put_aside(tx, batch, &aside).await?;
+    }
+    let ids: Vec<i64> = due.iter().map(|row| row.id).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    queue::claim(tx, batch, &ids, lease).await?;
+    let network = &service.inner.router.network;
+    let mut claimed = queue::start(tx, batch, &ids, network, now).await?;
+    let begun: HashMap<i64, i64> = due
+        .iter()
+        .filter(|row| row.begun > 0)
+        .map(|row| (row.id, row.begun))
+        .collect();
+    if !begun.is_empty() {
+        skip_handed_over(tx, batch, &begun, &mut claimed).await?;
+    }
+    Ok(claimed)
+}
+
+impl Service {
+    /// Claims due messages of a carrier. The claim is durable before they are returned.
+    ///
+    /// # Errors
+    /// When the database can't be used.
+    pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
+        let limit = usize::try_from(limit).unwrap_or(0);
+        self.inner.turn.claim(carrier, limit).await
     }
 
-    /// Whether a claim happened whose commit wasn't answered. Nobody else would hand these messages over.
-    async fn is_claimed(&self, rows: &[DueRow], lease: Lease) -> Result<bool> {
-        let batch = self.store().dialect().batch();
-        let mut tx = self.store().begin_as(Priority::Results).await?;
-        tx.concerns(rows.iter().map(|row| row.application_id));
-        let leases: Vec<_> = rows.iter().map(|row| (row.id, lease.token)).collect();
-        Ok(!queue::held(&mut tx, batch, &leases).await?.is_empty())
+    /// Whether a message is stored; asks again while the database isn't there.
+    pub(crate) async fn is_message_stored(&self, id: Transid) -> Result<bool> {
+        let look = async || {
+            let mut conn = self.store().read().await?;
+            messages::exists(&mut conn, id).await
+        };
+        self.store().insist(look).await
+    }
+
+    /// Whether a claim happened whose commit wasn't answered. Nobody else would hand its messages over.
+    pub(crate) async fn is_claimed(&self, message: &Claimed, lease: Lease) -> Result<bool> {
+        let look = async || {
+            let mut tx = self.store().begin_as(Priority::Results).await?;
+            tx.concerns([message.application_id].into_iter());
+            let batch = tx.batch();
+            let held = queue::held(&mut tx, batch, &[(message.id.0, lease.token)]).await?;
+            Ok(!held.is_empty())
+        };
+        self.store().insist(look).await
     }
 
     /// Lets messages go on that were put aside for a suspension which is over.
@@ -181,7 +252,7 @@ impl Service {
         for application_id in applications {
             while self.resume_some(application_id).await? == RESUME_CHUNK.unsigned_abs() {}
         }
-        self.inner.wakes.wake(Wake::Queued);
+        self.inner.wake(Wake::Queued);
         Ok(())
     }
 
@@ -214,35 +285,44 @@ impl Service {
 
     /// Records what became of submits; the messages that are stored as taken whole. Where the lease was lost,
     /// only the carrier's names are kept: whoever claimed the message next decides.
+    ///
+    /// # Errors
+    /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
     pub async fn record_submitted(
         &self,
         carrier: &str,
-        results: Vec<Submitted>,
+        mut results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
         if results.is_empty() {
             return Ok(Vec::new());
         }
-        let service = self.clone();
-        let mut results = results;
         for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
             outcome.make_storable();
         }
-        let given = Arc::new((carrier.to_owned(), results));
-        whole_among_others(move || {
-            let (service, given) = (service.clone(), Arc::clone(&given));
-            async move { service.record_some(&given.0, &given.1).await }
-        })
-        .await
+        self.inner.turn.record_results(carrier, results).await
     }
 
-    async fn record_some(&self, carrier: &str, results: &[Submitted]) -> Result<Vec<Transid>> {
-        let batch = self.store().dialect().batch();
-        let mut tx = self.store().begin_as(Priority::Results).await?;
-        let now = self.now();
-        let plan = self.plan(&mut tx, batch, carrier, results, now).await?;
-        let taken = plan.write(self, &mut tx, batch, carrier, now).await?;
-        tx.commit().await?;
-        Ok(taken)
+    /// Writes results of a carrier in a turn. What they give back is still to be settled.
+    pub(crate) async fn write_results(
+        &self,
+        tx: &mut WriteTx<'_>,
+        carrier: &str,
+        results: &[&Submitted],
+    ) -> Result<Recorded> {
+        let (now, batch) = (self.now(), tx.batch());
+        let plan = self.plan(tx, batch, carrier, results, now).await?;
+        let again = plan.again.iter().map(|row| {
+            let after_ms = (row.due_at - now.unix_ms()).max(0).unsigned_abs();
+            let to = row.carrier.as_deref().unwrap_or(carrier);
+            (to.to_owned(), Duration::from_millis(after_ms))
+        });
+        let again = again.collect();
+        let (taken, ended) = plan.write(self, tx, batch, carrier, now).await?;
+        Ok(Recorded {
+            taken,
+            again,
+            ended,
+        })
     }
 
     /// What must be written for the results.
@@ -251,7 +331,7 @@ impl Service {
         tx: &mut WriteTx<'_>,
         batch: &Batch,
         carrier: &str,
-        results: &[Submitted],
+        results: &[&Submitted],
         now: Timestamp,
     ) -> Result<Plan> {
         let ids: Vec<i64> = results.iter().map(|r| r.id.0).collect();
@@ -277,7 +357,7 @@ impl Service {
             ..Plan::default()
         };
         let mut seen = HashSet::new();
-        for result in results {
+        for &result in results {
             // A second result for a message is behind the first, which ends the claim.
             match held.get(&result.id.0).filter(|_| seen.insert(result.id)) {
                 Some(held) => {
@@ -512,13 +592,12 @@ impl Plan {
         batch: &Batch,
         carrier: &str,
         now: Timestamp,
-    ) -> Result<Vec<Transid>> {
+    ) -> Result<(Vec<Transid>, Vec<Ended>)> {
         queue::drop_all(tx, batch, &self.leaving).await?;
         queue::submitted(tx, batch, &self.taken, carrier, now).await?;
         queue::begin(tx, batch, &self.begun, carrier, now).await?;
         let endings: Vec<_> = self.failed.into_iter().chain(self.refused).collect();
         let ended = messages::finish(tx, batch, &endings, now).await?;
-        settle(tx, batch, &ended, now).await?;
         queue::requeue(tx, batch, &self.again).await?;
         queue::insert_events(tx, batch, &self.events, now).await?;
         segments::insert(tx, batch, &self.segments, carrier, now).await?;
@@ -528,7 +607,8 @@ impl Plan {
         service
             .match_parked(tx, batch, carrier, &names, now)
             .await?;
-        Ok(self.taken.into_iter().map(|(id, _)| Transid(id)).collect())
+        let taken = self.taken.into_iter().map(|(id, _)| Transid(id));
+        Ok((taken.collect(), ended))
     }
 }
 

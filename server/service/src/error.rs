@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use domain::{ApplicationStatus, Reason, SenderStatus};
 
@@ -63,18 +64,55 @@ impl Error {
         }
     }
 
+    /// The database's own code: PostgreSQL's five characters, or SQLite's extended number.
+    pub(crate) fn database_code(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Broken(Broken::Database(sqlx::Error::Database(error))) => error.code(),
+            Self::Broken(Broken::Sqlite(rusqlite::Error::SqliteFailure(error, _))) => {
+                Some(error.extended_code.to_string().into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the rows themselves are at fault: other work of the same transaction may succeed without them.
+    pub(crate) fn is_about_rows(&self) -> bool {
+        /// `SQLITE_CONSTRAINT` in the lowest byte of an extended code.
+        const CONSTRAINT: i64 = 19;
+        match self {
+            Self::Broken(
+                Broken::Corrupt { .. }
+                | Broken::RowCount { .. }
+                | Broken::Json(_)
+                | Broken::MoneyOverflow,
+            ) => true,
+            // PostgreSQL's classes: data, integrity constraint.
+            _ => self
+                .database_code()
+                .is_some_and(|code| match code.as_ref() {
+                    code if code.len() == 5 => code.starts_with("22") || code.starts_with("23"),
+                    code => code
+                        .parse::<i64>()
+                        .is_ok_and(|code| code & 0xff == CONSTRAINT),
+                }),
+        }
+    }
+
+    /// Whether a commit failed because SQLite's log couldn't be synced: its pages may reach the disk or not.
+    pub(crate) fn is_failed_sync(&self) -> bool {
+        /// `SQLITE_IOERR_FSYNC` and `SQLITE_IOERR_DIR_FSYNC`.
+        const FAILED: [&str; 2] = ["1034", "1290"];
+        let code = self.database_code();
+        code.is_some_and(|code| FAILED.contains(&code.as_ref()))
+    }
+
     /// Whether the database ended this transaction for the sake of another one: nothing of it is stored, and it can
     /// be tried again at once.
     pub(crate) fn is_conflict(&self) -> bool {
         /// PostgreSQL: serialization failure, deadlock.
         const CODES: [&str; 2] = ["40001", "40P01"];
-        match self {
-            Self::Broken(Broken::Database(sqlx::Error::Database(error))) => {
-                let code = error.code();
-                code.is_some_and(|code| CODES.contains(&code.as_ref()))
-            }
-            _ => false,
-        }
+        let code = self.database_code();
+        code.is_some_and(|code| CODES.contains(&code.as_ref()))
     }
 
     /// What the SMS API answers for it: `unavailable` where waiting helps.
@@ -82,7 +120,9 @@ impl Error {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Broken(Broken::Database(error)) if is_busy(error) => Reason::Unavailable,
+            Self::Broken(Broken::Sqlite(error)) if is_busy_file(error) => Reason::Unavailable,
             Self::Broken(Broken::Forgotten(_)) => Reason::Unavailable,
+            Self::Broken(Broken::Shared(error)) => error.reason(),
             _ => Reason::Internal,
         }
     }
@@ -103,6 +143,11 @@ fn is_busy(error: &sqlx::Error) -> bool {
         },
         _ => is_cut(error),
     }
+}
+
+/// Whether another process wrote to the file for too long.
+fn is_busy_file(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// PostgreSQL: connection, serialization and deadlock, resources but for a full disk, lock and statement timeouts,
@@ -137,6 +182,8 @@ impl From<sqlx::Error> for Error {
 pub enum Broken {
     #[error("database: {0}")]
     Database(#[from] sqlx::Error),
+    #[error("database: {0}")]
+    Sqlite(rusqlite::Error),
     #[error("{table}.{column} holds {value:?}, which can't be read")]
     Corrupt {
         table: &'static str,
@@ -153,6 +200,8 @@ pub enum Broken {
     Unknown(sqlx::Error),
     #[error("a commit wasn't answered, and the server crashed and doesn't know it any more: {0}")]
     Forgotten(sqlx::Error),
+    #[error("{0}")]
+    Shared(Arc<Error>),
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("password hash: {0}")]
@@ -269,12 +318,19 @@ pub enum OpenError {
     Migrate(sqlx::migrate::MigrateError),
     #[error("the file of the database can't be made or read: {0}")]
     File(std::io::Error),
+    #[error("the machine gives no thread: {0}")]
+    Thread(std::io::Error),
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
     Missing(PathBuf),
     #[error(
         "the database is of an older release: run `heliograph migrate`, or start a server of this release first"
     )]
     Older,
+    #[error(
+        "the database was made by an earlier build of this program, from before its first release, and can't be \
+         brought up to date: start with an empty database"
+    )]
+    EarlierBuild,
     #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]
     Empty,
     #[error(

@@ -12,9 +12,10 @@ use crate::spool::{Frame, FrameError};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, MessageTransfer, Subject};
+use crate::store::queue::QueuedRow;
 use crate::store::row::touched;
 use crate::store::tally::Tally;
-use crate::store::transfers::{RESERVED, REVENUE};
+use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
 use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, whole_among_others};
@@ -122,7 +123,7 @@ impl Service {
         let rows = usize::try_from(frame.rows).unwrap_or(usize::MAX);
         let mixed = self.inner.router.network.only().is_none() && !upload.test;
         let queued = if mixed {
-            self.routed(upload, &frame)?
+            self.routed(upload, &frame, now)?
         } else {
             Vec::new()
         };
@@ -130,7 +131,7 @@ impl Service {
         touched("messages", rows, stored)?;
         let (first_id, last_id) = (nth(first), nth(end - 1));
         if mixed {
-            queue::insert(&mut tx, batch, &queued, true, now).await?;
+            queue::insert(&mut tx, batch, &queued, true).await?;
         } else {
             // A test message never leaves the house.
             let only = self.inner.router.network.only().filter(|_| !upload.test);
@@ -154,7 +155,7 @@ impl Service {
             return Ok(Step::Elsewhere);
         }
         tx.commit().await?;
-        self.inner.wakes.wake(Wake::Queued);
+        self.inner.wake(Wake::Queued);
         Ok(if end == upload.rows {
             Step::Last
         } else {
@@ -162,8 +163,13 @@ impl Service {
         })
     }
 
-    /// The carrier of each row: id, application, carrier.
-    fn routed(&self, upload: &UnexpandedBatch, frame: &Frame) -> Result<Vec<(i64, i64, String)>> {
+    /// The rows of the queue, each with its carrier.
+    fn routed(
+        &self,
+        upload: &UnexpandedBatch,
+        frame: &Frame,
+        now: Timestamp,
+    ) -> Result<Vec<QueuedRow>> {
         let numbers = frame
             .numbers()
             .map_err(|error| Error::Broken(error.into()))?;
@@ -177,9 +183,13 @@ impl Service {
                     application: upload.reference,
                 };
                 let random = self.entropy().number();
-                let carrier = self.inner.router.carrier(&facts, random, &[]);
-                let id = domain::ids::nth_id(upload.first_message_id, place);
-                (id, upload.application_id, carrier)
+                QueuedRow {
+                    message_id: domain::ids::nth_id(upload.first_message_id, place),
+                    application_id: upload.application_id,
+                    carrier: self.inner.router.carrier(&facts, random, &[]),
+                    due_at: now.unix_ms(),
+                    lease_token: 0,
+                }
             })
             .collect())
     }
@@ -196,12 +206,12 @@ impl Service {
             debit: RESERVED,
             credit: REVENUE,
             amount: cost,
-            kind: "settle",
+            kind: TransferKind::Settle,
             subject: Subject::Batch(upload.id),
             application: None,
         });
         let batch = self.store().dialect().batch();
-        messages::insert_transfers(tx, batch, settled.into_iter(), now).await
+        messages::insert_transfers(tx, batch, settled.as_slice(), now).await
     }
 
     /// The rows that are left become no messages: their price goes back.
@@ -233,11 +243,11 @@ impl Service {
             debit: RESERVED,
             credit: id,
             amount: back,
-            kind: "release",
+            kind: TransferKind::Release,
             subject: Subject::Batch(upload.id),
             application: Some((id, balance)),
         });
-        messages::insert_transfers(&mut tx, batch, release.into_iter(), now).await?;
+        messages::insert_transfers(&mut tx, batch, release.as_slice(), now).await?;
         tx.commit().await?;
         Ok(Step::Last)
     }
@@ -284,6 +294,7 @@ fn count(tally: &mut Tally, first: i64, end: i64, upload: &UnexpandedBatch) {
     for n in first..end {
         let id = domain::ids::nth_id(upload.first_message_id, n);
         let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)).day();
-        tally.add_queued(upload.application_id, upload.test, day, 1);
+        let queued = MessageStatus::Queued;
+        tally.add_new(upload.application_id, upload.test, day, queued, 1);
     }
 }

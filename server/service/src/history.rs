@@ -1,4 +1,4 @@
-//! Old messages, dropped by day; and with PostgreSQL the tables of the days to come.
+//! Old messages, dropped by day; the counts of days that are over; and with PostgreSQL the tables of the days to come.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use domain::{Timestamp, ids};
 use crate::error::Result;
 use crate::store::gate::Priority;
 use crate::store::history::{self, Range};
-use crate::store::{Chore, Store, installation, messages};
+use crate::store::{Chore, Store, installation, messages, tally};
 use crate::{Service, whole, whole_within};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -80,6 +80,34 @@ impl Service {
             None => history::delete(&mut tx, range).await?,
         }
         installation::set_history_low(&mut tx, range.below).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}
+
+impl Service {
+    /// Puts the parts of counts by day together, for days whose messages are all final.
+    pub async fn fold_days(&self) -> Result<()> {
+        let mut more = true;
+        while more {
+            let service = self.clone();
+            more = whole(async move { service.fold_day().await }).await?;
+        }
+        Ok(())
+    }
+
+    /// False when there is nothing left to fold.
+    async fn fold_day(&self) -> Result<bool> {
+        let store = self.store();
+        let tx = store.begin_chore(Chore::FoldDays, Priority::Bulk).await?;
+        let Some(mut tx) = tx else { return Ok(false) };
+        // Below the sweep's mark everything is final, and the mark's own day goes on.
+        let low = installation::swept(&mut tx).await?.low;
+        let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
+        let Some(day) = tally::first_unfolded(&mut tx, below).await? else {
+            return Ok(false);
+        };
+        tally::fold(&mut tx, day).await?;
         tx.commit().await?;
         Ok(true)
     }

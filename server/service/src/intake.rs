@@ -187,12 +187,12 @@ impl Service {
     }
 
     /// Accepts a message: stored, charged and queued in one transaction, and answered after its commit.
-    /// Dropping the future changes nothing of that: the writer owns the work.
+    /// Dropping the future changes nothing of that: the turn owns the work.
     ///
     /// # Errors
     /// See [`SendError`].
     pub async fn send(&self, request: SendRequest) -> Result<Sent, SendError> {
-        self.inner.writer.send(request).await
+        self.inner.turn.send(request).await
     }
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn admit(row: &KeyRow, kind: KeyKind) -> Result<(), Reason> {
 }
 
 /// With a test key, some local numbers answer an error's code.
-pub(crate) fn rehearsed(number: &Number, kind: KeyKind) -> Option<Reason> {
+pub(crate) fn reserved_outcome(number: &Number, kind: KeyKind) -> Option<Reason> {
     let local = number.kind() == domain::Kind::Local;
     if kind != KeyKind::Test || !local {
         return None;

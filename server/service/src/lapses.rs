@@ -9,6 +9,7 @@ use crate::store::WriteTx;
 use crate::store::gate::Priority;
 use crate::store::queue::{self, Begun, Event, Lapsed, Requeued};
 use crate::store::segments::{self, NewSegment};
+use crate::store::tally::Counter;
 use crate::wakes::Wake;
 use crate::{Service, whole_among_others};
 
@@ -52,6 +53,7 @@ impl Service {
             Leases::Over => now,
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
+        tx.tally.counter = Counter::Others;
         let lapsed = queue::lapsed(
             &mut tx,
             self.store().dialect().batch(),
@@ -73,7 +75,7 @@ impl Service {
         queue::requeue(&mut tx, self.store().dialect().batch(), &again).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
-        self.inner.wakes.wake(Wake::Queued);
+        self.inner.wake(Wake::Queued);
         Ok(count)
     }
 

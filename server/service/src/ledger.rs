@@ -1,13 +1,13 @@
 //! Deposits: money comes by bank with the application's reference.
 
+use crate::store::query::Connection;
 use domain::{Money, Reference, Timestamp};
 use serde::Serialize;
-use sqlx::AnyConnection;
 
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
 use crate::store::row::touched;
-use crate::store::transfers::{self, BANK, DepositTransfer, UNMATCHED};
+use crate::store::transfers::{self, BANK, DepositTransfer, TransferKind, UNMATCHED};
 use crate::store::{applications, audit, deposits, messages};
 use crate::{Service, whole};
 
@@ -184,7 +184,7 @@ impl Service {
 }
 
 async fn credit(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     actor: &Actor,
     order: &DepositOrder,
     now: Timestamp,
@@ -231,7 +231,7 @@ async fn credit(
             debit: BANK,
             credit: UNMATCHED,
             amount: order.amount,
-            kind: "unmatched",
+            kind: TransferKind::Unmatched,
             application_id: None,
             bank_id: &order.bank_id,
             balance_after: None,
@@ -263,7 +263,7 @@ async fn credit(
 
 /// A known bank id: the same data is an answer, other data a refusal.
 async fn same_again(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     order: &DepositOrder,
     assigned_to: Option<Reference>,
     reference: &str,
@@ -294,7 +294,7 @@ async fn same_again(
 
 /// Moves a deposit to an application; the balance after it.
 async fn transfer(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     from: i64,
     application_id: i64,
     bank_id: &str,
@@ -311,7 +311,7 @@ async fn transfer(
         debit: from,
         credit: application_id,
         amount,
-        kind: "deposit",
+        kind: TransferKind::Deposit,
         application_id: Some(application_id),
         bank_id,
         balance_after: Some(balance),

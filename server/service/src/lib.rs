@@ -40,10 +40,10 @@ mod spool;
 mod spools;
 mod store;
 mod throttle;
+mod turn;
 mod upkeep;
 mod uploads;
 mod wakes;
-mod writer;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,6 +73,7 @@ pub use rates::RateState;
 pub use receipts::{CarrierReceipt, Receipt, user_reference};
 pub use reports::MessageFilter;
 pub use routing::{CarrierInfo, Network};
+pub use turn::{Consumer, Histogram, InboxDepth, TurnFigures};
 pub use uploads::{BulkTicket, Spooled, Upload, UploadError};
 
 use id_source::IdSource;
@@ -83,9 +84,9 @@ use rates::Rates;
 use routing::Router;
 use spool::SpoolFolder;
 use store::{Missing, Store};
+use turn::Turn;
 use uploads::Uploads;
 use wakes::Wakes;
-use writer::Writer;
 
 /// How long a message may take, from acceptance to its final status.
 pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
@@ -161,7 +162,7 @@ struct Inner {
     ids: IdSource,
     hasher: Hasher,
     limits: Limits,
-    writer: Writer,
+    turn: Turn,
     rates: Rates,
     spool: SpoolFolder,
     uploads: Uploads,
@@ -174,7 +175,7 @@ struct Inner {
 }
 
 impl Service {
-    /// Connects, migrates, records currency and prices, and starts the writer.
+    /// Connects, migrates, records currency and prices, and starts the turn.
     ///
     /// # Errors
     /// When the database can't be used, is of a newer release, or has another currency.
@@ -182,11 +183,11 @@ impl Service {
         Self::open_as(config, Missing::Make).await
     }
 
-    /// Like [`Service::open`], for a command beside the server: the database must be there, and prices and
-    /// currency stay as they are recorded.
+    /// Like [`Service::open`], for a command beside the server: the database must be there, with the schema of this
+    /// release, and prices and currency stay as they are recorded.
     ///
     /// # Errors
-    /// When the database is missing, can't be used, or is of a newer release.
+    /// When the database is missing, can't be used, or is of another release.
     pub async fn open_beside(config: Config) -> std::result::Result<Self, OpenError> {
         Self::open_as(config, Missing::Refuse).await
     }
@@ -197,7 +198,8 @@ impl Service {
         if !beside {
             store.serve_alone()?;
         }
-        if beside && store.dialect().is_shared() {
+        // A command beside the server never changes the schema: a server of another release may be at work.
+        if beside {
             store.must_be_of_this_release().await?;
         } else {
             store.migrate().await?;
@@ -206,7 +208,6 @@ impl Service {
         let now = config.clock.now();
         upkeep::install(&store, &config, beside, now).await?;
         let (last_id, last_of_batches) = upkeep::last_ids(&store, now).await?;
-        let (writer, jobs) = Writer::new();
         let shared = store.dialect().is_shared();
         if !beside {
             history::make_first_days(&store, now).await;
@@ -226,7 +227,7 @@ impl Service {
                 entropy: config.entropy,
                 rates: Rates::new(config.limits.requests_per_second),
                 limits: config.limits,
-                writer,
+                turn: Turn::default(),
                 spool: SpoolFolder::within(&config.data_dir),
                 uploads: Uploads::default(),
                 router: Router::new(config.network),
@@ -240,7 +241,7 @@ impl Service {
         if !beside {
             service.sweep_spools().await?;
         }
-        writer::spawn(&service, jobs);
+        turn::spawn(&service).map_err(OpenError::Thread)?;
         if shared {
             let tasks = wakes::spawn(&service, !beside);
             *service.tasks() = tasks;
@@ -248,20 +249,21 @@ impl Service {
         Ok(service)
     }
 
-    /// Only migrates.
+    /// Only migrates; not while another process serves the database, where only one may.
     ///
     /// # Errors
-    /// When the database can't be used or is of a newer release.
+    /// When the database can't be used, is served, or is of a newer release.
     pub async fn migrate(database_url: &str) -> std::result::Result<(), OpenError> {
         let store = Store::open(database_url, Missing::Make).await?;
+        store.serve_alone()?;
         store.migrate().await?;
         store.close().await;
         Ok(())
     }
 
-    /// Answers what the writer holds, then closes the database.
+    /// Answers what waits, then closes the database.
     pub async fn close(&self) {
-        self.inner.writer.close().await;
+        self.inner.turn.close().await;
         for task in self.tasks().drain(..) {
             task.abort();
         }
@@ -283,6 +285,11 @@ impl Service {
 
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
+    }
+
+    /// What turns did and how long they took.
+    pub fn turn_figures(&self) -> TurnFigures {
+        self.inner.turn.figures()
     }
 
     /// Wakes whoever hands messages to carriers, after one was drained or resumed.

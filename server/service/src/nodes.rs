@@ -102,6 +102,7 @@ async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Res
         let name = name.to_owned();
         nodes::take(&mut tx, &NodeRow { slot, token, name }, now).await?;
         tx.commit().await?;
+        store.set_node(slot);
     }
     Ok(slot)
 }

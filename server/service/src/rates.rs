@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
+use crate::store::query::Connection;
 use domain::{ApiKey, KeyKind, Reference, Timestamp};
-use sqlx::AnyConnection;
 
 use crate::Service;
 use crate::error::Result;
@@ -116,7 +116,7 @@ impl Service {
     /// Takes a request for each of these keys, as far as there are some.
     pub(crate) async fn take_for(
         &self,
-        conn: &mut AnyConnection,
+        conn: &mut dyn Connection,
         keys: impl Iterator<Item = RateKey>,
         now: Timestamp,
     ) -> Result<Option<Allowance>> {
@@ -137,7 +137,7 @@ impl Service {
     /// Gives back what wasn't used.
     pub(crate) async fn give_back(
         &self,
-        conn: &mut AnyConnection,
+        conn: &mut dyn Connection,
         allowance: Allowance,
         now: Timestamp,
     ) -> Result<()> {
@@ -149,7 +149,7 @@ impl Service {
 
     async fn take_shared(
         &self,
-        conn: &mut AnyConnection,
+        conn: &mut dyn Connection,
         key: RateKey,
         wanted: i64,
         now: Timestamp,

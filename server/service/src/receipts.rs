@@ -1,7 +1,6 @@
 //! What carriers report of messages they took.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use domain::{MessageStatus, Timestamp, Transid};
 
@@ -12,7 +11,7 @@ use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
 use crate::store::segments::{self, Segment, SegmentId, Unanswered};
 use crate::store::{Chore, WriteTx, carriers};
-use crate::{Service, whole, whole_among_others};
+use crate::{Service, whole};
 
 /// How far a receipt's submit date may be from ours when nothing else tells which message it is for.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
@@ -88,47 +87,50 @@ struct Matched<'a> {
 impl Service {
     /// Makes messages final by a sandbox's receipts; durable when this returns. The charge stays whatever the
     /// receipt says. A receipt for a message that is final already goes into its timeline.
+    ///
+    /// # Errors
+    /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
-        let service = self.clone();
-        whole_among_others(move || {
-            let (service, receipts) = (service.clone(), receipts.clone());
-            async move {
-                let now = service.now();
-                let batch = service.store().dialect().batch();
-                let mut tx = service.store().begin_as(Priority::Results).await?;
-                tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
-                end(&mut tx, batch, receipts, now).await?;
-                tx.commit().await
-            }
-        })
-        .await
+        self.inner.turn.record_receipts(receipts).await
     }
 
     /// Makes messages final by a carrier's receipts; durable when this returns. One for a name that nothing is
     /// known of is parked: the answer to the submit may be behind it.
+    ///
+    /// # Errors
+    /// As [`Service::record_receipts`].
     pub async fn record_carrier_receipts(
         &self,
         carrier: &str,
-        receipts: Vec<CarrierReceipt>,
+        mut receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
-        let service = self.clone();
-        let mut receipts = receipts;
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
-        let given = Arc::new((carrier.to_owned(), receipts));
-        whole_among_others(move || {
-            let (service, given) = (service.clone(), Arc::clone(&given));
-            async move { service.record_named(&given.0, &given.1).await }
-        })
-        .await
+        self.inner
+            .turn
+            .record_carrier_receipts(carrier, receipts)
+            .await
     }
 
-    async fn record_named(&self, carrier: &str, receipts: &[CarrierReceipt]) -> Result<()> {
-        let now = self.now();
-        let batch = self.store().dialect().batch();
-        let mut tx = self.store().begin_as(Priority::Results).await?;
-        let found = self
-            .match_receipts(&mut tx, batch, carrier, receipts)
-            .await?;
+    /// Writes a sandbox's receipts in a turn.
+    pub(crate) async fn write_receipts(
+        &self,
+        tx: &mut WriteTx<'_>,
+        receipts: Vec<Receipt>,
+    ) -> Result<()> {
+        tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
+        let batch = tx.batch();
+        end(tx, batch, receipts, self.now()).await
+    }
+
+    /// Writes a carrier's receipts in a turn.
+    pub(crate) async fn write_carrier_receipts(
+        &self,
+        tx: &mut WriteTx<'_>,
+        carrier: &str,
+        receipts: &[CarrierReceipt],
+    ) -> Result<()> {
+        let (now, batch) = (self.now(), tx.batch());
+        let found = self.match_receipts(tx, batch, carrier, receipts).await?;
         let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
         for (place, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
@@ -148,13 +150,13 @@ impl Service {
         }
         let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
         tx.concerns(matched.iter().map(|m| m.segment.application_id));
-        messages::lock(&mut tx, batch, &ids).await?;
-        apply(&mut tx, batch, &matched, now).await?;
+        messages::lock(tx, batch, &ids).await?;
+        apply(tx, batch, &matched, now).await?;
         if count > 0 {
-            segments::park(&mut tx, batch, &parked, carrier, now).await?;
-            carriers::add_parked(&mut tx, carrier, count, 0).await?;
+            segments::park(tx, batch, &parked, carrier, now).await?;
+            carriers::add_parked(tx, carrier, count, 0).await?;
         }
-        tx.commit().await
+        Ok(())
     }
 
     /// The segment of each receipt that has one, by its place.

@@ -1,11 +1,11 @@
 //! Reports: what became of messages.
 
+use crate::store::query::Connection;
 use domain::number::LOCAL_DIGITS;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
 use domain::{
     BatchId, KeyKind, Kind, MessageStatus, Money, Number, Reference, Timestamp, Transid, ids,
 };
-use sqlx::AnyConnection;
 
 use crate::Service;
 use crate::error::{Error, Refusal, Result};
@@ -132,7 +132,7 @@ struct Found {
 }
 
 async fn list(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     application_id: i64,
     test: bool,
@@ -220,7 +220,7 @@ fn paged(found: Vec<Found>, filter: &MessageFilter) -> Paged<MessageRecord> {
 }
 
 async fn detail(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     application_id: i64,
     test: bool,

@@ -262,7 +262,7 @@ impl Service {
         let ended = messages::finish(&mut tx, batch, &rejected, now).await?;
         settle(&mut tx, batch, &ended, now).await?;
         tx.commit().await?;
-        self.inner.wakes.wake(Wake::Queued);
+        self.inner.wake(Wake::Queued);
         Ok(Some(last))
     }
 

@@ -1,8 +1,8 @@
 //! Sender names: asked for by customers, decided by staff.
 
+use crate::store::query::Connection;
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderStatus};
-use sqlx::AnyConnection;
 
 use crate::applications::{owned, refuse_taken};
 use crate::audit::Actor;
@@ -131,7 +131,7 @@ impl Service {
 
 /// A request that waits, and its application.
 async fn pending(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
 ) -> Result<(SenderRequestRecord, ApplicationRow)> {
     let request = senders::by_id(conn, id)
@@ -150,7 +150,7 @@ async fn pending(
 }
 
 async fn decide(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     request: &SenderRequestRecord,
     status: SenderStatus,
     reason: Option<&str>,
@@ -167,7 +167,7 @@ async fn decide(
     }))
 }
 
-async fn reload(conn: &mut AnyConnection, id: i64) -> Result<SenderRequestRecord> {
+async fn reload(conn: &mut dyn Connection, id: i64) -> Result<SenderRequestRecord> {
     senders::by_id(conn, id)
         .await?
         .ok_or(Error::Refused(Refusal::NoSuchSenderRequest))

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use crate::store::query::Connection;
 use domain::{Money, Timestamp};
-use sqlx::AnyConnection;
 
 use crate::error::{Broken, Error, Result};
 use crate::intake::play_money_max;
 use crate::store::dialect::Batch;
 use crate::store::messages::{self, Ended, MessageTransfer, Subject};
 use crate::store::settlement;
-use crate::store::transfers::REVENUE;
+use crate::store::transfers::{REVENUE, TransferKind};
 
 /// Moves what the ended messages release back to their applications, a transfer each; play money goes
 /// back without one.
 pub(crate) async fn settle(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     ended: &[Ended],
     now: Timestamp,
@@ -60,7 +60,7 @@ pub(crate) async fn settle(
                 debit: REVENUE,
                 credit: ended.application_id,
                 amount: ended.released,
-                kind: "release",
+                kind: TransferKind::Release,
                 subject: Subject::Message(ended.id),
                 application: Some((ended.application_id, purse.balance)),
             });
@@ -71,7 +71,7 @@ pub(crate) async fn settle(
         .map(|(id, p)| (id, p.before.micros(), p.balance.micros(), p.play.micros()))
         .collect();
     settlement::write_balances(conn, batch, &rows, play_money_max()).await?;
-    messages::insert_transfers(conn, batch, transfers.into_iter(), now).await
+    messages::insert_transfers(conn, batch, &transfers, now).await
 }
 
 struct Purse {

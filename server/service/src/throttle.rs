@@ -1,6 +1,6 @@
 //! Bounds on what must not be tried without end.
 
-use sqlx::AnyConnection;
+use crate::store::query::Connection;
 
 use domain::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::store::throttles;
 
 /// Counts an attempt and refuses it when there were too many in the window.
 pub(crate) async fn attempt(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     bucket: &str,
     max: i64,
     window_ms: i64,

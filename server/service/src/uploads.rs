@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Broken, Error, Result};
 use crate::idempotency::IdempotencyKey;
-use crate::intake::{KeyAccess, SendAccess, rehearsed};
+use crate::intake::{KeyAccess, SendAccess, reserved_outcome};
 use crate::spool::FrameWriter;
 use crate::spools::{Spool, SpoolWriter};
 use crate::store::gate::Priority;
@@ -280,7 +280,9 @@ impl RowCount {
             Kind::International => self.pages_international += pages,
         }
         self.looks_local += u64::from(row.number.looks_local(country_code));
-        self.rehearsed = self.rehearsed.or_else(|| rehearsed(&row.number, kind));
+        self.rehearsed = self
+            .rehearsed
+            .or_else(|| reserved_outcome(&row.number, kind));
     }
 }
 

@@ -54,19 +54,29 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
+    /// Wakes the others soon.
+    pub(crate) fn tell_others(&self, what: Wake) {
+        self.untold.fetch_or(what.bit(), Ordering::Relaxed);
+        self.telling.notify_one();
+    }
+}
+
+impl Inner {
     /// Wakes this process and, soon, the others.
     pub(crate) fn wake(&self, what: Wake) {
         self.wake_here(what);
-        self.untold.fetch_or(what.bit(), Ordering::Relaxed);
-        self.telling.notify_one();
+        self.wakes.tell_others(what);
     }
 
     fn wake_here(&self, what: Wake) {
         match what {
-            Wake::Queued => self.queued.notify_waiters(),
-            Wake::BatchAccepted => self.batch_accepted.notify_one(),
-            Wake::Reinstated => self.reinstated.notify_one(),
-            Wake::Drained => self.drained.notify_waiters(),
+            Wake::Queued => {
+                self.turn.look();
+                self.wakes.queued.notify_waiters();
+            }
+            Wake::BatchAccepted => self.wakes.batch_accepted.notify_one(),
+            Wake::Reinstated => self.wakes.reinstated.notify_one(),
+            Wake::Drained => self.wakes.drained.notify_waiters(),
         }
     }
 }
@@ -145,6 +155,6 @@ fn hear(here: &Inner, own: i64, payload: &str) {
         return;
     }
     for what in Wake::ALL.into_iter().filter(|what| told & what.bit() != 0) {
-        here.wakes.wake_here(what);
+        here.wake_here(what);
     }
 }

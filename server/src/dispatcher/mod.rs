@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use service::{Leases, SANDBOX_CARRIER, Service};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -217,17 +217,20 @@ async fn serve<L: Line>(
     open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
+    let answered = Arc::new(Notify::new());
     let claiming = async {
         supervise("claiming", &shutdown, || {
             let (service, carrier, line) = (service.clone(), carrier.clone(), Arc::clone(&line));
-            claiming::run(service, carrier, line, open.clone(), shutdown.clone())
+            let (answered, shutdown) = (Arc::clone(&answered), shutdown.clone());
+            claiming::run(service, carrier, line, open.clone(), answered, shutdown)
         })
         .await;
         line.close().await;
     };
     let recording = supervise("recording", &shutdown, || {
         let (service, carrier, line) = (service.clone(), carrier.clone(), Arc::clone(&line));
-        recording::run(service, carrier, line, shutdown.clone())
+        let (answered, shutdown) = (Arc::clone(&answered), shutdown.clone());
+        recording::run(service, carrier, line, answered, shutdown)
     });
     tokio::join!(claiming, recording);
 }

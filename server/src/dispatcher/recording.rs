@@ -1,33 +1,33 @@
 //! Stores what carriers answer and report.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::Transid;
 use service::{Result, Service};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::RETRY;
 use crate::carrier::{Line, News};
 
-/// How long news gather before the next ones are recorded: each time costs a commit.
-const GATHER: Duration = Duration::from_millis(10);
-
-/// Records until the line is closed and has told everything.
+/// Records until the line is closed and has told everything. `answered` is told of each answer that came, and of each
+/// that is stored.
 pub(super) async fn run<L: Line>(
     service: Service,
     carrier: String,
     line: Arc<L>,
+    answered: Arc<Notify>,
     shutdown: CancellationToken,
 ) {
     while let Some(news) = line.news().await {
-        let answered: Vec<Transid> = news.submitted.iter().map(|result| result.id).collect();
+        answered.notify_one();
+        let results: Vec<Transid> = news.submitted.iter().map(|result| result.id).collect();
         let Some(taken) = record(&service, &carrier, &news, &shutdown).await else {
             // What isn't acknowledged comes again, and claims whose results are lost end.
             continue;
         };
-        line.stored(&answered, &taken, news.confirmation);
-        tokio::time::sleep(GATHER).await;
+        line.stored(&results, &taken, news.confirmation);
+        answered.notify_one();
     }
 }
 
@@ -59,24 +59,34 @@ struct Stored {
     /// The messages that are stored as taken, once results are.
     taken: Option<Vec<Transid>>,
     receipts: bool,
+    carrier_receipts: bool,
 }
 
+/// Stores results and receipts; they go into one turn, in this order.
 async fn store(service: &Service, carrier: &str, news: &News, stored: &mut Stored) -> Result<()> {
-    if stored.taken.is_none() {
-        let submitted = news.submitted.clone();
-        stored.taken = Some(if submitted.is_empty() {
-            Vec::new()
-        } else {
-            service.record_submitted(carrier, submitted).await?
-        });
-    }
-    if !news.receipts.is_empty() && !stored.receipts {
-        service.record_receipts(news.receipts.clone()).await?;
+    let submitted = async {
+        if stored.taken.is_none() {
+            let taken = service.record_submitted(carrier, news.submitted.clone());
+            stored.taken = Some(taken.await?);
+        }
+        Ok(())
+    };
+    let receipts = async {
+        if !stored.receipts && !news.receipts.is_empty() {
+            service.record_receipts(news.receipts.clone()).await?;
+        }
         stored.receipts = true;
-    }
-    if !news.carrier_receipts.is_empty() {
-        let receipts = news.carrier_receipts.clone();
-        service.record_carrier_receipts(carrier, receipts).await?;
-    }
-    Ok(())
+        Ok(())
+    };
+    let carrier_receipts = async {
+        if !stored.carrier_receipts && !news.carrier_receipts.is_empty() {
+            let receipts = news.carrier_receipts.clone();
+            service.record_carrier_receipts(carrier, receipts).await?;
+        }
+        stored.carrier_receipts = true;
+        Ok(())
+    };
+    let (submitted, receipts, carrier_receipts) =
+        tokio::join!(biased; submitted, receipts, carrier_receipts);
+    submitted.and(receipts).and(carrier_receipts)
 }

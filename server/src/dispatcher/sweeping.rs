@@ -31,6 +31,9 @@ pub(super) async fn run(service: Service, shutdown: CancellationToken) {
         if let Err(error) = service.make_days().await {
             tracing::error!(detail = ?error, "the tables of the days to come can't be made");
         }
+        if let Err(error) = service.fold_days().await {
+            tracing::error!(detail = ?error, "the counts of days that are over can't be put together");
+        }
         if let Err(error) = service.drop_history().await {
             tracing::error!(detail = ?error, "old messages can't be dropped");
         }

@@ -32,6 +32,15 @@ fn the_words_are_the_contracts() {
             status
         );
     }
+    let codes = MessageStatus::ALL.map(MessageStatus::code);
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7]);
+    for status in MessageStatus::ALL {
+        assert_eq!(MessageStatus::from_code(status.code()), Some(status));
+        assert_eq!(status.is_final(), status.code() >= 4);
+    }
+    for code in [-1, 8, i64::MAX] {
+        assert_eq!(MessageStatus::from_code(code), None);
+    }
     for word in ["", "Queued", "DELIVERED", "sent", " queued", "queued "] {
         assert_eq!(MessageStatus::parse(word), None, "{word:?}");
     }

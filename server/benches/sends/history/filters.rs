@@ -40,7 +40,12 @@ const FILTERS: [Filter; 8] = [
         ..filter("requestid, 1", "requestid=r{digits}", 1, RARE)
     },
     filter("status, 1,000", "status=rejected", 100, RARE),
-    filter("status, the oldest alone", "status=expired", 1, RARE),
+    filter(
+        "status, 2: the newest and the oldest",
+        "status=expired",
+        2,
+        RARE,
+    ),
     filter(
         "status, 1,000, and number, 100,000",
         "status=rejected&number=COMMON",

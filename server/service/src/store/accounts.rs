@@ -1,9 +1,9 @@
 //! Accounts, reset links and the outbox.
 
+use super::query::Row;
+use super::query::{Connection, query};
 use domain::Timestamp;
 use domain::records::AccountRecord;
-use sqlx::AnyConnection;
-use sqlx::any::AnyRow;
 
 use super::row;
 use super::statements;
@@ -31,7 +31,7 @@ pub(crate) struct AccountRow {
     pub(crate) password_hash: String,
 }
 
-fn account(row: &AnyRow) -> Result<AccountRow> {
+fn account(row: &Row) -> Result<AccountRow> {
     Ok(AccountRow {
         record: record(row)?,
         password_hash: row::text(row, "password_hash")?,
@@ -39,7 +39,7 @@ fn account(row: &AnyRow) -> Result<AccountRow> {
 }
 
 /// Reads `id`, `email`, `role` and `password_changed_at`.
-pub(super) fn record(row: &AnyRow) -> Result<AccountRecord> {
+pub(super) fn record(row: &Row) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
         "customer" => Some(false),
@@ -55,13 +55,13 @@ pub(super) fn record(row: &AnyRow) -> Result<AccountRecord> {
 
 /// `None` when the e-mail is taken.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     email: &str,
     password_hash: &str,
     staff: bool,
     now: Timestamp,
 ) -> Result<Option<i64>> {
-    let row = sqlx::query(INSERT)
+    let row = query(INSERT)
         .bind(email)
         .bind(password_hash)
         .bind(if staff { "staff" } else { "customer" })
@@ -71,8 +71,8 @@ pub(crate) async fn insert(
     row.map(|row| row::int(&row, "id")).transpose()
 }
 
-pub(crate) async fn by_id(conn: &mut AnyConnection, id: i64) -> Result<Option<AccountRow>> {
-    sqlx::query(BY_ID)
+pub(crate) async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<AccountRow>> {
+    query(BY_ID)
         .bind(id)
         .fetch_optional(conn)
         .await?
@@ -80,8 +80,8 @@ pub(crate) async fn by_id(conn: &mut AnyConnection, id: i64) -> Result<Option<Ac
         .transpose()
 }
 
-pub(crate) async fn by_email(conn: &mut AnyConnection, email: &str) -> Result<Option<AccountRow>> {
-    sqlx::query(BY_EMAIL)
+pub(crate) async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<Option<AccountRow>> {
+    query(BY_EMAIL)
         .bind(email)
         .fetch_optional(conn)
         .await?
@@ -90,12 +90,12 @@ pub(crate) async fn by_email(conn: &mut AnyConnection, email: &str) -> Result<Op
 }
 
 pub(crate) async fn set_password(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
     password_hash: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let done = sqlx::query(SET_PASSWORD)
+    let done = query(SET_PASSWORD)
         .bind(id)
         .bind(password_hash)
         .bind(now.unix_ms())
@@ -104,18 +104,18 @@ pub(crate) async fn set_password(
     row::touched("accounts", 1, done.rows_affected())
 }
 
-pub(crate) async fn count(conn: &mut AnyConnection) -> Result<i64> {
-    row::int(&sqlx::query(COUNT).fetch_one(conn).await?, "n")
+pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
+    row::int(&query(COUNT).fetch_one(conn).await?, "n")
 }
 
 pub(crate) async fn insert_reset(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     account_id: i64,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<()> {
-    sqlx::query(INSERT_RESET)
+    query(INSERT_RESET)
         .bind(token_hash)
         .bind(account_id)
         .bind(now.unix_ms())
@@ -127,11 +127,11 @@ pub(crate) async fn insert_reset(
 
 /// The account of a link that still works; it doesn't any more after this.
 pub(crate) async fn use_reset(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     now: Timestamp,
 ) -> Result<Option<i64>> {
-    let row = sqlx::query(USE_RESET)
+    let row = query(USE_RESET)
         .bind(token_hash)
         .bind(now.unix_ms())
         .fetch_optional(conn)
@@ -141,11 +141,11 @@ pub(crate) async fn use_reset(
 
 /// Makes every open link of an account useless.
 pub(crate) async fn spend_resets(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(SPEND_RESETS)
+    query(SPEND_RESETS)
         .bind(account_id)
         .bind(now.unix_ms())
         .execute(conn)
@@ -154,13 +154,13 @@ pub(crate) async fn spend_resets(
 }
 
 pub(crate) async fn insert_mail(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     recipient: &str,
     subject: &str,
     body: &str,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(INSERT_MAIL)
+    query(INSERT_MAIL)
         .bind(recipient)
         .bind(subject)
         .bind(body)

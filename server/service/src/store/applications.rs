@@ -1,9 +1,9 @@
 //! Applications.
 
+use super::query::Row;
+use super::query::{Connection, query};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{ApplicationStatus, Category, LostAnswer, Money, Reference, SenderStatus, Timestamp};
-use sqlx::AnyConnection;
-use sqlx::any::AnyRow;
 
 use super::row;
 use super::statements;
@@ -105,26 +105,26 @@ pub(crate) struct KeyRow {
     pub(crate) test_day: i64,
 }
 
-fn status(row: &AnyRow, column: &'static str) -> Result<ApplicationStatus> {
+fn status(row: &Row, column: &'static str) -> Result<ApplicationStatus> {
     row::word(row, "applications", column, ApplicationStatus::parse)
 }
 
-fn reference(row: &AnyRow) -> Result<Reference> {
+fn reference(row: &Row) -> Result<Reference> {
     row::word(row, "applications", "reference", |text| {
         Reference::parse(text).ok()
     })
 }
 
-fn sender_state(row: &AnyRow) -> Result<SenderState> {
+fn sender_state(row: &Row) -> Result<SenderState> {
     row::word(row, "applications", "sender_state", SenderState::parse)
 }
 
-fn category(row: &AnyRow) -> Result<Category> {
+fn category(row: &Row) -> Result<Category> {
     row::word(row, "applications", "category", Category::parse)
 }
 
 /// Reads the columns of [`KEYS_BY_REFERENCE`].
-pub(crate) fn key_row(row: &AnyRow) -> Result<KeyRow> {
+pub(crate) fn key_row(row: &Row) -> Result<KeyRow> {
     Ok(KeyRow {
         id: row::int(row, "id")?,
         category: category(row)?,
@@ -139,7 +139,7 @@ pub(crate) fn key_row(row: &AnyRow) -> Result<KeyRow> {
     })
 }
 
-fn listed(row: &AnyRow) -> Result<ApplicationRow> {
+fn listed(row: &Row) -> Result<ApplicationRow> {
     let before = row::opt_text(row, "status_before")?;
     let record = ApplicationRecord {
         reference: reference(row)?,
@@ -167,7 +167,7 @@ fn listed(row: &AnyRow) -> Result<ApplicationRow> {
 }
 
 /// The newest request, unless it is the accepted name that the application shows anyway.
-fn requested_sender(row: &AnyRow) -> Result<Option<SenderRequestRecord>> {
+fn requested_sender(row: &Row) -> Result<Option<SenderRequestRecord>> {
     let Some(id) = row::opt_int(row, "request_id")? else {
         return Ok(None);
     };
@@ -192,10 +192,10 @@ fn requested_sender(row: &AnyRow) -> Result<Option<SenderRequestRecord>> {
 }
 
 pub(crate) async fn by_account(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
 ) -> Result<Vec<ApplicationRow>> {
-    sqlx::query(BY_ACCOUNT)
+    query(BY_ACCOUNT)
         .bind(account_id)
         .fetch_all(conn)
         .await?
@@ -205,18 +205,18 @@ pub(crate) async fn by_account(
 }
 
 pub(crate) async fn by_reference(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     reference: Reference,
 ) -> Result<Option<ApplicationRow>> {
-    let row = sqlx::query(BY_REFERENCE)
+    let row = query(BY_REFERENCE)
         .bind(reference.as_str())
         .fetch_optional(conn)
         .await?;
     row.map(|row| listed(&row)).transpose()
 }
 
-pub(crate) async fn all(conn: &mut AnyConnection) -> Result<Vec<ApplicationRow>> {
-    sqlx::query(ALL)
+pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>> {
+    query(ALL)
         .fetch_all(conn)
         .await?
         .iter()
@@ -236,11 +236,11 @@ pub(crate) struct NewRow<'a> {
 
 /// `None` when category, missing sender name or reference are taken.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     new: &NewRow<'_>,
     now: Timestamp,
 ) -> Result<Option<i64>> {
-    let row = sqlx::query(INSERT)
+    let row = query(INSERT)
         .bind(new.account_id)
         .bind(new.category.as_str())
         .bind(new.reference.as_str())
@@ -254,11 +254,11 @@ pub(crate) async fn insert(
 }
 
 pub(crate) async fn has_category(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     category: Category,
 ) -> Result<bool> {
-    let row = sqlx::query(HAS_CATEGORY)
+    let row = query(HAS_CATEGORY)
         .bind(account_id)
         .bind(category.as_str())
         .fetch_optional(conn)
@@ -266,8 +266,8 @@ pub(crate) async fn has_category(
     Ok(row.is_some())
 }
 
-pub(crate) async fn has_senderless(conn: &mut AnyConnection, account_id: i64) -> Result<bool> {
-    Ok(sqlx::query(HAS_SENDERLESS)
+pub(crate) async fn has_senderless(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
+    Ok(query(HAS_SENDERLESS)
         .bind(account_id)
         .fetch_optional(conn)
         .await?
@@ -284,11 +284,11 @@ pub(crate) struct StatusChange<'a> {
 
 /// False when the status isn't what it was when it was read.
 pub(crate) async fn set_status(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
     change: &StatusChange<'_>,
 ) -> Result<bool> {
-    let done = sqlx::query(SET_STATUS)
+    let done = query(SET_STATUS)
         .bind(id)
         .bind(change.from.as_str())
         .bind(change.to.as_str())
@@ -300,11 +300,11 @@ pub(crate) async fn set_status(
 }
 
 pub(crate) async fn set_lost_answer(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
     policy: LostAnswer,
 ) -> Result<()> {
-    sqlx::query(SET_LOST_ANSWER)
+    query(SET_LOST_ANSWER)
         .bind(id)
         .bind(policy.as_str())
         .execute(conn)
@@ -314,11 +314,11 @@ pub(crate) async fn set_lost_answer(
 
 /// False unless the application is Pending.
 pub(crate) async fn set_activation(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(SET_ACTIVATION)
+    let done = query(SET_ACTIVATION)
         .bind(id)
         .bind(now.unix_ms())
         .execute(conn)
@@ -327,12 +327,12 @@ pub(crate) async fn set_activation(
 }
 
 pub(crate) async fn set_sender(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
     state: SenderState,
     name: Option<&str>,
 ) -> Result<()> {
-    let done = sqlx::query(SET_SENDER)
+    let done = query(SET_SENDER)
         .bind(id)
         .bind(state.as_str())
         .bind(name)
@@ -341,8 +341,8 @@ pub(crate) async fn set_sender(
     row::touched("applications", 1, done.rows_affected())
 }
 
-pub(crate) async fn set_live_hash(conn: &mut AnyConnection, id: i64, hash: &str) -> Result<()> {
-    let done = sqlx::query(SET_LIVE_HASH)
+pub(crate) async fn set_live_hash(conn: &mut dyn Connection, id: i64, hash: &str) -> Result<()> {
+    let done = query(SET_LIVE_HASH)
         .bind(id)
         .bind(hash)
         .execute(conn)
@@ -350,8 +350,8 @@ pub(crate) async fn set_live_hash(conn: &mut AnyConnection, id: i64, hash: &str)
     row::touched("applications", 1, done.rows_affected())
 }
 
-pub(crate) async fn set_test_hash(conn: &mut AnyConnection, id: i64, hash: &str) -> Result<()> {
-    let done = sqlx::query(SET_TEST_HASH)
+pub(crate) async fn set_test_hash(conn: &mut dyn Connection, id: i64, hash: &str) -> Result<()> {
+    let done = query(SET_TEST_HASH)
         .bind(id)
         .bind(hash)
         .execute(conn)
@@ -361,10 +361,10 @@ pub(crate) async fn set_test_hash(conn: &mut AnyConnection, id: i64, hash: &str)
 
 /// What decides whether this application's keys may send.
 pub(crate) async fn keys_by_reference(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     reference: Reference,
 ) -> Result<Option<KeyRow>> {
-    let row = sqlx::query(KEYS_BY_REFERENCE)
+    let row = query(KEYS_BY_REFERENCE)
         .bind(reference.as_str())
         .fetch_optional(conn)
         .await?;
@@ -372,8 +372,12 @@ pub(crate) async fn keys_by_reference(
 }
 
 /// The balance after adding to it.
-pub(crate) async fn add_balance(conn: &mut AnyConnection, id: i64, amount: Money) -> Result<Money> {
-    let row = sqlx::query(ADD_BALANCE)
+pub(crate) async fn add_balance(
+    conn: &mut dyn Connection,
+    id: i64,
+    amount: Money,
+) -> Result<Money> {
+    let row = query(ADD_BALANCE)
         .bind(id)
         .bind(amount.micros())
         .fetch_one(conn)
@@ -383,10 +387,10 @@ pub(crate) async fn add_balance(conn: &mut AnyConnection, id: i64, amount: Money
 
 /// Balance, play money, and the day of the play money.
 pub(crate) async fn balances(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
 ) -> Result<Option<(Money, Money, i64)>> {
-    let Some(row) = sqlx::query(BALANCES).bind(id).fetch_optional(conn).await? else {
+    let Some(row) = query(BALANCES).bind(id).fetch_optional(conn).await? else {
         return Ok(None);
     };
     Ok(Some((
@@ -398,10 +402,10 @@ pub(crate) async fn balances(
 
 /// Ids and references of an account's applications.
 pub(crate) async fn ids_by_account(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
 ) -> Result<Vec<(i64, Reference)>> {
-    let rows = sqlx::query(IDS_BY_ACCOUNT)
+    let rows = query(IDS_BY_ACCOUNT)
         .bind(account_id)
         .fetch_all(conn)
         .await?;

@@ -1,7 +1,7 @@
 //! The audit log.
 
+use super::query::{Connection, query};
 use domain::Timestamp;
-use sqlx::AnyConnection;
 
 use super::statements;
 use crate::audit::Actor;
@@ -13,14 +13,14 @@ statements! {
 
 /// Writes down what was done, in the transaction that does it.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     now: Timestamp,
     actor: &Actor,
     action: &'static str,
     subject: &str,
     detail: Option<&str>,
 ) -> Result<()> {
-    sqlx::query(INSERT)
+    query(INSERT)
         .bind(now.unix_ms())
         .bind(actor.to_string())
         .bind(action)

@@ -1,9 +1,9 @@
 //! Bulk uploads.
 
+use super::query::Row;
+use super::query::{Connection, query};
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
 use domain::{BatchId, MessageStatus, Money, Prices, Reference, Timestamp};
-use sqlx::AnyConnection;
-use sqlx::any::AnyRow;
 
 use super::row;
 use super::statements;
@@ -56,8 +56,8 @@ statements! {
                    expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END \
                WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $7";
     GIVE_UP = "UPDATE batches SET queued = queued - $3, \
-                   rejected = rejected + CASE WHEN $4 = 'rejected' THEN $3 ELSE 0 END, \
-                   expired = expired + CASE WHEN $4 = 'expired' THEN $3 ELSE 0 END, expanded_at = $5, \
+                   rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END, \
+                   expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END, expanded_at = $5, \
                    done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5 ELSE done_at END \
                WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $6";
 }
@@ -99,7 +99,7 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) expanded_cost: Money,
 }
 
-fn record(row: &AnyRow) -> Result<BatchRecord> {
+fn record(row: &Row) -> Result<BatchRecord> {
     let mut counts = StatusCounts::default();
     for status in MessageStatus::ALL {
         *counts.get_mut(status) = row::int(row, status.as_str())?;
@@ -124,7 +124,7 @@ fn record(row: &AnyRow) -> Result<BatchRecord> {
     })
 }
 
-fn unexpanded(row: &AnyRow) -> Result<UnexpandedBatch> {
+fn unexpanded(row: &Row) -> Result<UnexpandedBatch> {
     Ok(UnexpandedBatch {
         id: BatchId(row::int(row, "id")?),
         application_id: row::int(row, "application_id")?,
@@ -151,7 +151,7 @@ fn unexpanded(row: &AnyRow) -> Result<UnexpandedBatch> {
 
 /// An application's batches below this id, newest first.
 pub(crate) async fn list(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     test: bool,
     below: i64,
@@ -162,7 +162,7 @@ pub(crate) async fn list(
         None => LIST,
         Some(_) => LIST_OF_REQUEST,
     };
-    let mut query = sqlx::query(sql)
+    let mut query = query(sql)
         .bind(application_id)
         .bind(i64::from(test))
         .bind(below)
@@ -174,12 +174,12 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn one(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     test: bool,
     id: BatchId,
 ) -> Result<Option<BatchRecord>> {
-    let row = sqlx::query(ONE)
+    let row = query(ONE)
         .bind(application_id)
         .bind(i64::from(test))
         .bind(id.0)
@@ -188,30 +188,30 @@ pub(crate) async fn one(
     row.as_ref().map(record).transpose()
 }
 
-pub(crate) async fn exists(conn: &mut AnyConnection, id: BatchId) -> Result<bool> {
-    let row = sqlx::query(EXISTS).bind(id.0).fetch_optional(conn).await?;
+pub(crate) async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
+    let row = query(EXISTS).bind(id.0).fetch_optional(conn).await?;
     Ok(row.is_some())
 }
 
 /// The greatest id of a batch, and the greatest that any batch's message has or will have; 0 without batches.
-pub(crate) async fn greatest(conn: &mut AnyConnection) -> Result<(i64, i64)> {
-    let row = sqlx::query(GREATEST).fetch_one(conn).await?;
+pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
+    let row = query(GREATEST).fetch_one(conn).await?;
     let id = row::opt_int(&row, "id")?.unwrap_or(0);
     Ok((id, row::opt_int(&row, "message_id")?.unwrap_or(0)))
 }
 
 /// The least id that a batch's message may still be given.
-pub(crate) async fn least_unexpanded(conn: &mut AnyConnection) -> Result<Option<i64>> {
-    let row = sqlx::query(LEAST_UNEXPANDED).fetch_one(conn).await?;
+pub(crate) async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    let row = query(LEAST_UNEXPANDED).fetch_one(conn).await?;
     row::opt_int(&row, "id")
 }
 
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &NewBatch,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(INSERT)
+    query(INSERT)
         .bind(batch.id.0)
         .bind(batch.application_id)
         .bind(i64::from(batch.test))
@@ -234,10 +234,10 @@ pub(crate) async fn insert(
 
 /// The next batch after this one whose rows aren't all messages.
 pub(crate) async fn next_unexpanded(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     after: i64,
 ) -> Result<Option<UnexpandedBatch>> {
-    let row = sqlx::query(NEXT_UNEXPANDED)
+    let row = query(NEXT_UNEXPANDED)
         .bind(after)
         .fetch_optional(conn)
         .await?;
@@ -246,19 +246,16 @@ pub(crate) async fn next_unexpanded(
 
 /// One batch, unless all of it is expanded.
 pub(crate) async fn still_unexpanded(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: BatchId,
 ) -> Result<Option<UnexpandedBatch>> {
-    let row = sqlx::query(UNEXPANDED)
-        .bind(id.0)
-        .fetch_optional(conn)
-        .await?;
+    let row = query(UNEXPANDED).bind(id.0).fetch_optional(conn).await?;
     row.as_ref().map(unexpanded).transpose()
 }
 
 /// The spool files that are still needed.
-pub(crate) async fn spools(conn: &mut AnyConnection) -> Result<Vec<String>> {
-    let rows = sqlx::query(SPOOLS).fetch_all(conn).await?;
+pub(crate) async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    let rows = query(SPOOLS).fetch_all(conn).await?;
     rows.iter().map(|row| row::text(row, "spool")).collect()
 }
 
@@ -271,12 +268,12 @@ pub(crate) struct Advance {
 
 /// Notes that rows became messages; false when somebody else was there first.
 pub(crate) async fn advance(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &UnexpandedBatch,
     step: &Advance,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(ADVANCE)
+    let done = query(ADVANCE)
         .bind(batch.id.0)
         .bind(batch.spool_offset)
         .bind(step.offset)
@@ -291,16 +288,16 @@ pub(crate) async fn advance(
 
 /// Ends the expansion: the rest of the rows will be no messages; false when somebody else was there first.
 pub(crate) async fn give_up(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &UnexpandedBatch,
     rest: MessageStatus,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(GIVE_UP)
+    let done = query(GIVE_UP)
         .bind(batch.id.0)
         .bind(batch.spool_offset)
         .bind(batch.rows - batch.expanded_rows)
-        .bind(rest.as_str())
+        .bind(rest.code())
         .bind(now.unix_ms())
         .bind(batch.application_id)
         .execute(conn)

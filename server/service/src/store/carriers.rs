@@ -1,8 +1,8 @@
 //! What people decided about carriers, what was counted, and how their connections are.
 
+use super::query::{Connection, query};
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, json};
@@ -17,6 +17,7 @@ statements! {
     ADD_PARKED = "INSERT INTO carriers (name, receipts_parked, receipts_matched) VALUES ($1, $2, $3) \
                   ON CONFLICT (name) DO UPDATE SET receipts_parked = carriers.receipts_parked + $2, \
                   receipts_matched = carriers.receipts_matched + $3";
+    DRAINED = "SELECT name FROM carriers WHERE drained_at IS NOT NULL";
     ALL = "SELECT name, drained_at, receipts_parked, receipts_matched FROM carriers ORDER BY name";
     CONNECTIONS = "SELECT carrier, number, state, since, in_flight, window_size, rate, throttled, last_error, \
                           updated_at, node FROM connections ORDER BY carrier, node, number";
@@ -31,31 +32,37 @@ pub(crate) struct CarrierRow {
     pub(crate) receipts_matched: i64,
 }
 
-pub(crate) async fn ensure(conn: &mut AnyConnection, name: &str) -> Result<()> {
-    sqlx::query(ENSURE).bind(name).execute(conn).await?;
+pub(crate) async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> {
+    query(ENSURE).bind(name).execute(conn).await?;
     Ok(())
 }
 
 /// False when it was drained before.
-pub(crate) async fn drain(conn: &mut AnyConnection, name: &str, now: Timestamp) -> Result<bool> {
-    let done = sqlx::query(DRAIN).bind(name).bind(now.unix_ms());
+pub(crate) async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
+    let done = query(DRAIN).bind(name).bind(now.unix_ms());
     Ok(done.execute(conn).await?.rows_affected() > 0)
 }
 
 /// False when it wasn't drained.
-pub(crate) async fn resume(conn: &mut AnyConnection, name: &str) -> Result<bool> {
-    let done = sqlx::query(RESUME).bind(name);
+pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
+    let done = query(RESUME).bind(name);
     Ok(done.execute(conn).await?.rows_affected() > 0)
+}
+
+/// The carriers that somebody drained.
+pub(crate) async fn drained(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    let rows = query(DRAINED).fetch_all(conn).await?;
+    rows.iter().map(|row| row::text(row, "name")).collect()
 }
 
 /// Counts receipts that were parked, and those of them that were matched later.
 pub(crate) async fn add_parked(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     name: &str,
     parked: usize,
     matched: usize,
 ) -> Result<()> {
-    sqlx::query(ADD_PARKED)
+    query(ADD_PARKED)
         .bind(name)
         .bind(i64::try_from(parked).unwrap_or(0))
         .bind(i64::try_from(matched).unwrap_or(0))
@@ -64,8 +71,8 @@ pub(crate) async fn add_parked(
     Ok(())
 }
 
-pub(crate) async fn all(conn: &mut AnyConnection) -> Result<Vec<CarrierRow>> {
-    let rows = sqlx::query(ALL).fetch_all(conn).await?;
+pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<CarrierRow>> {
+    let rows = query(ALL).fetch_all(conn).await?;
     rows.iter()
         .map(|row| {
             Ok(CarrierRow {
@@ -80,13 +87,13 @@ pub(crate) async fn all(conn: &mut AnyConnection) -> Result<Vec<CarrierRow>> {
 
 /// Writes how a process's connections are.
 pub(crate) async fn write_connections(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     connections: &[ConnectionRecord],
     node: i64,
     now: Timestamp,
 ) -> Result<()> {
-    let forget = sqlx::query(FORGET_CONNECTIONS).bind(node);
+    let forget = query(FORGET_CONNECTIONS).bind(node);
     forget.execute(&mut *conn).await?;
     let rows: Vec<_> = connections
         .iter()
@@ -104,7 +111,7 @@ pub(crate) async fn write_connections(
             )
         })
         .collect();
-    sqlx::query(batch.write_connections)
+    query(batch.write_connections)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .bind(node)
@@ -113,8 +120,8 @@ pub(crate) async fn write_connections(
     Ok(())
 }
 
-pub(crate) async fn connections(conn: &mut AnyConnection) -> Result<Vec<ConnectionRecord>> {
-    let rows = sqlx::query(CONNECTIONS).fetch_all(conn).await?;
+pub(crate) async fn connections(conn: &mut dyn Connection) -> Result<Vec<ConnectionRecord>> {
+    let rows = query(CONNECTIONS).fetch_all(conn).await?;
     rows.iter()
         .map(|row| {
             Ok(ConnectionRecord {

@@ -2,12 +2,35 @@
 //!
 //! Each statement gives a row per violation, with a column `what` that names it.
 
-use sqlx::AnyConnection;
+use super::query::{Connection, query_of};
 
 use super::installation;
 use super::row;
 use super::statements;
 use crate::error::Result;
+
+/// The word for a message's status, as an expression.
+macro_rules! status_word {
+    ($column:literal) => {
+        concat!(
+            "CASE ", $column, " WHEN 0 THEN 'queued' WHEN 1 THEN 'sending' WHEN 2 THEN 'unknown' \
+             WHEN 3 THEN 'submitted' WHEN 4 THEN 'delivered' WHEN 5 THEN 'failed' WHEN 6 THEN 'expired' \
+             ELSE 'rejected' END"
+        )
+    };
+}
+
+/// The word for a transfer's kind, as an expression.
+macro_rules! kind_word {
+    ($column:literal) => {
+        concat!(
+            "CASE ",
+            $column,
+            " WHEN 0 THEN 'deposit' WHEN 1 THEN 'unmatched' WHEN 2 THEN 'charge' \
+             WHEN 3 THEN 'settle' ELSE 'release' END"
+        )
+    };
+}
 
 /// Violations of one kind that are listed; one is enough to act.
 const LISTED_MAX: &str = " LIMIT 20";
@@ -29,17 +52,17 @@ statements! {
                           OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted \
               FROM transfers WHERE application_id IS NOT NULL) s \
         WHERE balance_after IS NULL OR balance_after <> counted";
-    TRANSFER_IS_THE_APPLICATIONS_OWN = "\
-        SELECT 'transfer ' || id || ' of ' || kind || ' between wrong accounts' AS what FROM transfers \
-        WHERE (kind = 'charge' AND NOT (debit_account = application_id \
+    TRANSFER_IS_THE_APPLICATIONS_OWN = concat!("\
+        SELECT 'transfer ' || id || ' of ' || ", kind_word!("kind"), " || ' between wrong accounts' AS what FROM transfers \
+        WHERE (kind = 2 AND NOT (debit_account = application_id \
                    AND credit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END)) \
-           OR (kind = 'release' AND NOT (credit_account = application_id \
+           OR (kind = 4 AND NOT (credit_account = application_id \
                    AND debit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END)) \
-           OR (kind = 'settle' AND NOT (debit_account = -4 AND credit_account = -3 \
+           OR (kind = 3 AND NOT (debit_account = -4 AND credit_account = -3 \
                    AND application_id IS NULL AND batch_id IS NOT NULL)) \
-           OR (kind = 'deposit' AND NOT (debit_account IN (-1, -2) AND credit_account = application_id)) \
-           OR (kind = 'unmatched' AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL)) \
-           OR (kind NOT IN ('unmatched', 'settle') AND application_id IS NULL)";
+           OR (kind = 0 AND NOT (debit_account IN (-1, -2) AND credit_account = application_id)) \
+           OR (kind = 1 AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL)) \
+           OR (kind NOT IN (1, 3) AND application_id IS NULL)");
     MESSAGE_IS_PRICED = "\
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at ' || unit_price AS what \
         FROM messages WHERE cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost)";
@@ -51,14 +74,14 @@ statements! {
         SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged ' || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what \
         FROM messages m LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n, \
                                           MIN(application_id) AS application_id \
-                                   FROM transfers WHERE kind = 'charge' AND message_id IS NOT NULL GROUP BY message_id) t ON t.message_id = m.id \
+                                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL GROUP BY message_id) t ON t.message_id = m.id \
         WHERE m.test = 0 AND m.batch_id IS NULL \
           AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost OR t.application_id <> m.application_id)";
-    CHARGE_HAS_A_MESSAGE = "\
-        SELECT 'transfer ' || t.id || ' of ' || t.kind || ' without a message' AS what \
+    CHARGE_HAS_A_MESSAGE = concat!("\
+        SELECT 'transfer ' || t.id || ' of ' || ", kind_word!("t.kind"), " || ' without a message' AS what \
         FROM transfers t LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0 \
-        WHERE t.kind IN ('charge', 'release') AND t.batch_id IS NULL AND m.id IS NULL \
-          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))";
+        WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL \
+          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))");
     /// The transfers of messages that were dropped.
     DROPPED_IS_ITS_TRANSFERS = "\
         SELECT 'application ' || application_id || ', day ' || day || ': dropped messages differ from their transfers by ' \
@@ -67,74 +90,74 @@ statements! {
                      CAST(SUM(released) AS BIGINT) AS released FROM ( \
                   SELECT day, application_id, charged, released FROM dropped_days \
                   UNION ALL SELECT ((message_id >> 21) + 1704067200000) / 86400000, application_id, \
-                      CASE kind WHEN 'charge' THEN -amount ELSE 0 END, \
-                      CASE kind WHEN 'release' THEN -amount ELSE 0 END \
+                      CASE kind WHEN 2 THEN -amount ELSE 0 END, \
+                      CASE kind WHEN 4 THEN -amount ELSE 0 END \
                   FROM transfers WHERE message_id < (SELECT history_low_id FROM installation)) u \
               GROUP BY day, application_id) s \
         WHERE charged <> 0 OR released <> 0";
     RELEASE_IS_THE_MESSAGES = "\
         SELECT 'message ' || m.id || ': released ' || m.released || ', transferred ' || COALESCE(t.amount, 0) AS what \
-        FROM messages m LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 'release' \
+        FROM messages m LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4 \
         WHERE m.test = 0 AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)";
-    RELEASE_IS_ALLOWED = "\
-        SELECT 'message ' || id || ': given back though ' || status || COALESCE(' and taken by ' || carrier, '') AS what \
-        FROM messages WHERE released > 0 AND (status NOT IN ('rejected', 'expired') OR submitted_at IS NOT NULL)";
-    FAILED_IS_RELEASED = "\
-        SELECT 'message ' || id || ': ' || status || ' without a carrier and not released' AS what \
-        FROM messages WHERE released = 0 AND submitted_at IS NULL AND status IN ('rejected', 'expired') \
-          AND COALESCE(error, '') <> 'no_answer'";
-    FINAL_HAS_ITS_MOMENT = "\
-        SELECT 'message ' || id || ': ' || status || ' with final_at ' || COALESCE(CAST(final_at AS TEXT), 'null') AS what \
+    RELEASE_IS_ALLOWED = concat!("\
+        SELECT 'message ' || id || ': given back though ' || ", status_word!("status"), " || COALESCE(' and taken by ' || carrier, '') AS what \
+        FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)");
+    FAILED_IS_RELEASED = concat!("\
+        SELECT 'message ' || id || ': ' || ", status_word!("status"), " || ' without a carrier and not released' AS what \
+        FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= 6 \
+          AND COALESCE(error, '') <> 'no_answer'");
+    FINAL_HAS_ITS_MOMENT = concat!("\
+        SELECT 'message ' || id || ': ' || ", status_word!("status"), " || ' with final_at ' || COALESCE(CAST(final_at AS TEXT), 'null') AS what \
         FROM messages \
-        WHERE (status IN ('delivered', 'failed', 'expired', 'rejected')) <> (final_at IS NOT NULL) \
-           OR (status IN ('submitted', 'delivered', 'failed') AND submitted_at IS NULL)";
-    WAITING_IS_QUEUED = "\
-        SELECT 'message ' || m.id || ': ' || m.status || ' and not in the queue' AS what \
+        WHERE (status >= 4) <> (final_at IS NOT NULL) \
+           OR (status BETWEEN 3 AND 5 AND submitted_at IS NULL)");
+    WAITING_IS_QUEUED = concat!("\
+        SELECT 'message ' || m.id || ': ' || ", status_word!("m.status"), " || ' and not in the queue' AS what \
         FROM messages m LEFT JOIN queue q ON q.message_id = m.id \
-        WHERE m.status IN ('queued', 'sending') AND q.message_id IS NULL";
-    SEGMENT_IS_A_MESSAGES = "\
+        WHERE m.status < 2 AND q.message_id IS NULL");
+    SEGMENT_IS_A_MESSAGES = concat!("\
         SELECT 'segment ' || s.segment || ' of message ' || s.message_id || ': ' || CASE \
                    WHEN m.id IS NULL THEN 'there is no such message' \
                    WHEN s.submits > 2 THEN 'submitted ' || s.submits || ' times' \
-                   ELSE s.status || ', its message ' || m.status END AS what \
+                   ELSE ", status_word!("s.status"), " || ', its message ' || ", status_word!("m.status"), " END AS what \
         FROM segments s LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id \
         WHERE m.id IS NULL OR s.submits > 2 OR s.segment > s.segments \
-           OR (m.status = 'submitted' AND s.status = 'unknown' AND s.carrier_message_id IS NULL) \
-           OR (m.status = 'delivered' AND s.status <> 'delivered') OR m.status IN ('queued', 'rejected')";
-    QUEUED_IS_WAITING = "\
-        SELECT 'queue row ' || q.message_id || ': message is ' || COALESCE(m.status, 'missing') AS what \
+           OR (m.status = 3 AND s.status = 2 AND s.carrier_message_id IS NULL) \
+           OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7)");
+    QUEUED_IS_WAITING = concat!("\
+        SELECT 'queue row ' || q.message_id || ': message is ' || CASE WHEN m.id IS NULL THEN 'missing' ELSE ", status_word!("m.status"), " END AS what \
         FROM queue q LEFT JOIN messages m ON m.id = q.message_id \
-        WHERE m.id IS NULL OR m.status NOT IN ('queued', 'sending', 'unknown') OR m.application_id <> q.application_id \
-           OR (m.status = 'unknown' AND q.begun = 0)";
+        WHERE m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id \
+           OR (m.status = 2 AND q.begun = 0)");
     BATCH_IS_CHARGED = "\
         SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved ' || COALESCE(t.charged, 0) \
                || ', settled ' || COALESCE(t.settled, 0) || ', released ' || COALESCE(t.released, 0) AS what \
         FROM batches b LEFT JOIN ( \
-            SELECT batch_id, CAST(SUM(CASE kind WHEN 'charge' THEN amount ELSE 0 END) AS BIGINT) AS charged, \
-                   CAST(SUM(CASE kind WHEN 'settle' THEN amount ELSE 0 END) AS BIGINT) AS settled, \
-                   CAST(SUM(CASE kind WHEN 'release' THEN amount ELSE 0 END) AS BIGINT) AS released, \
+            SELECT batch_id, CAST(SUM(CASE kind WHEN 2 THEN amount ELSE 0 END) AS BIGINT) AS charged, \
+                   CAST(SUM(CASE kind WHEN 3 THEN amount ELSE 0 END) AS BIGINT) AS settled, \
+                   CAST(SUM(CASE kind WHEN 4 THEN amount ELSE 0 END) AS BIGINT) AS released, \
                    MIN(application_id) AS application_id \
             FROM transfers WHERE batch_id IS NOT NULL GROUP BY batch_id) t ON t.batch_id = b.id \
         WHERE b.test = 0 AND (COALESCE(t.charged, 0) <> b.cost OR t.settled <> b.expanded_cost \
                OR t.application_id <> b.application_id \
                OR t.released <> CASE WHEN b.expanded_at IS NULL THEN 0 ELSE b.cost - b.expanded_cost END)";
-    BATCH_TRANSFER_HAS_A_BATCH = "\
-        SELECT 'transfer ' || t.id || ' of ' || t.kind || ' without a batch' AS what \
+    BATCH_TRANSFER_HAS_A_BATCH = concat!("\
+        SELECT 'transfer ' || t.id || ' of ' || ", kind_word!("t.kind"), " || ' without a batch' AS what \
         FROM transfers t LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0 \
-        WHERE t.batch_id IS NOT NULL AND b.id IS NULL";
+        WHERE t.batch_id IS NOT NULL AND b.id IS NULL");
     /// Rows that are no message yet are queued; those that never will be are rejected or expired.
     BATCH_IS_ITS_MESSAGES = "\
         SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what \
         FROM batches b LEFT JOIN ( \
             SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost, \
                    MIN(application_id) AS application_id, MAX(application_id) AS other, \
-                   SUM(CASE status WHEN 'queued' THEN 1 ELSE 0 END) AS queued, \
-                   SUM(CASE status WHEN 'sending' THEN 1 ELSE 0 END) AS sending, \
-                   SUM(CASE status WHEN 'unknown' THEN 1 ELSE 0 END) AS unknown, \
-                   SUM(CASE status WHEN 'submitted' THEN 1 ELSE 0 END) AS submitted, \
-                   SUM(CASE status WHEN 'delivered' THEN 1 ELSE 0 END) AS delivered, \
-                   SUM(CASE status WHEN 'failed' THEN 1 ELSE 0 END) AS failed, \
-                   SUM(CASE WHEN status IN ('rejected', 'expired') THEN 1 ELSE 0 END) AS ended \
+                   SUM(CASE status WHEN 0 THEN 1 ELSE 0 END) AS queued, \
+                   SUM(CASE status WHEN 1 THEN 1 ELSE 0 END) AS sending, \
+                   SUM(CASE status WHEN 2 THEN 1 ELSE 0 END) AS unknown, \
+                   SUM(CASE status WHEN 3 THEN 1 ELSE 0 END) AS submitted, \
+                   SUM(CASE status WHEN 4 THEN 1 ELSE 0 END) AS delivered, \
+                   SUM(CASE status WHEN 5 THEN 1 ELSE 0 END) AS failed, \
+                   SUM(CASE WHEN status >= 6 THEN 1 ELSE 0 END) AS ended \
             FROM messages WHERE batch_id IS NOT NULL GROUP BY batch_id) m ON m.batch_id = b.id \
         WHERE b.first_message_id >= (SELECT history_low_id FROM installation) AND ( \
               COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost \
@@ -155,18 +178,18 @@ statements! {
             AND m.id BETWEEN b.first_message_id AND b.last_message_id \
             AND m.unit_price = CASE m.kind WHEN 'local' THEN b.price_local ELSE b.price_international END \
         WHERE m.batch_id IS NOT NULL AND b.id IS NULL";
-    DAYS_ARE_THEIR_MESSAGES = "\
-        SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' ' || status || ' too many' AS what \
+    DAYS_ARE_THEIR_MESSAGES = concat!("\
+        SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' ' || ", status_word!("status"), " || ' too many' AS what \
         FROM (SELECT application_id, test, day, status, CAST(SUM(n) AS BIGINT) AS n FROM ( \
                   SELECT application_id, test, day, status, n FROM message_days \
                   UNION ALL SELECT application_id, test, created_at / 86400000, status, -COUNT(*) \
                   FROM messages GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s \
         WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1 \
-            ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)";
+            ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)");
     DEPOSIT_IS_CREDITED = "\
         SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what \
         FROM deposits d LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n, CAST(SUM(amount) AS BIGINT) AS amount \
-                                   FROM transfers WHERE kind = 'deposit' GROUP BY bank_id, application_id) t \
+                                   FROM transfers WHERE kind = 0 GROUP BY bank_id, application_id) t \
           ON t.bank_id = d.bank_id \
         WHERE (d.application_id IS NULL AND t.n IS NOT NULL) \
            OR (d.application_id IS NOT NULL AND (t.n IS NULL OR t.n <> 1 OR t.amount <> d.amount \
@@ -182,9 +205,9 @@ statements! {
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name) \
         WHERE a.sender_name IS NOT NULL AND (o.account_id IS NULL OR o.account_id <> a.account_id)";
     /// Needs the id below which every message must be final: what the last sweep had to look at.
-    OVERDUE_IS_FINAL = "\
-        SELECT 'message ' || id || ': ' || status || ' after its time' AS what FROM messages \
-        WHERE id < $1 AND status IN ('queued', 'sending', 'unknown', 'submitted')";
+    OVERDUE_IS_FINAL = concat!("\
+        SELECT 'message ' || id || ': ' || ", status_word!("status"), " || ' after its time' AS what FROM messages \
+        WHERE id < $1 AND status < 4");
 }
 
 const WITHOUT_PARAMETER: &[&str] = &[
@@ -215,15 +238,13 @@ const WITHOUT_PARAMETER: &[&str] = &[
 
 /// Everything that is broken, in words.
 pub(crate) async fn violations(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     final_after_ms: i64,
 ) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for statement in WITHOUT_PARAMETER {
         let limited = format!("{statement}{LISTED_MAX}");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(limited))
-            .fetch_all(&mut *conn)
-            .await?;
+        let rows = query_of(limited).fetch_all(&mut *conn).await?;
         for row in &rows {
             found.push(row::text(row, "what")?);
         }
@@ -233,10 +254,7 @@ pub(crate) async fn violations(
     let swept = installation::swept(&mut *conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);
-    let rows = sqlx::query(sqlx::AssertSqlSafe(limited))
-        .bind(below)
-        .fetch_all(conn)
-        .await?;
+    let rows = query_of(limited).bind(below).fetch_all(conn).await?;
     for row in &rows {
         found.push(row::text(row, "what")?);
     }

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Timestamp, ids};
-use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
-
 use super::messages;
+use super::query::{Connection, query, query_of, run, run_of};
 use super::row;
 use super::statements;
+use super::transfers::TransferKind;
 use crate::error::Result;
+use domain::{Timestamp, ids};
 
 /// What is copied, each table after those that it refers to. What else there is belongs to processes that run.
 pub(crate) const TABLES: [&str; 23] = [
@@ -72,8 +72,8 @@ statements! {
 }
 
 /// Whether a PostgreSQL database has nothing in it, not even somebody else's table; ours may be there.
-pub(crate) async fn is_empty(conn: &mut AnyConnection) -> Result<bool> {
-    let rows = sqlx::query(EVERY_TABLE).fetch_all(&mut *conn).await?;
+pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
+    let rows = query(EVERY_TABLE).fetch_all(&mut *conn).await?;
     let tables = rows.iter().map(|row| row::text(row, "name"));
     let mut tables = tables.collect::<Result<Vec<String>>>()?;
     let found = tables.len();
@@ -82,8 +82,8 @@ pub(crate) async fn is_empty(conn: &mut AnyConnection) -> Result<bool> {
         return Ok(found == 0);
     }
     for name in tables {
-        let any = AssertSqlSafe(format!("SELECT 1::bigint AS n FROM \"{name}\" LIMIT 1"));
-        if sqlx::query(any).fetch_optional(&mut *conn).await?.is_some() {
+        let any = format!("SELECT 1::bigint AS n FROM \"{name}\" LIMIT 1");
+        if query_of(any).fetch_optional(&mut *conn).await?.is_some() {
             return Ok(false);
         }
     }
@@ -91,10 +91,10 @@ pub(crate) async fn is_empty(conn: &mut AnyConnection) -> Result<bool> {
 }
 
 /// Makes a transaction the only one that writes to its PostgreSQL database, for as long as it takes.
-pub(crate) async fn take_over(conn: &mut AnyConnection) -> Result<()> {
-    conn.execute(TAKE_YOUR_TIME).await?;
+pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
+    run(&mut *conn, TAKE_YOUR_TIME).await?;
     let lock = format!("LOCK TABLE {}, nodes IN EXCLUSIVE MODE", TABLES.join(", "));
-    conn.execute(AssertSqlSafe(lock)).await?;
+    run_of(conn, lock).await?;
     Ok(())
 }
 
@@ -113,8 +113,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) async fn of(conn: &mut AnyConnection, table: &str) -> Result<Self> {
-        let rows = sqlx::query(COLUMNS).bind(table.to_owned());
+    pub(crate) async fn of(conn: &mut dyn Connection, table: &str) -> Result<Self> {
+        let rows = query(COLUMNS).bind(table.to_owned());
         let (mut values, mut keys) = (Vec::new(), BTreeMap::new());
         for row in rows.fetch_all(conn).await? {
             let name = row::text(&row, "name")?;
@@ -143,9 +143,9 @@ impl Reader {
     }
 
     /// The next rows; none after the last one.
-    pub(crate) async fn next(&mut self, conn: &mut AnyConnection) -> Result<Option<Chunk>> {
+    pub(crate) async fn next(&mut self, conn: &mut dyn Connection) -> Result<Option<Chunk>> {
         let statement = &self.statements[usize::from(self.after.is_some())];
-        let mut query = sqlx::query(AssertSqlSafe(statement.clone()));
+        let mut query = query_of(statement.clone());
         if let Some(after) = &self.after {
             query = query.bind(after.clone());
         }
@@ -163,24 +163,21 @@ impl Reader {
 
 /// Writes rows into the same table of a PostgreSQL database.
 pub(crate) async fn write(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     table: &'static str,
     chunk: Chunk,
 ) -> Result<()> {
     let insert = format!(
         "INSERT INTO {table} SELECT * FROM json_populate_recordset(NULL::{table}, $1::text::json)"
     );
-    let written = sqlx::query(AssertSqlSafe(insert))
-        .bind(chunk.json)
-        .execute(conn)
-        .await?;
+    let written = query_of(insert).bind(chunk.json).execute(conn).await?;
     row::touched(table, chunk.rows, written.rows_affected())
 }
 
 /// Lets PostgreSQL number new rows after those that were copied, and after those that SQLite remembers though they
 /// are gone. No rollback undoes it; that would leave a gap alone.
-pub(crate) async fn number_on(from: &mut AnyConnection, to: &mut AnyConnection) -> Result<()> {
-    for numbered in sqlx::query(NUMBERED).fetch_all(&mut *to).await? {
+pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
+    for numbered in query(NUMBERED).fetch_all(&mut *to).await? {
         let name = row::text(&numbered, "name")?;
         if !TABLES.contains(&name.as_str()) {
             continue;
@@ -189,12 +186,10 @@ pub(crate) async fn number_on(from: &mut AnyConnection, to: &mut AnyConnection) 
             "SELECT MAX(COALESCE((SELECT MAX(id) FROM {name}), 0), \
                         COALESCE((SELECT seq FROM sqlite_sequence WHERE name = '{name}'), 0)) AS id"
         );
-        let last = sqlx::query(AssertSqlSafe(last))
-            .fetch_one(&mut *from)
-            .await?;
+        let last = query_of(last).fetch_one(&mut *from).await?;
         let last = row::int(&last, "id")?;
         if last > 0 {
-            sqlx::query(SET_NUMBER)
+            query(SET_NUMBER)
                 .bind(row::text(&numbered, "sequence")?)
                 .bind(last)
                 .execute(&mut *to)
@@ -206,24 +201,24 @@ pub(crate) async fn number_on(from: &mut AnyConnection, to: &mut AnyConnection) 
 
 /// Tells PostgreSQL's planner of the rows. Without it, on a million messages, one statement of the check didn't end
 /// within a minute that takes three seconds with it.
-pub(crate) async fn analyze(conn: &mut AnyConnection) -> Result<()> {
+pub(crate) async fn analyze(conn: &mut dyn Connection) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
-    conn.execute(AssertSqlSafe(analyze)).await?;
+    run_of(conn, analyze).await?;
     Ok(())
 }
 
-pub(crate) async fn count(conn: &mut AnyConnection, table: &str) -> Result<i64> {
-    let count = AssertSqlSafe(format!("SELECT COUNT(*) AS n FROM {table}"));
-    row::int(&sqlx::query(count).fetch_one(conn).await?, "n")
+pub(crate) async fn count(conn: &mut dyn Connection, table: &str) -> Result<i64> {
+    let count = format!("SELECT COUNT(*) AS n FROM {table}");
+    row::int(&query_of(count).fetch_one(conn).await?, "n")
 }
 
 /// The days (since 1970-01-01 UTC) that messages are of.
-pub(crate) async fn days(conn: &mut AnyConnection) -> Result<Vec<i64>> {
+pub(crate) async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
     let Some(first) = messages::first(conn, 0, i64::MAX).await? else {
         return Ok(Vec::new());
     };
     let first = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
-    let days = sqlx::query(DAYS).bind(first).fetch_all(conn).await?;
+    let days = query(DAYS).bind(first).fetch_all(conn).await?;
     days.iter().map(|row| row::int(row, "day")).collect()
 }
 
@@ -235,16 +230,17 @@ pub(crate) struct Ledger {
     pub(crate) balances: i64,
 }
 
-pub(crate) async fn ledger(conn: &mut AnyConnection) -> Result<Ledger> {
-    let kinds = sqlx::query(BY_KIND).fetch_all(&mut *conn).await?;
-    let kinds = kinds
-        .iter()
-        .map(|row| Ok((row::text(row, "kind")?, row::int(row, "amount")?)));
-    let accounts = sqlx::query(BY_ACCOUNT).fetch_all(&mut *conn).await?;
+pub(crate) async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
+    let kinds = query(BY_KIND).fetch_all(&mut *conn).await?;
+    let kinds = kinds.iter().map(|row| {
+        let kind = row::code(row, "transfers", "kind", TransferKind::from_code)?;
+        Ok((kind.as_str().to_owned(), row::int(row, "amount")?))
+    });
+    let accounts = query(BY_ACCOUNT).fetch_all(&mut *conn).await?;
     let accounts = accounts
         .iter()
         .map(|row| Ok((row::int(row, "account")?, row::int(row, "amount")?)));
-    let balances = sqlx::query(BALANCES).fetch_one(&mut *conn).await?;
+    let balances = query(BALANCES).fetch_one(&mut *conn).await?;
     Ok(Ledger {
         by_kind: kinds.collect::<Result<_>>()?,
         by_account: accounts.collect::<Result<_>>()?,
@@ -261,8 +257,8 @@ pub(crate) struct Waiting {
     pub(crate) first_message_id: i64,
 }
 
-pub(crate) async fn waiting(conn: &mut AnyConnection) -> Result<Vec<Waiting>> {
-    let rows = sqlx::query(WAITING).fetch_all(conn).await?;
+pub(crate) async fn waiting(conn: &mut dyn Connection) -> Result<Vec<Waiting>> {
+    let rows = query(WAITING).fetch_all(conn).await?;
     let waiting = |row| {
         Ok(Waiting {
             spool: row::text(row, "spool")?,
@@ -291,11 +287,11 @@ mod tests {
          WHERE table_schema = current_schema() AND table_name = $1";
 
     async fn names(
-        conn: &mut AnyConnection,
+        conn: &mut dyn Connection,
         statement: &'static str,
         table: Option<&str>,
     ) -> BTreeSet<String> {
-        let mut query = sqlx::query(statement);
+        let mut query = query(statement);
         if let Some(table) = table {
             query = query.bind(table.to_owned());
         }

@@ -1,8 +1,8 @@
 //! Deposits by bank.
 
+use super::query::Row;
+use super::query::{Connection, query};
 use domain::{Money, Reference, Timestamp};
-use sqlx::AnyConnection;
-use sqlx::any::AnyRow;
 
 use super::row;
 use super::statements;
@@ -28,7 +28,7 @@ statements! {
               WHERE bank_id = $1 AND application_id IS NULL";
 }
 
-fn deposit(row: &AnyRow) -> Result<DepositRecord> {
+fn deposit(row: &Row) -> Result<DepositRecord> {
     let assigned = row::opt_text(row, "assigned_to")?;
     Ok(DepositRecord {
         bank_id: row::text(row, "bank_id")?,
@@ -41,14 +41,14 @@ fn deposit(row: &AnyRow) -> Result<DepositRecord> {
 
 /// False when the bank id is known.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     bank_id: &str,
     reference: &str,
     amount: Money,
     application_id: Option<i64>,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(INSERT)
+    let done = query(INSERT)
         .bind(bank_id)
         .bind(reference)
         .bind(amount.micros())
@@ -61,18 +61,15 @@ pub(crate) async fn insert(
 }
 
 pub(crate) async fn by_bank_id(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     bank_id: &str,
 ) -> Result<Option<DepositRecord>> {
-    let row = sqlx::query(BY_BANK_ID)
-        .bind(bank_id)
-        .fetch_optional(conn)
-        .await?;
+    let row = query(BY_BANK_ID).bind(bank_id).fetch_optional(conn).await?;
     row.map(|row| deposit(&row)).transpose()
 }
 
-pub(crate) async fn unmatched(conn: &mut AnyConnection) -> Result<Vec<DepositRecord>> {
-    sqlx::query(UNMATCHED)
+pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
+    query(UNMATCHED)
         .fetch_all(conn)
         .await?
         .iter()
@@ -82,12 +79,12 @@ pub(crate) async fn unmatched(conn: &mut AnyConnection) -> Result<Vec<DepositRec
 
 /// False when the deposit isn't unmatched any more.
 pub(crate) async fn assign(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     bank_id: &str,
     application_id: i64,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(ASSIGN)
+    let done = query(ASSIGN)
         .bind(bank_id)
         .bind(application_id)
         .bind(now.unix_ms())

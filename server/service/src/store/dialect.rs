@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use sqlx::{AnyConnection, Executor as _, Row as _};
 
+use super::query::{Connection, query, run};
 use super::{Chore, postgres, sqlite};
-use crate::error::OpenError;
+use crate::error::{Error, OpenError, Result};
 
 /// How long a connection that is given back may take to say that it lives.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +44,7 @@ pub(crate) enum Outcome {
 
 impl Dialect {
     /// Which database a URL names.
-    pub(crate) fn of_url(url: &str) -> Result<Self, OpenError> {
+    pub(crate) fn of_url(url: &str) -> std::result::Result<Self, OpenError> {
         let refuse = |why| {
             Err(OpenError::Url {
                 url: without_password(url),
@@ -113,7 +114,10 @@ impl Dialect {
     }
 
     /// Sets up a connection that writes.
-    pub(crate) async fn prepare_writer(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn prepare_writer(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::WRITER).await.map(drop),
             Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
@@ -121,7 +125,10 @@ impl Dialect {
     }
 
     /// Sets up a connection that only reads.
-    pub(crate) async fn prepare_reader(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn prepare_reader(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
             Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
@@ -155,10 +162,10 @@ impl Dialect {
     }
 
     /// Sets up a transaction that looks through all there is.
-    pub(crate) async fn prepare_recount(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
-            Self::Postgres => conn.execute(postgres::RECOUNT).await.map(drop),
+            Self::Postgres => run(conn, postgres::RECOUNT).await,
         }
     }
 
@@ -174,7 +181,7 @@ impl Dialect {
     pub(crate) async fn prepare_migration(
         self,
         conn: &mut AnyConnection,
-    ) -> Result<(), sqlx::Error> {
+    ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => self.prepare_writer(conn).await,
             // It waits as long as another process migrates, and a large table takes its time.
@@ -184,7 +191,10 @@ impl Dialect {
 
     /// Whether a connection may be used again. The begin of a transaction can be cut short at a point where sqlx
     /// doesn't know yet that there is one: whoever got that connection next would be in it.
-    pub(crate) async fn is_reusable(self, conn: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn is_reusable(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<bool, sqlx::Error> {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => {
@@ -199,55 +209,41 @@ impl Dialect {
     }
 
     /// Takes a chore for this transaction; false while another one has it.
-    pub(crate) async fn try_lock(
-        self,
-        conn: &mut AnyConnection,
-        chore: Chore,
-    ) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn try_lock(self, conn: &mut dyn Connection, chore: Chore) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => {
-                let row = sqlx::query(postgres::TRY_LOCK).bind(chore.number());
-                Ok(row.fetch_one(conn).await?.try_get::<i64, _>("mine")? == 1)
+                let row = query(postgres::TRY_LOCK).bind(chore.number());
+                Ok(row.fetch_one(conn).await?.get::<i64>("mine")? == 1)
             }
         }
     }
 
     /// The server's clock in unix milliseconds, where there is a server.
-    pub(crate) async fn server_ms(
-        self,
-        conn: &mut AnyConnection,
-    ) -> Result<Option<i64>, sqlx::Error> {
+    pub(crate) async fn server_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => {
-                let row = sqlx::query(postgres::CLOCK).fetch_one(conn).await?;
-                row.try_get("ms").map(Some)
+                let row = query(postgres::CLOCK).fetch_one(conn).await?;
+                row.get("ms").map(Some)
             }
         }
     }
 
     /// How long the oldest transaction has been open, in milliseconds, as far as this user may see it.
-    pub(crate) async fn oldest_ms(
-        self,
-        conn: &mut AnyConnection,
-    ) -> Result<Option<i64>, sqlx::Error> {
+    pub(crate) async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => {
-                let row = sqlx::query(postgres::OLDEST).fetch_one(conn).await?;
-                row.try_get("ms").map(Some)
+                let row = query(postgres::OLDEST).fetch_one(conn).await?;
+                row.get("ms").map(Some)
             }
         }
     }
 
     /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when there is nothing to do:
     /// they are there, or days have no tables.
-    pub(crate) async fn make_day(
-        self,
-        conn: &mut AnyConnection,
-        day: i64,
-    ) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn make_day(self, conn: &mut dyn Connection, day: i64) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(false),
             Self::Postgres => postgres::make_day(conn, day).await,
@@ -257,9 +253,9 @@ impl Dialect {
     /// The name that the tables of a day end in, if it has tables.
     pub(crate) async fn day_table(
         self,
-        conn: &mut AnyConnection,
+        conn: &mut dyn Connection,
         day: i64,
-    ) -> Result<Option<String>, sqlx::Error> {
+    ) -> Result<Option<String>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => {
@@ -270,19 +266,15 @@ impl Dialect {
     }
 
     /// Lets the statements of a transaction take their time.
-    pub(crate) async fn take_time(self, conn: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn take_time(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
-            Self::Postgres => conn.execute(postgres::TAKE_TIME).await.map(drop),
+            Self::Postgres => run(conn, postgres::TAKE_TIME).await,
         }
     }
 
     /// Drops the tables of a day.
-    pub(crate) async fn drop_day(
-        self,
-        conn: &mut AnyConnection,
-        name: &str,
-    ) -> Result<(), sqlx::Error> {
+    pub(crate) async fn drop_day(self, conn: &mut dyn Connection, name: &str) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
             Self::Postgres => postgres::drop_day(conn, name).await,
@@ -293,7 +285,7 @@ impl Dialect {
     pub(crate) async fn name_transaction(
         self,
         conn: &mut AnyConnection,
-    ) -> Result<Option<TransactionName>, sqlx::Error> {
+    ) -> std::result::Result<Option<TransactionName>, sqlx::Error> {
         match self {
             // Nothing lies between us and the file that could be cut.
             Self::Sqlite => Ok(None),
@@ -307,14 +299,13 @@ impl Dialect {
     }
 
     /// Whether a statement failed because there is no such table.
-    pub(crate) fn is_missing_table(self, error: &sqlx::Error) -> bool {
+    pub(crate) fn is_missing_table(self, error: &Error) -> bool {
         // SQLite has a code for whatever is wrong with a statement; ours are known to be right.
         let missing = match self {
             Self::Sqlite => "1",
             Self::Postgres => "42P01",
         };
-        let error = error.as_database_error();
-        error.is_some_and(|error| error.code().as_deref() == Some(missing))
+        error.database_code().is_some_and(|code| code == missing)
     }
 
     /// What became of a transaction.
@@ -322,7 +313,7 @@ impl Dialect {
         self,
         conn: &mut AnyConnection,
         transaction: &TransactionName,
-    ) -> Result<Outcome, sqlx::Error> {
+    ) -> std::result::Result<Outcome, sqlx::Error> {
         let row = sqlx::query(postgres::OUTCOME)
             .bind(transaction.id.clone())
             .bind(transaction.server.clone())
@@ -340,50 +331,16 @@ impl Dialect {
     /// Version, name and SQL of each migration.
     pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
         match self {
-            Self::Sqlite => &[
-                (
-                    1,
-                    "first",
-                    include_str!("../../../../migrations/sqlite/0001_first.sql"),
-                ),
-                (
-                    2,
-                    "batches",
-                    include_str!("../../../../migrations/sqlite/0002_batches.sql"),
-                ),
-                (
-                    3,
-                    "carriers",
-                    include_str!("../../../../migrations/sqlite/0003_carriers.sql"),
-                ),
-                (
-                    4,
-                    "nodes",
-                    include_str!("../../../../migrations/sqlite/0004_nodes.sql"),
-                ),
-            ],
-            Self::Postgres => &[
-                (
-                    1,
-                    "first",
-                    include_str!("../../../../migrations/postgres/0001_first.sql"),
-                ),
-                (
-                    2,
-                    "batches",
-                    include_str!("../../../../migrations/postgres/0002_batches.sql"),
-                ),
-                (
-                    3,
-                    "carriers",
-                    include_str!("../../../../migrations/postgres/0003_carriers.sql"),
-                ),
-                (
-                    4,
-                    "nodes",
-                    include_str!("../../../../migrations/postgres/0004_nodes.sql"),
-                ),
-            ],
+            Self::Sqlite => &[(
+                1,
+                "schema",
+                include_str!("../../../../migrations/sqlite/0001_schema.sql"),
+            )],
+            Self::Postgres => &[(
+                1,
+                "schema",
+                include_str!("../../../../migrations/postgres/0001_schema.sql"),
+            )],
         }
     }
 
@@ -403,17 +360,20 @@ impl Dialect {
 /// PostgreSQL, which keeps messages in partitions; so is a last parameter of those over messages, the queue, segments
 /// and batches, the transaction's applications ([`super::WriteTx::named`]). SQLite does without.
 pub(crate) struct Batch {
+    /// `[id]`, `[reference]` → how many there are; locks them in their order. `None` where one transaction writes at
+    /// a time.
+    pub(crate) lock_applications: Option<&'static str>,
     /// `[reference]` → applications.
     pub(crate) applications_by_reference: &'static str,
     /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash, sender
     /// state, test balance before]]`.
     pub(crate) charge_applications: &'static str,
     /// `[[id, application, test, number, kind, sender, body, requestid, pages, segments, unit price,
-    /// cost, created at]]`.
+    /// cost, created at, sending at, status]]`.
     pub(crate) insert_messages: &'static str,
     /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`, then the moment.
     pub(crate) insert_transfers: &'static str,
-    /// `[[message, application, carrier]]`, then whether they are of a batch (0|1), the moment.
+    /// `[[message, application, carrier, due at, lease token]]`, then whether they are of a batch (0|1).
     pub(crate) insert_queue: &'static str,
     /// First id, application, test, sender, requestid, batch, price of a page local and international, body,
     /// pages and segments where the rows have none, unix milliseconds of id 0, place of the first row in the
@@ -495,7 +455,7 @@ pub(crate) struct Batch {
     pub(crate) insert_events: &'static str,
     /// `[[application, balance before, balance, play money to give back]]`, then the most play money.
     pub(crate) settle_applications: &'static str,
-    /// `[[application, test, day, status, n to add]]`.
+    /// `[[application, test, day, status, n to add]]`, then the process's slot, who counts (0|1, as in the schema).
     pub(crate) add_days: &'static str,
     /// `[[batch, …]]` → how many there are; locks them in their order. `None` as above.
     pub(crate) lock_batches: Option<&'static str>,
@@ -526,6 +486,7 @@ impl Batch {
     /// Every statement with its name.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
         let locks = [
+            ("lock_applications", self.lock_applications),
             ("lock_messages", self.lock_messages),
             ("lock_batches", self.lock_batches),
         ];

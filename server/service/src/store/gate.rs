@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
+use super::file::FileConnection;
+
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
@@ -21,22 +23,34 @@ pub(crate) enum Priority {
 const PASSED_OVER_MAX: [u32; CLASSES] = [0, 2, 8];
 const CLASSES: usize = 3;
 
-/// Lets so many in at a time.
+/// Lets in as many at a time as there are places.
 pub(crate) struct Gate(Arc<Mutex<State>>);
 
+/// What comes with the right to write: the connection of a SQLite file; `None` where a pool has connections.
+pub(crate) type Place = Option<Box<FileConnection>>;
+
 struct State {
+    places: usize,
     /// Places that nobody has.
-    free: u32,
+    free: Vec<Place>,
     waiting: [VecDeque<oneshot::Sender<Permit>>; CLASSES],
     passed_over: [u32; CLASSES],
 }
 
 /// The right to write; passed on when dropped.
-pub(crate) struct Permit(Option<Arc<Mutex<State>>>);
+pub(crate) struct Permit(Option<(Arc<Mutex<State>>, Place)>);
+
+impl Permit {
+    /// The connection of a SQLite file.
+    pub(crate) fn file(&mut self) -> Option<&mut FileConnection> {
+        self.0.as_mut().and_then(|(_, place)| place.as_deref_mut())
+    }
+}
 
 impl Gate {
-    pub(crate) fn new(places: u32) -> Self {
+    pub(crate) fn new(places: Vec<Place>) -> Self {
         Self(Arc::new(Mutex::new(State {
+            places: places.len(),
             free: places,
             waiting: Default::default(),
             passed_over: Default::default(),
@@ -47,9 +61,8 @@ impl Gate {
     pub(crate) async fn enter(&self, priority: Priority) -> Permit {
         let turn = {
             let mut state = lock(&self.0);
-            if state.free > 0 {
-                state.free -= 1;
-                return Permit(Some(Arc::clone(&self.0)));
+            if let Some(place) = state.free.pop() {
+                return Permit(Some((Arc::clone(&self.0), place)));
             }
             let (sender, turn) = oneshot::channel();
             state.waiting[priority as usize].push_back(sender);
@@ -63,18 +76,29 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// Waits for those who are in, and lets nobody in any more.
+    pub(crate) async fn close(&self) {
+        let places = std::mem::take(&mut lock(&self.0).places);
+        for _ in 0..places {
+            // Kept for ever, and with it the place.
+            self.enter(Priority::Interactive).await.0 = None;
+        }
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut held = self.0.take();
-        while let Some(gate) = held {
-            let next = {
-                let mut state = lock(&gate);
-                let next = state.next();
-                state.free += u32::from(next.is_none());
-                next
+        while let Some((gate, place)) = held.take() {
+            let mut state = lock(&gate);
+            let Some(next) = state.next() else {
+                state.free.push(place);
+                return;
             };
-            // Who doesn't wait any more gives it back.
-            let sent = next.map_or(Ok(()), |next| next.send(Self(Some(gate))));
+            drop(state);
+            // A task that doesn't wait any more gives it back.
+            let sent = next.send(Self(Some((gate, place))));
             held = sent.err().and_then(|mut back| back.0.take());
         }
     }
@@ -110,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_highest_goes_first_and_nobody_waits_for_ever() {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(vec![None]));
         let first = gate.enter(Priority::Bulk).await;
         let (served, mut turns) = mpsc::unbounded_channel();
         let waiting = [Priority::Bulk, Priority::Results]
@@ -147,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_left_is_passed_over() {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(vec![None]));
         let first = gate.enter(Priority::Interactive).await;
         let left = tokio::spawn({
             let gate = Arc::clone(&gate);

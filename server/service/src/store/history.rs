@@ -1,6 +1,6 @@
 //! Messages that are dropped, and what stays of them.
 
-use sqlx::AnyConnection;
+use super::query::{Connection, query};
 
 use super::statements;
 use crate::error::Result;
@@ -24,8 +24,8 @@ pub(crate) struct Range {
 }
 
 /// Adds up what the messages of a day, or some of them, come to.
-pub(crate) async fn sum_up(conn: &mut AnyConnection, day: i64, range: Range) -> Result<()> {
-    sqlx::query(SUM_UP)
+pub(crate) async fn sum_up(conn: &mut dyn Connection, day: i64, range: Range) -> Result<()> {
+    query(SUM_UP)
         .bind(day)
         .bind(range.from)
         .bind(range.below)
@@ -34,9 +34,9 @@ pub(crate) async fn sum_up(conn: &mut AnyConnection, day: i64, range: Range) -> 
     Ok(())
 }
 
-pub(crate) async fn delete(conn: &mut AnyConnection, range: Range) -> Result<()> {
+pub(crate) async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
     for statement in [DELETE_MESSAGES, DELETE_EVENTS] {
-        sqlx::query(statement)
+        query(statement)
             .bind(range.from)
             .bind(range.below)
             .execute(&mut *conn)

@@ -1,7 +1,7 @@
 //! Answers that are kept for requests with an Idempotency-Key.
 
+use super::query::{Connection, query};
 use domain::Timestamp;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, json, touched};
@@ -28,7 +28,7 @@ pub(crate) struct KeptAnswer {
 
 /// The answers that are kept for these keys since that moment.
 pub(crate) async fn find(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     keys: &[KeptKey],
     kept_since: Timestamp,
@@ -36,7 +36,7 @@ pub(crate) async fn find(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = sqlx::query(batch.kept_answers)
+    let rows = query(batch.kept_answers)
         .bind(json(&keys)?)
         .bind(kept_since.unix_ms())
         .fetch_all(conn)
@@ -59,7 +59,7 @@ pub(crate) async fn find(
 
 /// Keeps answers; one that is too old to count is replaced.
 pub(crate) async fn keep(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     answers: &[(KeptKey, KeptAnswer)],
     now: Timestamp,
@@ -73,7 +73,7 @@ pub(crate) async fn keep(
             (application, test, key, &kept.digest, &kept.answer)
         })
         .collect();
-    let done = sqlx::query(batch.keep_answers)
+    let done = query(batch.keep_answers)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .execute(conn)
@@ -83,17 +83,17 @@ pub(crate) async fn keep(
 
 /// Forgets answers from this moment and before, the oldest first; true when there are more.
 pub(crate) async fn sweep(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     kept_since: Timestamp,
     limit: i64,
 ) -> Result<bool> {
-    let end = sqlx::query(SWEEP_END)
+    let end = query(SWEEP_END)
         .bind(kept_since.unix_ms())
         .bind(limit)
         .fetch_optional(&mut *conn)
         .await?;
     let end = end.map(|row| row::int(&row, "created_at")).transpose()?;
-    sqlx::query(SWEEP)
+    query(SWEEP)
         .bind(end.unwrap_or(kept_since.unix_ms()))
         .execute(conn)
         .await?;

@@ -1,7 +1,7 @@
 //! The installation's own row, and the prices.
 
+use super::query::{Connection, query};
 use domain::{Money, Prices, Timestamp};
-use sqlx::AnyConnection;
 
 use super::row;
 use super::statements;
@@ -21,8 +21,12 @@ statements! {
                  WHERE id = 1";
 }
 
-pub(crate) async fn insert(conn: &mut AnyConnection, currency: &str, now: Timestamp) -> Result<()> {
-    sqlx::query(INSERT)
+pub(crate) async fn insert(
+    conn: &mut dyn Connection,
+    currency: &str,
+    now: Timestamp,
+) -> Result<()> {
+    query(INSERT)
         .bind(currency)
         .bind(now.unix_ms())
         .execute(conn)
@@ -30,12 +34,12 @@ pub(crate) async fn insert(conn: &mut AnyConnection, currency: &str, now: Timest
     Ok(())
 }
 
-pub(crate) async fn currency(conn: &mut AnyConnection) -> Result<String> {
-    row::text(&sqlx::query(CURRENCY).fetch_one(conn).await?, "currency")
+pub(crate) async fn currency(conn: &mut dyn Connection) -> Result<String> {
+    row::text(&query(CURRENCY).fetch_one(conn).await?, "currency")
 }
 
-pub(crate) async fn prices_or_none(conn: &mut AnyConnection) -> Result<Option<Prices>> {
-    let Some(row) = sqlx::query(PRICES).fetch_optional(conn).await? else {
+pub(crate) async fn prices_or_none(conn: &mut dyn Connection) -> Result<Option<Prices>> {
+    let Some(row) = query(PRICES).fetch_optional(conn).await? else {
         return Ok(None);
     };
     let local = Money::from_micros(row::int(&row, "local")?);
@@ -47,18 +51,18 @@ pub(crate) async fn prices_or_none(conn: &mut AnyConnection) -> Result<Option<Pr
 }
 
 /// The prices in force: there are some from the first start on.
-pub(crate) async fn prices(conn: &mut AnyConnection) -> Result<Prices> {
+pub(crate) async fn prices(conn: &mut dyn Connection) -> Result<Prices> {
     prices_or_none(conn)
         .await?
         .ok_or(Error::Broken(Broken::Database(sqlx::Error::RowNotFound)))
 }
 
 pub(crate) async fn insert_prices(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     prices: Prices,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(INSERT_PRICES)
+    query(INSERT_PRICES)
         .bind(prices.local.micros())
         .bind(prices.international.micros())
         .bind(now.unix_ms())
@@ -68,15 +72,12 @@ pub(crate) async fn insert_prices(
 }
 
 /// Messages below this id were dropped.
-pub(crate) async fn history_low(conn: &mut AnyConnection) -> Result<i64> {
-    row::int(
-        &sqlx::query(HISTORY_LOW).fetch_one(conn).await?,
-        "history_low_id",
-    )
+pub(crate) async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
+    row::int(&query(HISTORY_LOW).fetch_one(conn).await?, "history_low_id")
 }
 
-pub(crate) async fn set_history_low(conn: &mut AnyConnection, id: i64) -> Result<()> {
-    sqlx::query(SET_HISTORY_LOW).bind(id).execute(conn).await?;
+pub(crate) async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
+    query(SET_HISTORY_LOW).bind(id).execute(conn).await?;
     Ok(())
 }
 
@@ -88,16 +89,16 @@ pub(crate) struct Swept {
     pub(crate) at: Timestamp,
 }
 
-pub(crate) async fn swept(conn: &mut AnyConnection) -> Result<Swept> {
-    let row = sqlx::query(SWEPT).fetch_one(conn).await?;
+pub(crate) async fn swept(conn: &mut dyn Connection) -> Result<Swept> {
+    let row = query(SWEPT).fetch_one(conn).await?;
     Ok(Swept {
         low: row::int(&row, "sweep_low_id")?,
         at: Timestamp::from_unix_ms(row::int(&row, "swept_at")?),
     })
 }
 
-pub(crate) async fn set_swept(conn: &mut AnyConnection, low: i64, now: Timestamp) -> Result<()> {
-    sqlx::query(SET_SWEPT)
+pub(crate) async fn set_swept(conn: &mut dyn Connection, low: i64, now: Timestamp) -> Result<()> {
+    query(SET_SWEPT)
         .bind(low)
         .bind(now.unix_ms())
         .execute(conn)

@@ -1,17 +1,21 @@
 //! Messages: written in batches, read by reports.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use rusqlite::params;
+
+use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{
-    ApplicationStatus, BatchId, Kind, MessageStatus, Money, Reference, Timestamp, Transid,
+    ApplicationStatus, BatchId, Category, MessageStatus, MessageText, Money, Number, Reference,
+    Timestamp, Transid,
 };
-use sqlx::AnyConnection;
 
-use super::applications::{KeyRow, key_row};
+use super::applications::{KeyRow, SenderState, key_row};
 use super::batches::UnexpandedBatch;
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
 use super::tally::{Standing, standing};
+use super::transfers::TransferKind;
 use super::{WriteTx, statements};
 use crate::error::{Broken, Error, Result};
 
@@ -23,20 +27,46 @@ statements! {
     GREATEST = "SELECT MAX(id) AS id FROM messages";
 }
 
+/// For a SQLite file, whose rows are bound one by one: on a connection of the calling thread that costs half of what
+/// a JSON parameter does.
+mod file {
+    pub(super) const APPLICATION: &str = "\
+        SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, balance, test_balance, \
+               test_day \
+        FROM applications WHERE reference = ?1";
+    /// The row can't have changed since it was read in this transaction: nobody else writes meanwhile.
+    pub(super) const CHARGE: &str =
+        "UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1";
+    pub(super) const INSERT: &str = "\
+        INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, segments, \
+                              unit_price, cost, created_at, sending_at, status, released) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)";
+    pub(super) const TRANSFER: &str = "\
+        INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, message_id, \
+                               balance_after, batch_id, created_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    pub(super) const FINISH: &str = "\
+        UPDATE messages SET status = ?2, error = ?3, final_at = ?4, \
+               submitted_at = CASE WHEN ?6 = 1 THEN COALESCE(submitted_at, ?4) ELSE submitted_at END, \
+               released = CASE WHEN ?5 = 1 THEN cost ELSE 0 END \
+        WHERE id = ?1 AND status < 4";
+}
+
 /// A message as it is accepted.
 pub(crate) struct NewMessage {
     pub(crate) id: Transid,
     pub(crate) application_id: i64,
     pub(crate) test: bool,
-    pub(crate) number: String,
-    pub(crate) kind: Kind,
+    pub(crate) number: Number,
     pub(crate) sender: Option<String>,
-    pub(crate) body: String,
+    pub(crate) body: MessageText,
     pub(crate) requestid: Option<String>,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
     pub(crate) unit_price: Money,
     pub(crate) cost: Money,
+    /// Set where a connection has a place for it: it is stored as claimed.
+    pub(crate) sending_at: Option<Timestamp>,
 }
 
 /// An application whose money a batch of sends changed.
@@ -55,12 +85,22 @@ pub(crate) enum Subject {
     Batch(BatchId),
 }
 
+impl Subject {
+    /// The message and the batch.
+    fn ids(self) -> (Option<i64>, Option<i64>) {
+        match self {
+            Self::Message(id) => (Some(id.0), None),
+            Self::Batch(id) => (None, Some(id.0)),
+        }
+    }
+}
+
 /// A charge, a release, or a reservation that is settled.
 pub(crate) struct MessageTransfer {
     pub(crate) debit: i64,
     pub(crate) credit: i64,
     pub(crate) amount: Money,
-    pub(crate) kind: &'static str,
+    pub(crate) kind: TransferKind,
     pub(crate) subject: Subject,
     /// Whose statement it is on, and the balance after it; `None` between the house's own accounts.
     pub(crate) application: Option<(i64, Money)>,
@@ -68,11 +108,14 @@ pub(crate) struct MessageTransfer {
 
 /// The applications with these references; duplicates are fine.
 pub(crate) async fn applications(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     references: &[Reference],
 ) -> Result<Vec<(Reference, KeyRow)>> {
-    let rows = sqlx::query(batch.applications_by_reference)
+    if let Conn::File(conn) = conn.conn() {
+        return applications_in_file(given(conn)?, references);
+    }
+    let rows = query(batch.applications_by_reference)
         .bind(json(&references)?)
         .fetch_all(conn)
         .await?;
@@ -91,12 +134,63 @@ pub(crate) async fn applications(
         .collect()
 }
 
+fn applications_in_file(
+    conn: &rusqlite::Connection,
+    references: &[Reference],
+) -> Result<Vec<(Reference, KeyRow)>> {
+    let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();
+    let distinct = distinct
+        .into_iter()
+        .filter_map(|text| Reference::parse(text).ok());
+    let run = file::APPLICATION;
+    look_up(
+        conn,
+        run,
+        distinct,
+        |s, r| s.query([r.as_str()]),
+        |reference, row| {
+            let word = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+            let row = KeyRow {
+                id: row.get(0)?,
+                category: known("category", word(1)?, Category::parse)?,
+                status: known("status", word(2)?, ApplicationStatus::parse)?,
+                live_hash: row.get(3)?,
+                test_hash: row.get(4)?,
+                sender_state: known("sender_state", word(5)?, SenderState::parse)?,
+                sender_name: row.get(6)?,
+                balance: Money::from_micros(row.get(7)?),
+                test_balance: Money::from_micros(row.get(8)?),
+                test_day: row.get(9)?,
+            };
+            Ok((*reference, row))
+        },
+    )
+}
+
+/// A word of an application's row.
+fn known<T>(column: &'static str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+    parse(value).ok_or_else(|| {
+        Error::Broken(Broken::Corrupt {
+            table: "applications",
+            column,
+            value: value.to_owned(),
+        })
+    })
+}
+
 /// Writes the balances, where key, status and balance still are what they were.
 pub(crate) async fn charge_applications(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     changed: &[ChargedApplication],
 ) -> Result<()> {
+    if let Conn::File(conn) = conn.conn() {
+        let written = each(given(conn)?, file::CHARGE, changed, |statement, c| {
+            let (balance, play) = (c.balance.micros(), c.test_balance.micros());
+            statement.execute((c.before.id, balance, play, c.test_day))
+        })?;
+        return touched("applications", changed.len(), written);
+    }
     let rows: Vec<_> = changed
         .iter()
         .map(|c| {
@@ -115,7 +209,7 @@ pub(crate) async fn charge_applications(
             )
         })
         .collect();
-    let done = sqlx::query(batch.charge_applications)
+    let done = query(batch.charge_applications)
         .bind(json(&rows)?)
         .execute(conn)
         .await?;
@@ -123,30 +217,55 @@ pub(crate) async fn charge_applications(
 }
 
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
-    messages: impl Iterator<Item = &NewMessage>,
+    messages: &[&NewMessage],
 ) -> Result<()> {
+    if let Conn::File(conn) = conn.conn() {
+        let written = each(given(conn)?, file::INSERT, messages, |statement, m| {
+            statement.execute(params![
+                m.id.0,
+                m.application_id,
+                i64::from(m.test),
+                m.number.digits(),
+                m.number.kind().as_str(),
+                m.sender,
+                m.body.as_str(),
+                m.requestid,
+                m.pages.cast_signed() as i64,
+                m.segments.cast_signed() as i64,
+                m.unit_price.micros(),
+                m.cost.micros(),
+                domain::ids::id_unix_ms(m.id.0),
+                m.sending_at.map(Timestamp::unix_ms),
+                m.status().code(),
+            ])
+        })?;
+        return touched("messages", messages.len(), written);
+    }
     let rows: Vec<_> = messages
+        .iter()
         .map(|m| {
             (
                 m.id.0,
                 m.application_id,
                 i64::from(m.test),
-                &m.number,
-                m.kind.as_str(),
+                m.number.digits(),
+                m.number.kind().as_str(),
                 &m.sender,
-                &m.body,
+                m.body.as_str(),
                 &m.requestid,
                 m.pages,
                 m.segments,
                 m.unit_price.micros(),
                 m.cost.micros(),
                 domain::ids::id_unix_ms(m.id.0),
+                m.sending_at.map(Timestamp::unix_ms),
+                m.status().code(),
             )
         })
         .collect();
-    let done = sqlx::query(batch.insert_messages)
+    let done = query(batch.insert_messages)
         .bind(json(&rows)?)
         .execute(conn)
         .await?;
@@ -154,22 +273,37 @@ pub(crate) async fn insert(
 }
 
 pub(crate) async fn insert_transfers(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
-    transfers: impl Iterator<Item = MessageTransfer>,
+    transfers: &[MessageTransfer],
     now: Timestamp,
 ) -> Result<()> {
+    if let Conn::File(conn) = conn.conn() {
+        let written = each(given(conn)?, file::TRANSFER, transfers, |statement, t| {
+            let (message, batch) = t.subject.ids();
+            statement.execute(params![
+                t.debit,
+                t.credit,
+                t.amount.micros(),
+                t.kind.code(),
+                t.application.map(|(id, _)| id),
+                message,
+                t.application.map(|(_, balance)| balance.micros()),
+                batch,
+                now.unix_ms(),
+            ])
+        })?;
+        return touched("transfers", transfers.len(), written);
+    }
     let rows: Vec<_> = transfers
+        .iter()
         .map(|t| {
-            let (message, batch) = match t.subject {
-                Subject::Message(id) => (Some(id.0), None),
-                Subject::Batch(id) => (None, Some(id.0)),
-            };
+            let (message, batch) = t.subject.ids();
             (
                 t.debit,
                 t.credit,
                 t.amount.micros(),
-                t.kind,
+                t.kind.code(),
                 t.application.map(|(id, _)| id),
                 message,
                 t.application.map(|(_, balance)| balance.micros()),
@@ -180,7 +314,7 @@ pub(crate) async fn insert_transfers(
     if rows.is_empty() {
         return Ok(());
     }
-    let done = sqlx::query(batch.insert_transfers)
+    let done = query(batch.insert_transfers)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .execute(conn)
@@ -188,51 +322,53 @@ pub(crate) async fn insert_transfers(
     touched("transfers", rows.len(), done.rows_affected())
 }
 
-pub(crate) async fn exists(conn: &mut AnyConnection, id: Transid) -> Result<bool> {
-    Ok(sqlx::query(EXISTS)
+pub(crate) async fn exists(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
+    Ok(query(EXISTS)
         .bind(id.0)
         .fetch_optional(conn)
         .await?
         .is_some())
 }
 
-pub(crate) async fn status(conn: &mut AnyConnection, id: Transid) -> Result<Option<MessageStatus>> {
-    let row = sqlx::query(STATUS).bind(id.0).fetch_optional(conn).await?;
-    row.map(|row| row::word(&row, "messages", "status", MessageStatus::parse))
-        .transpose()
+pub(crate) async fn status(
+    conn: &mut dyn Connection,
+    id: Transid,
+) -> Result<Option<MessageStatus>> {
+    let row = query(STATUS).bind(id.0).fetch_optional(conn).await?;
+    row.map(|row| row::status(&row, "messages")).transpose()
 }
 
 /// The first message of a range of ids.
-pub(crate) async fn first(conn: &mut AnyConnection, from: i64, below: i64) -> Result<Option<i64>> {
-    let found = sqlx::query(FIRST).bind(from).bind(below);
+pub(crate) async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
+    let found = query(FIRST).bind(from).bind(below);
     row::opt_int(&found.fetch_one(conn).await?, "id")
 }
 
 /// The id so many messages after another one.
 pub(crate) async fn nth_after(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     from: i64,
     count: i64,
 ) -> Result<Option<i64>> {
-    let found = sqlx::query(NTH_AFTER).bind(from).bind(count);
+    let found = query(NTH_AFTER).bind(from).bind(count);
     let found = found.fetch_optional(conn).await?;
     found.map(|row| row::int(&row, "id")).transpose()
 }
 
 /// The greatest id given so far; 0 without messages.
-pub(crate) async fn greatest(conn: &mut AnyConnection) -> Result<i64> {
-    Ok(row::opt_int(&sqlx::query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
+pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
+    Ok(row::opt_int(&query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
 }
 
 /// Turns rows of a batch into messages: those of a frame, of which the first is the batch's next.
 pub(crate) async fn expand(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     upload: &UnexpandedBatch,
     text: Option<(usize, usize)>,
     rows: String,
 ) -> Result<u64> {
-    let done = sqlx::query(batch.expand_messages)
+    let done = query(batch.expand_messages)
         .bind(upload.first_message_id)
         .bind(upload.application_id)
         .bind(i64::from(upload.test))
@@ -257,12 +393,12 @@ pub(crate) async fn expand(
 pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<bool> {
     if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
         let ids = Ids::new(ids)?;
-        sqlx::query(statement)
+        query(statement)
             .bind(ids.json)
             .bind(ids.least)
             .bind(ids.greatest)
             .bind(tx.named())
-            .fetch_one(&mut **tx)
+            .fetch_one(tx)
             .await?;
     }
     Ok(batch.lock_messages.is_some())
@@ -308,7 +444,7 @@ pub(crate) async fn finish(
         };
         tx.tally.change(&message, ending.status, now);
         let release = i64::from(ending.release);
-        let status = ending.status.as_str();
+        let status = ending.status.code();
         rows.push((
             message.id,
             status,
@@ -330,14 +466,21 @@ pub(crate) async fn finish(
     if rows.is_empty() {
         return Ok(ended);
     }
+    if let Conn::File(conn) = tx.conn() {
+        let written = each(given(conn)?, file::FINISH, &rows, |statement, row| {
+            let (id, status, error, release, taken) = row;
+            statement.execute(params![id, status, error, now.unix_ms(), release, taken])
+        })?;
+        return touched("messages", rows.len(), written).map(|()| ended);
+    }
     let ids = Ids::new(&ids)?;
-    let done = sqlx::query(batch.finish_messages)
+    let done = query(batch.finish_messages)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     touched("messages", rows.len(), done.rows_affected())?;
     Ok(ended)

@@ -12,6 +12,7 @@ pub(crate) mod check;
 pub(crate) mod copy;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
+mod file;
 pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod idempotency;
@@ -22,6 +23,7 @@ pub(crate) mod nodes;
 mod postgres;
 #[cfg(test)]
 mod prepared;
+pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod reports;
 pub(crate) mod row;
@@ -34,13 +36,11 @@ mod sqlite;
 pub(crate) mod tally;
 pub(crate) mod throttles;
 pub(crate) mod transfers;
-#[cfg(test)]
-mod upgrade;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,13 +49,15 @@ use domain::Reason;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, Connection as _, SqlStr, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
 use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
 use dialect::{Batch, Dialect, Outcome, TransactionName};
+use file::FileConnection;
 use gate::{Gate, Permit, Priority};
-use tally::Tally;
+use query::{Conn, Connection, query};
+use tally::{Counter, Tally};
 
 /// How long a verb waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -80,9 +82,12 @@ pub(crate) use statements;
 pub(crate) struct Store {
     url: String,
     dialect: Dialect,
+    /// Slot of this process among those that serve the database.
+    node: AtomicI64,
     /// Held by a process that serves a database which only one may serve.
     serving: Mutex<Option<File>>,
-    writers: AnyPool,
+    /// With PostgreSQL.
+    writers: Option<AnyPool>,
     gate: Gate,
     /// Set when what was written may not be on disk: nothing is written any more.
     fault: watch::Sender<bool>,
@@ -91,14 +96,39 @@ pub(crate) struct Store {
 
 /// A transaction that writes; it rolls back when dropped.
 pub(crate) struct WriteTx<'a> {
-    tx: Transaction<'static, Any>,
+    way: Way<'a>,
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
     /// Whose rows it is about; every statement over them names these.
     applications: BTreeSet<i64>,
     store: &'a Store,
-    // Last, so that the connection is given back before the next one is let in.
-    _permit: Permit,
+}
+
+/// How a transaction reaches the database.
+enum Way<'a> {
+    /// With the connection of a SQLite file, which comes with the permit.
+    File(Permit),
+    /// With a connection of the pool. The permit is last, so that the connection is given back before the next
+    /// transaction is let in.
+    Pool(
+        Option<Box<Transaction<'static, Any>>>,
+        #[expect(dead_code, reason = "held until it is dropped")] Permit,
+    ),
+    /// With the turn's own connection.
+    Own(&'a mut OwnConnection),
+}
+
+/// What a commit came to.
+pub(crate) enum Committed {
+    Yes,
+    /// The commit wasn't answered: what became of it has to be asked.
+    Unanswered(Unanswered),
+}
+
+/// A transaction whose commit wasn't answered.
+pub(crate) struct Unanswered {
+    transaction: TransactionName,
+    error: sqlx::Error,
 }
 
 impl WriteTx<'_> {
@@ -123,52 +153,93 @@ impl WriteTx<'_> {
 
     /// Writes what the transaction changes in the counts.
     pub(crate) async fn write_counts(&mut self) -> Result<()> {
-        let tally = std::mem::take(&mut self.tally);
+        let tally = self.tally.take();
         tally.write(self).await
     }
 
     /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and [`Broken::Forgotten`]. After a
     /// failed sync of SQLite's log the commit may be on disk or not, and nobody can tell: the store takes no more
     /// writes, and the process should stop.
-    pub(crate) async fn commit(mut self) -> Result<()> {
+    pub(crate) async fn commit(self) -> Result<()> {
+        let store = self.store;
+        match self.try_commit().await? {
+            Committed::Yes => Ok(()),
+            Committed::Unanswered(unanswered) => store.outcome(unanswered).await,
+        }
+    }
+
+    /// Like [`WriteTx::commit`], but doesn't ask what became of a commit that wasn't answered.
+    pub(crate) async fn try_commit(mut self) -> Result<Committed> {
         self.write_counts().await?;
         let store = self.store;
-        let naming = store.dialect.name_transaction(&mut self.tx);
-        let known_as = tokio::time::timeout(COMMIT_TIMEOUT, naming)
-            .await
-            .unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-        let committed = tokio::time::timeout(COMMIT_TIMEOUT, self.tx.commit()).await;
-        let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        match (committed, known_as) {
-            (Ok(()), _) => Ok(()),
-            // The server itself said no, and didn't only end the connection.
-            (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => {
-                Err(error.into())
+        match &mut self.way {
+            Way::File(permit) => {
+                let Some(file) = permit.file() else {
+                    return Err(sqlx::Error::PoolClosed.into());
+                };
+                let committed = file.commit();
+                committed.inspect_err(|error| store.note_failed_sync(error))?;
+                Ok(Committed::Yes)
             }
-            (Err(error), Some(transaction)) => store.outcome(&transaction, error).await,
-            (Err(error), None) => {
-                if sqlite::is_failed_sync(&error) {
-                    tracing::error!(%error, "the database can't be synced to disk: nothing is written any more");
-                    store.fault.send_replace(true);
-                }
-                Err(error.into())
+            Way::Pool(tx, _) => {
+                let mut tx = tx.take().ok_or(sqlx::Error::PoolClosed)?;
+                let known_as = store.name(&mut tx).await?;
+                let committed = tokio::time::timeout(COMMIT_TIMEOUT, tx.commit()).await;
+                committed_on_server(
+                    committed.unwrap_or(Err(sqlx::Error::PoolTimedOut)),
+                    known_as,
+                )
             }
+            Way::Own(own) => {
+                let conn = own.conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+                let known_as = store.name(conn).await?;
+                let committed = tokio::time::timeout(COMMIT_TIMEOUT, conn.execute("COMMIT")).await;
+                let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+                let committed = committed_on_server(committed.map(drop), known_as)?;
+                // Whether the transaction is over isn't known otherwise: the next one finds out.
+                own.open = !matches!(committed, Committed::Yes);
+                Ok(committed)
+            }
+        }
+    }
+
+    /// Bytes of SQLite's log that aren't in the file yet; 0 with PostgreSQL.
+    pub(crate) fn log_bytes(&mut self) -> u64 {
+        match &mut self.way {
+            Way::File(permit) => permit.file().map_or(0, |file| file.log_bytes()),
+            _ => 0,
         }
     }
 }
 
-impl Deref for WriteTx<'_> {
-    type Target = AnyConnection;
-
-    fn deref(&self) -> &AnyConnection {
-        &self.tx
+impl Drop for WriteTx<'_> {
+    fn drop(&mut self) {
+        if let Way::File(permit) = &mut self.way
+            && let Some(file) = permit.file()
+        {
+            file.end();
+        }
     }
 }
 
-impl DerefMut for WriteTx<'_> {
-    fn deref_mut(&mut self) -> &mut AnyConnection {
-        &mut self.tx
+impl Connection for WriteTx<'_> {
+    fn conn(&mut self) -> Conn<'_> {
+        match &mut self.way {
+            Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
+            Way::Pool(tx, _) => tx
+                .as_deref_mut()
+                .map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
+            Way::Own(own) => own.conn.as_mut().map_or(Conn::File(None), Conn::Sqlx),
+        }
     }
+}
+
+/// The turn's own connection to a PostgreSQL server; it belongs to the turn's thread, which nothing else waits on.
+#[derive(Default)]
+pub(crate) struct OwnConnection {
+    conn: Option<AnyConnection>,
+    /// A transaction may be open on it.
+    open: bool,
 }
 
 /// Work that several processes would only do twice.
@@ -180,6 +251,7 @@ pub(crate) enum Chore {
     DropHistory,
     WatchNodes,
     MatchCrossed,
+    FoldDays,
     /// Of one upload, by its batch's id.
     Expand(i64),
 }
@@ -194,6 +266,7 @@ impl Chore {
             Self::DropHistory => -4,
             Self::WatchNodes => -5,
             Self::MatchCrossed => -6,
+            Self::FoldDays => -7,
             Self::Expand(id) => id,
         }
     }
@@ -237,14 +310,20 @@ impl Store {
                 .max_lifetime(None)
                 .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
         };
-        // SQLite has one writer at a time anyway, and waiting at the gate is fair where waiting for its lock is not.
-        // A connection that is given back is looked at first, while the next one is taken.
-        let writers = options()
-            .max_connections(dialect.writers() + u32::from(dialect.is_shared()))
-            .test_before_acquire(false)
-            .after_connect(move |conn, _| Box::pin(dialect.prepare_writer(conn)))
-            .connect(&url)
-            .await?;
+        let (writers, places) = if let Some(file) = dialect.file(&named) {
+            let file = FileConnection::open(file).map_err(OpenError::from)?;
+            (None, vec![Some(Box::new(file))])
+        } else {
+            // A connection that is given back is looked at first, while the next one is taken.
+            let writers = options()
+                .max_connections(dialect.writers() + 1)
+                .test_before_acquire(false)
+                .after_connect(move |conn, _| Box::pin(dialect.prepare_writer(conn)))
+                .connect(&url)
+                .await?;
+            let places = (0..dialect.writers()).map(|_| None).collect();
+            (Some(writers), places)
+        };
         let readers = options()
             .max_connections(dialect.readers())
             .test_before_acquire(dialect.is_shared())
@@ -254,9 +333,10 @@ impl Store {
         Ok(Self {
             url: named,
             dialect,
+            node: AtomicI64::new(0),
             serving: Mutex::new(None),
             writers,
-            gate: Gate::new(dialect.writers()),
+            gate: Gate::new(places),
             fault: watch::Sender::new(false),
             readers,
         })
@@ -275,23 +355,22 @@ impl Store {
         Ok(())
     }
 
+    /// Says which of the processes that serve the database this one is.
+    pub(crate) fn set_node(&self, slot: i64) {
+        self.node.store(slot, Ordering::Relaxed);
+    }
+
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Brings the schema up to date; refuses one that is newer than this program.
-    pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
-        self.migrate_to(i64::MAX).await
-    }
-
     /// Refuses a database without a schema, and one of another release.
     pub(crate) async fn must_be_of_this_release(&self) -> std::result::Result<(), OpenError> {
-        let ours = self
-            .dialect
-            .migrations()
-            .last()
-            .map(|(version, ..)| *version);
-        match (self.version().await?, ours) {
+        let applied = self.applied().await?;
+        self.refuse_earlier_build(&applied)?;
+        let newest = applied.last().map(|(version, _)| *version);
+        let ours = self.migrations().last().map(|ours| ours.version);
+        match (newest, ours) {
             (None, _) => Err(OpenError::Empty),
             (Some(version), Some(ours)) if version > ours => Err(OpenError::Newer(version)),
             (version, ours) if version < ours => Err(OpenError::Older),
@@ -299,39 +378,53 @@ impl Store {
         }
     }
 
-    /// The schema's version; `None` when there is none.
-    async fn version(&self) -> Result<Option<i64>> {
-        let mut conn = self.read().await?;
-        let newest = "SELECT version FROM _sqlx_migrations ORDER BY version DESC LIMIT 1";
-        let found = match sqlx::query(newest).fetch_optional(&mut *conn).await {
-            Err(error) if self.dialect.is_missing_table(&error) => None,
-            found => found?,
+    /// Refuses a database whose schema was made from another text than that of this program: before the first release
+    /// that text was replaced, and no way leads from one to the other.
+    fn refuse_earlier_build(
+        &self,
+        applied: &[(i64, Vec<u8>)],
+    ) -> std::result::Result<(), OpenError> {
+        let differs = |(version, checksum): &(i64, Vec<u8>)| {
+            let ours = self.migrations();
+            let ours = ours.iter().find(|ours| ours.version == *version);
+            ours.is_some_and(|ours| *ours.checksum != **checksum)
         };
-        found.map(|row| row::int(&row, "version")).transpose()
+        if applied.iter().any(differs) {
+            return Err(OpenError::EarlierBuild);
+        }
+        Ok(())
     }
 
-    /// Brings the schema to a version.
-    async fn migrate_to(&self, version: i64) -> std::result::Result<(), OpenError> {
-        let migrations = self
-            .dialect
-            .migrations()
-            .iter()
-            .filter(|(known, ..)| *known <= version)
-            .map(|&(version, name, sql)| {
-                Migration::new(
-                    version,
-                    name.into(),
-                    MigrationType::Simple,
-                    SqlStr::from_static(sql),
-                    false,
-                )
-            })
-            .collect();
+    /// The versions that the schema went through, in their order, with their checksums; none without a schema.
+    async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
+        let mut conn = self.read().await?;
+        let applied = "SELECT version, checksum FROM _sqlx_migrations ORDER BY version";
+        let rows = match query(applied).fetch_all(&mut conn).await {
+            Err(error) if self.dialect.is_missing_table(&error) => return Ok(Vec::new()),
+            rows => rows?,
+        };
+        let applied = |row| Ok((row::int(row, "version")?, row::bytes(row, "checksum")?));
+        rows.iter().map(applied).collect()
+    }
+
+    /// Brings the schema up to date; refuses one that is newer than this program.
+    pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
+        self.refuse_earlier_build(&self.applied().await?)?;
         // A connection of its own: several processes may start at once, and wait until one of them has migrated.
-        let mut conn = AnyConnection::connect(&self.dialect.connection_url(&self.url)).await?;
+        let mut conn = self.connect().await?;
         self.dialect.prepare_migration(&mut conn).await?;
-        Migrator::with_migrations(migrations).run(&mut conn).await?;
+        Migrator::with_migrations(self.migrations())
+            .run(&mut conn)
+            .await?;
         Ok(conn.close().await?)
+    }
+
+    fn migrations(&self) -> Vec<Migration> {
+        let migration = |&(version, name, sql): &(i64, &'static str, &'static str)| {
+            let sql = SqlStr::from_static(sql);
+            Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+        };
+        self.dialect.migrations().iter().map(migration).collect()
     }
 
     /// A connection to read with.
@@ -348,13 +441,18 @@ impl Store {
 
     /// Begins the transaction of a verb that people call: no other one runs at the same time.
     pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
-        self.enter(Priority::Interactive, self.dialect.begin_verb())
+        let begin = self.dialect.begin_verb();
+        self.enter(Priority::Interactive, Counter::Others, begin)
             .await
     }
 
     /// Begins a transaction that writes. Others may write at the same time: it locks what it decides by.
     pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
-        self.enter(priority, self.dialect.begin()).await
+        let counter = match priority {
+            Priority::Interactive | Priority::Results => Counter::Traffic,
+            Priority::Bulk => Counter::Others,
+        };
+        self.enter(priority, counter, self.dialect.begin()).await
     }
 
     /// Begins the transaction of a chore that one process at a time does; `None` while another one is at it.
@@ -363,40 +461,140 @@ impl Store {
         chore: Chore,
         priority: Priority,
     ) -> Result<Option<WriteTx<'_>>> {
-        let mut tx = self.begin_as(priority).await?;
+        let begin = self.dialect.begin();
+        let mut tx = self.enter(priority, Counter::Others, begin).await?;
         let mine = self.dialect.try_lock(&mut tx, chore).await?;
         Ok(mine.then_some(tx))
     }
 
-    async fn enter(&self, priority: Priority, begin: &'static str) -> Result<WriteTx<'_>> {
+    async fn enter(
+        &self,
+        priority: Priority,
+        counter: Counter,
+        begin: &'static str,
+    ) -> Result<WriteTx<'_>> {
         let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
-        let permit = entering.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
-        if self.has_failed() {
+        let mut permit = entering.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        if self.has_failed() || self.is_closed() {
             return Err(sqlx::Error::PoolClosed.into());
         }
-        let mut tries = 0;
-        let tx = loop {
-            tries += 1;
-            // A server that vanished without a word would be waited for.
-            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.writers.begin_with(begin));
-            match beginning.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-                // A full disk makes SQLite end a transaction by itself, and sqlx goes on to believe that it is
-                // open: such a connection is replaced.
-                Err(sqlx::Error::InvalidSavePointStatement) if tries < 2 => {
-                    self.writers.acquire().await?.detach().close_hard().await?;
-                }
-                // A server that was restarted has cut every connection: nothing was begun on any of them.
-                Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
-                started => break started?,
+        let way = match permit.file() {
+            Some(file) => {
+                file.begin()?;
+                Way::File(permit)
+            }
+            None => {
+                let tx = self.begin_on_server(begin).await?;
+                Way::Pool(Some(Box::new(tx)), permit)
             }
         };
         Ok(WriteTx {
-            tx,
-            tally: Tally::default(),
+            way,
+            tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
             applications: BTreeSet::new(),
             store: self,
-            _permit: permit,
         })
+    }
+
+    async fn begin_on_server(&self, begin: &'static str) -> Result<Transaction<'static, Any>> {
+        let writers = self.writers.as_ref().ok_or(sqlx::Error::PoolClosed)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // A server that vanished without a word would be waited for.
+            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
+            match beginning.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+                // A server that was restarted has cut every connection: nothing was begun on any of them.
+                Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
+                started => return Ok(started?),
+            }
+        }
+    }
+
+    /// Begins a turn's transaction, on the gate's connection to a SQLite file or on the turn's own to a server.
+    pub(crate) async fn begin_turn<'a>(
+        &'a self,
+        own: &'a mut OwnConnection,
+    ) -> Result<WriteTx<'a>> {
+        if !self.dialect.is_shared() {
+            return self.begin_as(Priority::Interactive).await;
+        }
+        if self.has_failed() || self.is_closed() {
+            return Err(sqlx::Error::PoolClosed.into());
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.begin_own(own)).await;
+            match beginning.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+                Ok(()) => break,
+                Err(error) => {
+                    own.conn = None;
+                    // A server that was restarted has cut the connection: nothing was begun on it.
+                    if !is_cut(&error) || tries > 1 {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+        Ok(WriteTx {
+            way: Way::Own(own),
+            tally: Tally::new(self.node.load(Ordering::Relaxed), Counter::Traffic),
+            applications: BTreeSet::new(),
+            store: self,
+        })
+    }
+
+    async fn begin_own(&self, own: &mut OwnConnection) -> std::result::Result<(), sqlx::Error> {
+        if own.conn.is_none() {
+            let mut conn = self.connect().await?;
+            self.dialect.prepare_writer(&mut conn).await?;
+            *own = OwnConnection {
+                conn: Some(conn),
+                open: false,
+            };
+        }
+        if let Some(conn) = &mut own.conn {
+            if std::mem::replace(&mut own.open, true) {
+                conn.execute("ROLLBACK").await?;
+            }
+            conn.execute(self.dialect.begin()).await?;
+        }
+        Ok(())
+    }
+
+    /// How the server knows a transaction that is about to be committed.
+    async fn name(&self, conn: &mut AnyConnection) -> Result<Option<TransactionName>> {
+        let naming = self.dialect.name_transaction(conn);
+        let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
+        Ok(named.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+    }
+
+    /// Moves the pages of SQLite's log into the file, if they are many.
+    pub(crate) async fn move_log(&self) -> Result<()> {
+        if self.dialect.is_shared() || self.is_closed() {
+            return Ok(());
+        }
+        let mut permit = self.gate.enter(Priority::Bulk).await;
+        match permit.file() {
+            Some(file) if file.is_log_long() => file
+                .move_log()
+                .inspect_err(|error| self.note_failed_sync(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets nothing be written any more when the disk couldn't be synced.
+    fn note_failed_sync(&self, error: &crate::Error) {
+        if error.is_failed_sync() {
+            tracing::error!(%error, detail = ?error, "the database can't be synced to disk");
+            self.fail();
+        }
+    }
+
+    /// Lets nothing be written any more.
+    pub(crate) fn fail(&self) {
+        self.fault.send_replace(true);
     }
 
     /// Asks again and again while the database isn't there, for as long as it is asked what became of a commit.
@@ -419,12 +617,12 @@ impl Store {
     }
 
     /// What became of a transaction whose commit wasn't answered. The server may still be at it.
-    async fn outcome(&self, transaction: &TransactionName, error: sqlx::Error) -> Result<()> {
-        tracing::warn!(%error, ?transaction, "a commit wasn't answered; asking what became of it");
+    pub(crate) async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
+        let Unanswered { transaction, error } = unanswered;
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
             loop {
                 if let Ok(mut conn) = self.readers.acquire().await
-                    && let Ok(outcome) = self.dialect.outcome(&mut conn, transaction).await
+                    && let Ok(outcome) = self.dialect.outcome(&mut conn, &transaction).await
                     && outcome != Outcome::UnderWay
                 {
                     return outcome;
@@ -451,9 +649,9 @@ impl Store {
         let _ = self.fault.subscribe().wait_for(|fault| *fault).await;
     }
 
-    /// The connection that writes, outside a transaction.
-    pub(crate) async fn exclusive(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
-        self.writers.acquire().await
+    /// A connection of its own, outside any transaction.
+    pub(crate) async fn connect(&self) -> std::result::Result<AnyConnection, sqlx::Error> {
+        AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
     }
 
     /// Copies the database as it is now into a new file, its owner's alone.
@@ -462,17 +660,14 @@ impl Store {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
             _ => crate::Error::Broken(Broken::File(error)),
         })?;
-        let mut conn = self.exclusive().await?;
-        let text = file.to_string_lossy().into_owned();
-        sqlx::query(sqlite::COPY)
-            .bind(text)
-            .execute(&mut *conn)
-            .await?;
-        Ok(())
+        let mut conn = self.connect().await?;
+        let name = file.to_string_lossy().into_owned();
+        query(sqlite::COPY).bind(name).execute(&mut conn).await?;
+        Ok(conn.close().await?)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.writers.is_closed()
+        self.readers.is_closed()
     }
 
     /// Hears other processes.
@@ -482,11 +677,31 @@ impl Store {
 
     pub(crate) async fn close(&self) {
         self.readers.close().await;
-        self.writers.close().await;
+        self.gate.close().await;
+        if let Some(writers) = &self.writers {
+            writers.close().await;
+        }
         self.serving
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+    }
+}
+
+/// What a server's answer to a commit says.
+fn committed_on_server(
+    committed: std::result::Result<(), sqlx::Error>,
+    known_as: Option<TransactionName>,
+) -> Result<Committed> {
+    match (committed, known_as) {
+        (Ok(()), _) => Ok(Committed::Yes),
+        // The server itself said no, and didn't only end the connection.
+        (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => Err(error.into()),
+        (Err(error), Some(transaction)) => {
+            tracing::warn!(%error, ?transaction, "a commit wasn't answered");
+            Ok(Committed::Unanswered(Unanswered { transaction, error }))
+        }
+        (Err(error), None) => Err(error.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Processes that serve the same database.
 
+use super::query::{Connection, query};
 use domain::Timestamp;
-use sqlx::AnyConnection;
 
 use super::row;
 use super::statements;
@@ -29,21 +29,21 @@ pub(crate) struct NodeRow {
 }
 
 /// How many slots were ever given; they are numbered from 0.
-pub(crate) async fn count(conn: &mut AnyConnection) -> Result<i64> {
-    row::int(&sqlx::query(COUNT).fetch_one(conn).await?, "n")
+pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
+    row::int(&query(COUNT).fetch_one(conn).await?, "n")
 }
 
 /// A slot that nobody has had since this moment.
-pub(crate) async fn free(conn: &mut AnyConnection, since: Timestamp) -> Result<Option<i64>> {
-    let found = sqlx::query(FREE)
+pub(crate) async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
+    let found = query(FREE)
         .bind(since.unix_ms())
         .fetch_optional(conn)
         .await?;
     found.map(|row| row::int(&row, "slot")).transpose()
 }
 
-pub(crate) async fn take(conn: &mut AnyConnection, node: &NodeRow, now: Timestamp) -> Result<()> {
-    sqlx::query(TAKE)
+pub(crate) async fn take(conn: &mut dyn Connection, node: &NodeRow, now: Timestamp) -> Result<()> {
+    query(TAKE)
         .bind(node.slot)
         .bind(node.token)
         .bind(&node.name)
@@ -55,7 +55,7 @@ pub(crate) async fn take(conn: &mut AnyConnection, node: &NodeRow, now: Timestam
 
 /// False when somebody else has the slot now, or nobody.
 pub(crate) async fn renew(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     slot: i64,
     token: i64,
     now: Timestamp,
@@ -65,7 +65,7 @@ pub(crate) async fn renew(
 
 /// Gives a slot back; false when it was taken already.
 pub(crate) async fn end(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     slot: i64,
     token: i64,
     now: Timestamp,
@@ -74,13 +74,13 @@ pub(crate) async fn end(
 }
 
 async fn change(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     statement: &'static str,
     slot: i64,
     token: i64,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(statement)
+    let done = query(statement)
         .bind(slot)
         .bind(token)
         .bind(now.unix_ms())
@@ -90,11 +90,8 @@ async fn change(
 }
 
 /// Processes that weren't seen since this moment.
-pub(crate) async fn lost(conn: &mut AnyConnection, since: Timestamp) -> Result<Vec<NodeRow>> {
-    let rows = sqlx::query(LOST)
-        .bind(since.unix_ms())
-        .fetch_all(conn)
-        .await?;
+pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<NodeRow>> {
+    let rows = query(LOST).bind(since.unix_ms()).fetch_all(conn).await?;
     rows.iter()
         .map(|row| {
             Ok(NodeRow {
@@ -107,12 +104,12 @@ pub(crate) async fn lost(conn: &mut AnyConnection, since: Timestamp) -> Result<V
 }
 
 /// When a process last ended, in unix milliseconds; 0 if none has.
-pub(crate) async fn last_end(conn: &mut AnyConnection) -> Result<i64> {
-    row::int(&sqlx::query(LAST_END).fetch_one(conn).await?, "at")
+pub(crate) async fn last_end(conn: &mut dyn Connection) -> Result<i64> {
+    row::int(&query(LAST_END).fetch_one(conn).await?, "at")
 }
 
 /// Forgets the connections of processes that ended.
-pub(crate) async fn forget_connections(conn: &mut AnyConnection) -> Result<()> {
-    sqlx::query(FORGET_CONNECTIONS).execute(conn).await?;
+pub(crate) async fn forget_connections(conn: &mut dyn Connection) -> Result<()> {
+    query(FORGET_CONNECTIONS).execute(conn).await?;
     Ok(())
 }

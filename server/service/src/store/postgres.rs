@@ -14,9 +14,10 @@
 use std::fmt::Write as _;
 
 use domain::Timestamp;
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use super::dialect::Batch;
+use super::query::{Connection, query, run_of};
+use crate::error::Result;
 use crate::history::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is left open, by a
@@ -85,21 +86,20 @@ pub(super) fn day_name(day: i64) -> String {
 }
 
 /// Whether a day has tables.
-pub(super) async fn has_day(conn: &mut AnyConnection, name: &str) -> Result<bool, sqlx::Error> {
-    let row =
-        sqlx::query("SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END::bigint AS n")
-            .bind(format!("messages_{name}"))
-            .fetch_one(conn)
-            .await?;
-    Ok(row.try_get::<i64, _>("n")? == 1)
+pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<bool> {
+    let row = query("SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END::bigint AS n")
+        .bind(format!("messages_{name}"))
+        .fetch_one(conn)
+        .await?;
+    Ok(row.get::<i64>("n")? == 1)
 }
 
 /// Makes the tables of a day, unless they are there, or rows of that day are in the table for all others. They are made
 /// beside and then attached, which keeps nobody from writing.
-pub(super) async fn make_day(conn: &mut AnyConnection, day: i64) -> Result<bool, sqlx::Error> {
+pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool> {
     let name = day_name(day);
     let (from, below) = (id_of_day(day), id_of_day(day + 1));
-    if has_day(conn, &name).await? || has_strays(conn, from, below).await? {
+    if has_day(&mut *conn, &name).await? || has_strays(&mut *conn, from, below).await? {
         return Ok(false);
     }
     let mut statements = SHORT_WAIT.to_owned();
@@ -114,15 +114,13 @@ pub(super) async fn make_day(conn: &mut AnyConnection, day: i64) -> Result<bool,
              ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES FROM ({from}) TO ({below})"
         );
     }
-    sqlx::raw_sql(AssertSqlSafe(statements))
-        .execute(conn)
-        .await?;
+    run_of(conn, statements).await?;
     Ok(true)
 }
 
 /// Whether rows of these ids are in the table for all days without one.
-async fn has_strays(conn: &mut AnyConnection, from: i64, below: i64) -> Result<bool, sqlx::Error> {
-    let found = sqlx::query(
+async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<bool> {
+    let found = query(
         "SELECT id FROM messages_other WHERE id >= $1 AND id < $2 \
          UNION ALL SELECT message_id FROM message_events_other WHERE message_id >= $1 AND message_id < $2 LIMIT 1",
     );
@@ -130,16 +128,22 @@ async fn has_strays(conn: &mut AnyConnection, from: i64, below: i64) -> Result<b
     Ok(found.fetch_optional(conn).await?.is_some())
 }
 
-pub(super) async fn drop_day(conn: &mut AnyConnection, name: &str) -> Result<(), sqlx::Error> {
+pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
     let statements =
         format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
-    sqlx::raw_sql(AssertSqlSafe(statements))
-        .execute(conn)
-        .await?;
+    run_of(conn, statements).await?;
     Ok(())
 }
 
 pub(super) const BATCH: Batch = Batch {
+    lock_applications: Some(
+        "\
+        SELECT COUNT(*) AS n FROM ( \
+            SELECT 1 FROM applications \
+            WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+               OR reference = ANY (ARRAY(SELECT value FROM jsonb_array_elements_text($2::text::jsonb))) \
+            ORDER BY id FOR UPDATE) a",
+    ),
     // Locked until the commit: who charges decides by what stands here.
     applications_by_reference: "\
         SELECT id, reference, category, status, live_hash, test_hash, sender_state, sender_name, \
@@ -157,28 +161,30 @@ pub(super) const BATCH: Batch = Batch {
           AND applications.test_balance = (r.value ->> 9)::bigint",
     insert_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, \
-                              segments, unit_price, cost, created_at, status, released) \
+                              segments, unit_price, cost, created_at, sending_at, status, released) \
         SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, value ->> 3, value ->> 4, \
                value ->> 5, value ->> 6, value ->> 7, (value ->> 8)::bigint, (value ->> 9)::bigint, \
-               (value ->> 10)::bigint, (value ->> 11)::bigint, (value ->> 12)::bigint, 'queued', 0 \
+               (value ->> 10)::bigint, (value ->> 11)::bigint, (value ->> 12)::bigint, (value ->> 13)::bigint, \
+               (value ->> 14)::bigint, 0 \
         FROM jsonb_array_elements($1::text::jsonb)",
     // In the order of the parameter, which is that of the balances.
     insert_transfers: "\
         INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
                                message_id, balance_after, batch_id, created_at) \
-        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, value ->> 3, \
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, (value ->> 3)::bigint, \
                (value ->> 4)::bigint, (value ->> 5)::bigint, (value ->> 6)::bigint, (value ->> 7)::bigint, $2 \
         FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place) ORDER BY place",
     insert_queue: "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, 0, $2, $3, 0, 0 \
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, 0, $2, (value ->> 3)::bigint, \
+               (value ->> 4)::bigint, 0 \
         FROM jsonb_array_elements($1::text::jsonb)",
     // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
     expand_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, \
                               pages, segments, unit_price, cost, created_at, status, released) \
         SELECT id, $2, $3, digits, kind, $4, body, $5, $6, pages, segments, \
-               price, pages * price, (id >> 21) + $12, 'queued', 0 \
+               price, pages * price, (id >> 21) + $12, 0, 0 \
         FROM (SELECT $1 + ((($13 + place - 1) >> 11) << 21) + (($13 + place - 1) & 2047) AS id, \
                      value ->> 0 AS digits, \
                      CASE value ->> 1 WHEN '1' THEN 'local' ELSE 'international' END AS kind, \
@@ -214,41 +220,41 @@ pub(super) const BATCH: Batch = Batch {
         FROM (SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
                 AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) \
-                AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id FOR UPDATE) m",
+                AND status < 4 ORDER BY id FOR UPDATE) m",
     // Rows are looked up in an object by id rather than joined: of ids that are newer than its statistics PostgreSQL
     // expects one, and would compare each message with each row.
     finish_messages: "\
         WITH r AS MATERIALIZED (SELECT jsonb_object_agg(value ->> 0, value) AS by_id \
                                 FROM jsonb_array_elements($1::text::jsonb)) \
-        UPDATE messages SET status = by_id -> id::text ->> 1, error = by_id -> id::text ->> 2, final_at = $2, \
+        UPDATE messages SET status = (by_id -> id::text ->> 1)::bigint, error = by_id -> id::text ->> 2, final_at = $2, \
                submitted_at = CASE WHEN by_id -> id::text ->> 4 = '1' THEN COALESCE(submitted_at, $2) ELSE submitted_at END, \
                released = CASE WHEN by_id -> id::text ->> 3 = '1' THEN cost ELSE 0 END \
         FROM r \
         WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
           AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[]) \
-           AND status IN ('queued', 'sending', 'unknown', 'submitted')",
+           AND status < 4",
     submit_messages: "\
         WITH r AS MATERIALIZED (SELECT jsonb_object_agg(value ->> 0, value) AS by_id \
                                 FROM jsonb_array_elements($1::text::jsonb)) \
-        UPDATE messages SET status = 'submitted', carrier = $2, \
+        UPDATE messages SET status = 3, carrier = $2, \
                segments = COALESCE((by_id -> id::text ->> 1)::bigint, segments), submitted_at = COALESCE(submitted_at, $3) \
         FROM r \
         WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
           AND id BETWEEN $4 AND $5 AND application_id = ANY ($6::text::bigint[]) \
-           AND status IN ('queued', 'sending', 'unknown')",
+           AND status < 3",
     begin_messages: "\
         WITH r AS MATERIALIZED (SELECT jsonb_object_agg(value ->> 0, value) AS by_id \
                                 FROM jsonb_array_elements($1::text::jsonb)) \
-        UPDATE messages SET carrier = $2, status = CASE by_id -> id::text ->> 1 WHEN '1' THEN 'unknown' ELSE status END, \
+        UPDATE messages SET carrier = $2, status = CASE by_id -> id::text ->> 1 WHEN '1' THEN 2 ELSE status END, \
                submitted_at = CASE by_id -> id::text ->> 2 WHEN '1' THEN COALESCE(submitted_at, $3) ELSE submitted_at END \
         FROM r \
         WHERE id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb))) \
           AND id BETWEEN $4 AND $5 AND application_id = ANY ($6::text::bigint[]) \
-           AND status IN ('queued', 'sending', 'unknown')",
+           AND status < 3",
     start_messages: "\
-        UPDATE messages SET status = 'sending', sending_at = $2 \
+        UPDATE messages SET status = 1, sending_at = $2 \
         WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
-          AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[]) AND status IN ('queued', 'sending')",
+          AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[]) AND status < 2",
     // What another process is about to claim is passed over. An application's row may have left many old versions
     // behind: it is looked up once, not for each message.
     due: "\
@@ -281,7 +287,7 @@ pub(super) const BATCH: Batch = Batch {
         FROM (SELECT * FROM messages \
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
                 AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) \
-                AND status IN ('queued', 'sending', 'unknown') \
+                AND status < 3 \
               ORDER BY id FOR UPDATE) m",
     leased: "\
         SELECT COALESCE(json_agg(json_build_array(q.message_id, q.begun, q.attempts, \
@@ -316,17 +322,17 @@ pub(super) const BATCH: Batch = Batch {
         INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
                               submits, submitted_at) \
         SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, (value ->> 3)::bigint, $2, \
-               value ->> 4, value ->> 5, 1, $3 \
+               value ->> 4, (value ->> 5)::bigint, 1, $3 \
         FROM jsonb_array_elements($1::text::jsonb) \
         ON CONFLICT (message_id, segment) DO UPDATE \
         SET carrier_message_id = COALESCE(excluded.carrier_message_id, segments.carrier_message_id), \
-            status = CASE segments.status WHEN 'unknown' THEN excluded.status ELSE segments.status END, submits = 2, \
+            status = CASE segments.status WHEN 2 THEN excluded.status ELSE segments.status END, submits = 2, \
             submitted_at = excluded.submitted_at",
     name_segments: "\
         INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
                               submits, submitted_at) \
         SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, (value ->> 3)::bigint, $2, \
-               value ->> 4, 'unknown', 1, $3 \
+               value ->> 4, 2, 1, $3 \
         FROM jsonb_array_elements($1::text::jsonb) \
         ON CONFLICT (message_id, segment) DO UPDATE \
         SET carrier_message_id = COALESCE(segments.carrier_message_id, excluded.carrier_message_id)",
@@ -347,15 +353,15 @@ pub(super) const BATCH: Batch = Batch {
         FROM (SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at, m.sender, \
                      CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address \
               FROM segments s JOIN messages m ON m.id = s.message_id AND m.id >= $4 \
-              WHERE s.carrier = $2 AND s.status = 'unknown' AND s.carrier_message_id IS NULL) u \
+              WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL) u \
         WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
     finish_segments: "\
-        UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM jsonb_array_elements($1::text::jsonb) AS r \
+        UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3 FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE segments.message_id = (r.value ->> 0)::bigint AND segments.segment = (r.value ->> 1)::bigint \
-          AND segments.application_id = ANY ($2::text::bigint[]) AND status IN ('unknown', 'submitted')",
+          AND segments.application_id = ANY ($2::text::bigint[]) AND status < 4",
     park_receipts: "\
         INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at) \
-        SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3 FROM jsonb_array_elements($1::text::jsonb)",
+        SELECT $2, value ->> 0, (value ->> 1)::bigint, value ->> 2, $3 FROM jsonb_array_elements($1::text::jsonb)",
     parked_receipts: "\
         SELECT COALESCE(json_agg(json_build_array(p.id, p.carrier_message_id, p.status, p.error) ORDER BY p.id), \
                         '[]')::text AS found \
@@ -383,7 +389,7 @@ pub(super) const BATCH: Batch = Batch {
         FROM jsonb_array_elements($1::text::jsonb)",
     insert_events: "\
         INSERT INTO message_events (message_id, application_id, status, detail, at) \
-        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3, $2 \
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, value ->> 3, $2 \
         FROM jsonb_array_elements($1::text::jsonb)",
     // Play money never exceeds a day's, also when yesterday's message is given back today.
     settle_applications: "\
@@ -392,10 +398,12 @@ pub(super) const BATCH: Batch = Batch {
         FROM jsonb_array_elements($1::text::jsonb) AS r \
         WHERE applications.id = (r.value ->> 0)::bigint AND applications.balance = (r.value ->> 1)::bigint",
     add_days: "\
-        INSERT INTO message_days (application_id, test, day, status, n) \
-        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, value ->> 3, (value ->> 4)::bigint \
+        INSERT INTO message_days (application_id, test, day, status, n, node, writer) \
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, (value ->> 3)::bigint, \
+               (value ->> 4)::bigint, $2, $3 \
         FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place) ORDER BY place \
-        ON CONFLICT (application_id, test, day, status) DO UPDATE SET n = message_days.n + excluded.n",
+        ON CONFLICT (application_id, test, day, status, node, writer) \
+        DO UPDATE SET n = message_days.n + excluded.n",
     lock_batches: Some(
         "\
         SELECT COUNT(*) AS n FROM ( \

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::query::{Conn, Connection, Row, each, given, look_up, query};
 use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Reference, Timestamp, Transid};
 use serde::Deserialize;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
@@ -12,7 +12,7 @@ use super::tally::{Standing, standing};
 use super::{WriteTx, statements};
 use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
-use crate::error::Result;
+use crate::error::{Broken, Error, Result};
 use crate::expiry::first_unexpired;
 use crate::routing::Network;
 
@@ -36,28 +36,87 @@ statements! {
                 UNION ALL SELECT MIN(due_at) FROM queue \
                 WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0 AND due_at >= $4) q";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
-                   WHERE id > $1 AND id < $5 AND status = 'submitted' AND carrier = $2 AND submitted_at < $4 \
+                   WHERE id > $1 AND id < $5 AND status = 3 AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
     OVERDUE = "SELECT id, application_id, status, submitted_at, \
                    (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0) AS leased, \
                    (SELECT MIN(COALESCE(s.error, '')) FROM segments s \
-                    WHERE s.message_id = messages.id AND s.status = 'failed') AS failed \
+                    WHERE s.message_id = messages.id AND s.status = 5) AS failed \
                FROM messages WHERE id >= $1 AND id < $2 \
-                 AND status IN ('queued', 'sending', 'unknown', 'submitted') ORDER BY id LIMIT $3";
+                 AND status < 4 ORDER BY id LIMIT $3";
 }
 
-/// Queues messages: id, application, carrier.
+/// For a SQLite file, whose rows are bound one by one.
+mod file {
+    pub(super) const INSERT: &str = "\
+        INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
+        VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, 0)";
+    pub(super) const CLAIM: &str =
+        "UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1";
+    pub(super) const CLAIMED: &str = "\
+        SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind, sender, body \
+        FROM messages WHERE id = ?1 AND status < 3";
+    pub(super) const START: &str =
+        "UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2";
+    pub(super) const HELD: &str = "\
+        SELECT q.message_id, q.begun, q.attempts, a.lost_answer = 'resend' \
+        FROM queue q JOIN applications a ON a.id = q.application_id \
+        WHERE q.message_id = ?1 AND q.lease_token = ?2";
+    pub(super) const DROP: &str = "DELETE FROM queue WHERE message_id = ?1";
+    pub(super) const SUBMIT: &str = "\
+        UPDATE messages SET status = 3, carrier = ?2, segments = COALESCE(?3, segments), \
+               submitted_at = COALESCE(submitted_at, ?4) \
+        WHERE id = ?1 AND status < 3";
+}
+
+/// A message that is put into the queue. The fields are in the order of [`Batch::insert_queue`].
+pub(crate) struct QueuedRow {
+    pub(crate) message_id: i64,
+    pub(crate) application_id: i64,
+    pub(crate) carrier: String,
+    /// Unix milliseconds; of a row that is claimed at once the end of its lease.
+    pub(crate) due_at: i64,
+    /// 0 for a row that waits to be claimed.
+    pub(crate) lease_token: i64,
+}
+
+/// Queues messages.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
-    rows: &[(i64, i64, String)],
+    rows: &[QueuedRow],
     of_batch: bool,
-    now: Timestamp,
 ) -> Result<()> {
-    let done = sqlx::query(batch.insert_queue)
-        .bind(json(&rows)?)
+    if let Conn::File(conn) = conn.conn() {
+        let bulk = i64::from(of_batch);
+        let written = each(given(conn)?, file::INSERT, rows, |statement, r| {
+            let (due_at, token) = (r.due_at, r.lease_token);
+            statement.execute((
+                r.message_id,
+                r.application_id,
+                &r.carrier,
+                bulk,
+                due_at,
+                token,
+            ))
+        })?;
+        return touched("queue", rows.len(), written);
+    }
+    let values: Vec<_> = rows
+        .iter()
+        .map(|r| {
+            (
+                r.message_id,
+                r.application_id,
+                &r.carrier,
+                r.due_at,
+                r.lease_token,
+            )
+        })
+        .collect();
+    let done = query(batch.insert_queue)
+        .bind(json(&values)?)
         .bind(i64::from(of_batch))
-        .bind(now.unix_ms())
         .execute(conn)
         .await?;
     touched("queue", rows.len(), done.rows_affected())
@@ -65,14 +124,14 @@ pub(crate) async fn insert(
 
 /// Queues a batch's messages of a range of ids, all for one carrier.
 pub(crate) async fn expand(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     (batch_id, application_id): (BatchId, i64),
     first: i64,
     last: i64,
     carrier: &str,
     now: Timestamp,
 ) -> Result<u64> {
-    Ok(sqlx::query(EXPAND)
+    Ok(query(EXPAND)
         .bind(first)
         .bind(last)
         .bind(batch_id.0)
@@ -85,19 +144,19 @@ pub(crate) async fn expand(
 }
 
 /// Applications that aren't suspended and have messages that were put aside.
-pub(crate) async fn put_aside_without_cause(conn: &mut AnyConnection) -> Result<Vec<i64>> {
-    let rows = sqlx::query(WAITING_FOR_NOTHING).fetch_all(conn).await?;
+pub(crate) async fn put_aside_without_cause(conn: &mut dyn Connection) -> Result<Vec<i64>> {
+    let rows = query(WAITING_FOR_NOTHING).fetch_all(conn).await?;
     rows.iter().map(|row| row::int(row, "id")).collect()
 }
 
 /// Lets some of an application's messages that were put aside go on; how many.
 pub(crate) async fn resume(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     limit: i64,
     now: Timestamp,
 ) -> Result<u64> {
-    Ok(sqlx::query(RESUME)
+    Ok(query(RESUME)
         .bind(application_id)
         .bind(limit)
         .bind(now.unix_ms())
@@ -120,13 +179,13 @@ pub(crate) struct Lapsed {
 
 /// Some of the claimed rows whose lease ended before this moment.
 pub(crate) async fn lapsed(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     ended_by: Timestamp,
     least: i64,
     limit: i64,
 ) -> Result<Vec<Lapsed>> {
-    let rows = sqlx::query(batch.lapsed)
+    let rows = query(batch.lapsed)
         .bind(ended_by.unix_ms())
         .bind(limit)
         .bind(least)
@@ -147,32 +206,32 @@ pub(crate) async fn lapsed(
 }
 
 /// The carriers that rows wait for.
-pub(crate) async fn carriers(conn: &mut AnyConnection) -> Result<Vec<String>> {
-    let rows = sqlx::query(CARRIERS).fetch_all(conn).await?;
+pub(crate) async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    let rows = query(CARRIERS).fetch_all(conn).await?;
     rows.iter().map(|row| row::text(row, "carrier")).collect()
 }
 
 /// When the oldest message that waits for a carrier was accepted, and how many wait.
 pub(crate) async fn waiting(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     carrier: &str,
 ) -> Result<(Option<Timestamp>, i64)> {
-    let row = sqlx::query(OLDEST).bind(carrier).fetch_one(conn).await?;
+    let row = query(OLDEST).bind(carrier).fetch_one(conn).await?;
     let oldest = row::opt_int(&row, "id")?;
     let oldest = oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)));
     Ok((oldest, row::int(&row, "n")?))
 }
 
 /// Whether anything waits for a carrier that nobody claimed.
-pub(crate) async fn anything(conn: &mut AnyConnection, carrier: &str) -> Result<bool> {
-    let row = sqlx::query(ANYTHING).bind(carrier);
+pub(crate) async fn anything(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    let row = query(ANYTHING).bind(carrier);
     Ok(row.fetch_optional(conn).await?.is_some())
 }
 
 /// A row that nobody claimed: message, application.
 pub(crate) type WaitingRow = (i64, i64);
 
-fn waiting_row(row: &sqlx::any::AnyRow) -> Result<WaitingRow> {
+fn waiting_row(row: &Row) -> Result<WaitingRow> {
     Ok((
         row::int(row, "message_id")?,
         row::int(row, "application_id")?,
@@ -181,13 +240,13 @@ fn waiting_row(row: &sqlx::any::AnyRow) -> Result<WaitingRow> {
 
 /// Rows that wait for a carrier which has nothing of them, after this id.
 pub(crate) async fn unclaimed(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     after: i64,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = sqlx::query(batch.unclaimed)
+    let rows = query(batch.unclaimed)
         .bind(carrier)
         .bind(after)
         .bind(limit)
@@ -198,12 +257,12 @@ pub(crate) async fn unclaimed(
 
 /// Some of the rows that wait for a carrier which nobody claims for.
 pub(crate) async fn unrouted(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = sqlx::query(batch.unrouted)
+    let rows = query(batch.unrouted)
         .bind(carrier)
         .bind(limit)
         .fetch_all(conn)
@@ -229,12 +288,12 @@ pub(crate) async fn routed(
     ids: &[i64],
 ) -> Result<Vec<Routed>> {
     let ids = Ids::new(ids)?;
-    let row = sqlx::query(batch.routed_messages)
+    let row = query(batch.routed_messages)
         .bind(ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     row::found(&row, "queue")
 }
@@ -246,17 +305,17 @@ pub(crate) async fn move_to(
     rows: &[(i64, String)],
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(batch.move_queued)
+    query(batch.move_queued)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
 
-pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
-    let row = sqlx::query(STATE).fetch_one(conn).await?;
+pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
+    let row = query(STATE).fetch_one(conn).await?;
     let oldest = row::opt_int(&row, "oldest")?;
     Ok(QueueState {
         waiting: row::int(&row, "n")?,
@@ -266,12 +325,12 @@ pub(crate) async fn state(conn: &mut AnyConnection) -> Result<QueueState> {
 
 /// When the next row of a carrier can be claimed.
 pub(crate) async fn next_due(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     carrier: &str,
     from: Marks,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
-    let row = sqlx::query(NEXT_DUE)
+    let row = query(NEXT_DUE)
         .bind(carrier)
         .bind(first_unexpired(now))
         .bind(from.singles)
@@ -312,14 +371,14 @@ pub(crate) struct DueLimits {
 
 /// The rows that may be claimed.
 pub(crate) async fn due(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     limits: DueLimits,
     from: Marks,
     now: Timestamp,
 ) -> Result<Vec<DueRow>> {
-    let row = sqlx::query(batch.due)
+    let row = query(batch.due)
         .bind(carrier)
         .bind(now.unix_ms())
         .bind(first_unexpired(now))
@@ -335,10 +394,10 @@ pub(crate) async fn due(
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an earlier
 /// submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
-    sqlx::query(batch.put_aside)
+    query(batch.put_aside)
         .bind(json(&ids)?)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -350,12 +409,19 @@ pub(crate) async fn claim(
     ids: &[i64],
     lease: crate::dispatch::Lease,
 ) -> Result<()> {
-    let done = sqlx::query(batch.claim)
+    if let Conn::File(conn) = tx.conn() {
+        let until = lease.until.unix_ms();
+        let claimed = each(given(conn)?, file::CLAIM, ids, |statement, id| {
+            statement.execute((id, until, lease.token))
+        })?;
+        return touched("queue", ids.len(), claimed);
+    }
+    let done = query(batch.claim)
         .bind(json(&ids)?)
         .bind(lease.until.unix_ms())
         .bind(lease.token)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     touched("queue", ids.len(), done.rows_affected())
 }
@@ -368,25 +434,76 @@ pub(crate) async fn start(
     network: &Network,
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
-    type Row = (Standing, String, Kind, Option<String>, String);
+    if let Conn::File(conn) = tx.conn() {
+        let found = start_in_file(given(conn)?, ids, now)?;
+        return Ok(started(tx, found, network, now));
+    }
     let ids = Ids::new(ids)?;
-    let row = sqlx::query(batch.claimed_messages)
+    let row = query(batch.claimed_messages)
         .bind(&ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
-    let found: Vec<Row> = row::found(&row, "messages")?;
-    sqlx::query(batch.start_messages)
+    let found: Vec<StartedRow> = row::found(&row, "messages")?;
+    query(batch.start_messages)
         .bind(ids.json)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
-    let messages = found
+    Ok(started(tx, found, network, now))
+}
+
+/// A message that is being sent from now on: as it stood before, number, kind, sender, text.
+type StartedRow = (Standing, String, Kind, Option<String>, String);
+
+fn start_in_file(
+    conn: &rusqlite::Connection,
+    ids: &[i64],
+    now: Timestamp,
+) -> Result<Vec<StartedRow>> {
+    let found = look_up(
+        conn,
+        file::CLAIMED,
+        ids,
+        |s, id| s.query([id]),
+        |_, row| {
+            let standing = Standing {
+                id: row.get(0)?,
+                application_id: row.get(1)?,
+                test: row.get(2)?,
+                batch_id: row.get(3)?,
+                created_at: row.get(4)?,
+                status: row::file_status(row, 5, "messages")?,
+                cost: row.get(6)?,
+            };
+            let kind: String = row.get(8)?;
+            let kind = Kind::parse(&kind).ok_or(Error::Broken(Broken::Corrupt {
+                table: "messages",
+                column: "kind",
+                value: kind,
+            }))?;
+            Ok((standing, row.get(7)?, kind, row.get(9)?, row.get(10)?))
+        },
+    )?;
+    each(conn, file::START, ids, |statement, id| {
+        statement.execute((id, now.unix_ms()))
+    })?;
+    Ok(found)
+}
+
+/// The messages as a carrier needs them; counts them as being sent.
+fn started(
+    tx: &mut WriteTx<'_>,
+    found: Vec<StartedRow>,
+    network: &Network,
+    now: Timestamp,
+) -> Vec<Claimed> {
+    found
         .into_iter()
         .map(|(message, number, kind, sender, body)| {
             if message.status.may_become(MessageStatus::Sending) {
@@ -405,11 +522,10 @@ pub(crate) async fn start(
                 expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
             }
         })
-        .collect();
-    Ok(messages)
+        .collect()
 }
 
-fn number(row: &sqlx::any::AnyRow) -> Result<Number> {
+fn number(row: &Row) -> Result<Number> {
     let kind = row::word(row, "messages", "kind", Kind::parse)?;
     Ok(Number::from_stored(row::text(row, "number")?, kind))
 }
@@ -431,15 +547,24 @@ pub(crate) async fn submitted(
             tx.tally.change(&message, MessageStatus::Submitted, now);
         }
     }
+    if let Conn::File(conn) = tx.conn() {
+        each(
+            given(conn)?,
+            file::SUBMIT,
+            taken,
+            |statement, (id, segments)| statement.execute((id, carrier, segments, now.unix_ms())),
+        )?;
+        return Ok(());
+    }
     let ids = Ids::new(&ids)?;
-    sqlx::query(batch.submit_messages)
+    query(batch.submit_messages)
         .bind(json(&taken)?)
         .bind(carrier)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -476,14 +601,14 @@ pub(crate) async fn begin(
         .collect();
     let ids: Vec<i64> = begun.iter().map(|b| b.id.0).collect();
     let ids = Ids::new(&ids)?;
-    sqlx::query(batch.begin_messages)
+    query(batch.begin_messages)
         .bind(json(&rows)?)
         .bind(carrier)
         .bind(now.unix_ms())
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -510,10 +635,28 @@ pub(crate) async fn held(
     batch: &Batch,
     leases: &[(i64, i64)],
 ) -> Result<HashMap<i64, Held>> {
-    let row = sqlx::query(batch.leased)
+    if let Conn::File(conn) = tx.conn() {
+        let held = look_up(
+            given(conn)?,
+            file::HELD,
+            leases,
+            |s, lease| s.query(**lease),
+            |_, row| {
+                let held = Held {
+                    id: row.get(0)?,
+                    begun: row.get(1)?,
+                    attempts: row.get(2)?,
+                    resend: row.get(3)?,
+                };
+                Ok((held.id, held))
+            },
+        )?;
+        return Ok(held.into_iter().collect());
+    }
+    let row = query(batch.leased)
         .bind(json(&leases)?)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     let held: Vec<Held> = row::found(&row, "queue")?;
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
@@ -524,10 +667,16 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -
     if ids.is_empty() {
         return Ok(());
     }
-    sqlx::query(batch.drop_queued)
+    if let Conn::File(conn) = tx.conn() {
+        each(given(conn)?, file::DROP, ids, |statement, id| {
+            statement.execute([id])
+        })?;
+        return Ok(());
+    }
+    query(batch.drop_queued)
         .bind(json(&ids)?)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -573,10 +722,10 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, batch: &Batch, rows: &[Requeue
             )
         })
         .collect();
-    let done = sqlx::query(batch.requeue)
+    let done = query(batch.requeue)
         .bind(json(&values)?)
         .bind(tx.named())
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     touched("queue", rows.len(), done.rows_affected())
 }
@@ -590,7 +739,7 @@ pub(crate) struct Event {
 }
 
 pub(crate) async fn insert_events(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     events: &[Event],
     now: Timestamp,
@@ -600,9 +749,9 @@ pub(crate) async fn insert_events(
     }
     let rows: Vec<_> = events
         .iter()
-        .map(|e| (e.id.0, e.application_id, e.status.as_str(), &e.detail))
+        .map(|e| (e.id.0, e.application_id, e.status.code(), &e.detail))
         .collect();
-    sqlx::query(batch.insert_events)
+    query(batch.insert_events)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .execute(conn)
@@ -612,13 +761,13 @@ pub(crate) async fn insert_events(
 
 /// Messages that a carrier took and that aren't final, between these ids.
 pub(crate) async fn outstanding(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     (after, below): (i64, i64),
     carrier: &str,
     submitted_before: Timestamp,
     limit: i64,
 ) -> Result<Vec<Outstanding>> {
-    let rows = sqlx::query(OUTSTANDING)
+    let rows = query(OUTSTANDING)
         .bind(after)
         .bind(carrier)
         .bind(limit)
@@ -653,12 +802,12 @@ pub(crate) struct Overdue {
 
 /// Messages of this range of ids that aren't final.
 pub(crate) async fn overdue(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     from: i64,
     below: i64,
     limit: i64,
 ) -> Result<Vec<Overdue>> {
-    let rows = sqlx::query(OVERDUE)
+    let rows = query(OVERDUE)
         .bind(from)
         .bind(below)
         .bind(limit)
@@ -669,7 +818,7 @@ pub(crate) async fn overdue(
             Ok(Overdue {
                 id: Transid(row::int(row, "id")?),
                 application_id: row::int(row, "application_id")?,
-                status: row::word(row, "messages", "status", MessageStatus::parse)?,
+                status: row::status(row, "messages")?,
                 taken: row::opt_int(row, "submitted_at")?.is_some(),
                 leased: row::int(row, "leased")? > 0,
                 failed: row::opt_text(row, "failed")?,

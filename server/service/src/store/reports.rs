@@ -1,12 +1,9 @@
 //! Reading messages for reports.
 
+use super::query::{Connection, Query, query, query_of};
 use domain::records::{MessageRecord, TimelineEntry};
 use domain::{BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
-use sqlx::AnyConnection;
-use sqlx::any::AnyArguments;
-use sqlx::query::Query;
-use sqlx::{Any, AssertSqlSafe};
 
 use super::dialect::Batch;
 use super::row;
@@ -42,11 +39,11 @@ impl Condition {
         }
     }
 
-    fn bind(self, query: Query<'_, Any, AnyArguments>) -> Query<'_, Any, AnyArguments> {
+    fn bind(self, query: Query) -> Query {
         match self {
             Self::Requestid(text) | Self::Number(text) => query.bind(text),
             Self::Batch(id) => query.bind(id.0),
-            Self::Status(status) => query.bind(status.as_str()),
+            Self::Status(status) => query.bind(status.code()),
         }
     }
 }
@@ -85,6 +82,7 @@ struct Columns {
     body: String,
     requestid: Option<String>,
     batch_id: Option<i64>,
+    #[serde(deserialize_with = "row::status_in_json")]
     status: MessageStatus,
     pages: i64,
     segments: i64,
@@ -170,7 +168,7 @@ fn ranges(batch: &Batch, from: i64, below: i64, now: Timestamp) -> Vec<(i64, i64
 
 /// Where a scan of at most so many rows ends: the greatest id that it doesn't reach.
 pub(crate) async fn scan_end(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     selection: &Selection,
     rows: i64,
@@ -178,7 +176,7 @@ pub(crate) async fn scan_end(
 ) -> Result<Option<i64>> {
     let mut left = rows;
     for (from, below) in ranges(batch, selection.from, selection.below, now) {
-        let row = sqlx::query(SCAN_END)
+        let row = query(SCAN_END)
             .bind(selection.application_id)
             .bind(i64::from(selection.test))
             .bind(from)
@@ -197,12 +195,12 @@ pub(crate) async fn scan_end(
 }
 
 async fn count(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     selection: &Selection,
     from: i64,
     below: i64,
 ) -> Result<i64> {
-    let row = sqlx::query(COUNT)
+    let row = query(COUNT)
         .bind(selection.application_id)
         .bind(i64::from(selection.test))
         .bind(from)
@@ -213,7 +211,7 @@ async fn count(
 }
 
 pub(crate) async fn list(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     selection: Selection,
     now: Timestamp,
@@ -225,7 +223,7 @@ pub(crate) async fn list(
         if left <= 0 {
             break;
         }
-        let mut query = sqlx::query(AssertSqlSafe(sql.clone()))
+        let mut query = query_of(sql.clone())
             .bind(selection.application_id)
             .bind(i64::from(selection.test))
             .bind(from)
@@ -243,11 +241,11 @@ pub(crate) async fn list(
 
 /// What happened to a message besides what its row says.
 pub(crate) async fn events(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: Transid,
     application_id: i64,
 ) -> Result<Vec<TimelineEntry>> {
-    let rows = sqlx::query(EVENTS)
+    let rows = query(EVENTS)
         .bind(id.0)
         .bind(application_id)
         .fetch_all(conn)
@@ -255,7 +253,7 @@ pub(crate) async fn events(
     rows.iter()
         .map(|row| {
             Ok(TimelineEntry {
-                status: row::word(row, "message_events", "status", MessageStatus::parse)?,
+                status: row::status(row, "message_events")?,
                 at: Timestamp::from_unix_ms(row::int(row, "at")?),
                 detail: row::opt_text(row, "detail")?,
             })

@@ -1,33 +1,35 @@
 //! Reading values out of rows, with a name for what can't be read.
 
-use sqlx::Row as _;
-use sqlx::any::AnyRow;
+use super::query::Row;
+use domain::MessageStatus;
+use serde::Deserialize;
+use serde::de::Error as _;
 
 use crate::error::{Broken, Error, Result};
 
-pub(crate) fn int(row: &AnyRow, column: &'static str) -> Result<i64> {
-    Ok(row.try_get(column)?)
+pub(crate) fn int(row: &Row, column: &'static str) -> Result<i64> {
+    row.get(column)
 }
 
-pub(crate) fn opt_int(row: &AnyRow, column: &'static str) -> Result<Option<i64>> {
-    Ok(row.try_get(column)?)
+pub(crate) fn opt_int(row: &Row, column: &'static str) -> Result<Option<i64>> {
+    row.get(column)
 }
 
-pub(crate) fn text(row: &AnyRow, column: &'static str) -> Result<String> {
-    Ok(row.try_get(column)?)
+pub(crate) fn text(row: &Row, column: &'static str) -> Result<String> {
+    row.get(column)
 }
 
-pub(crate) fn opt_text(row: &AnyRow, column: &'static str) -> Result<Option<String>> {
-    Ok(row.try_get(column)?)
+pub(crate) fn opt_text(row: &Row, column: &'static str) -> Result<Option<String>> {
+    row.get(column)
 }
 
-pub(crate) fn bytes(row: &AnyRow, column: &'static str) -> Result<Vec<u8>> {
-    Ok(row.try_get(column)?)
+pub(crate) fn bytes(row: &Row, column: &'static str) -> Result<Vec<u8>> {
+    row.get(column)
 }
 
 /// A text that must be one of a type's words.
 pub(crate) fn word<T>(
-    row: &AnyRow,
+    row: &Row,
     table: &'static str,
     column: &'static str,
     parse: impl Fn(&str) -> Option<T>,
@@ -40,16 +42,61 @@ pub(crate) fn word<T>(
     }))
 }
 
+/// A number that must be one of those that stand for a type's values.
+pub(crate) fn code<T>(
+    row: &Row,
+    table: &'static str,
+    column: &'static str,
+    from_code: impl Fn(i64) -> Option<T>,
+) -> Result<T> {
+    let value = int(row, column)?;
+    from_code(value).ok_or(Error::Broken(Broken::Corrupt {
+        table,
+        column,
+        value: value.to_string(),
+    }))
+}
+
+/// A message's status, from the number in the column of that name.
+pub(crate) fn status(row: &Row, table: &'static str) -> Result<MessageStatus> {
+    code(row, table, "status", MessageStatus::from_code)
+}
+
+/// A message's status, from the number in a column of a file's row.
+pub(crate) fn file_status(
+    row: &rusqlite::Row<'_>,
+    column: usize,
+    table: &'static str,
+) -> Result<MessageStatus> {
+    let value: i64 = row.get(column)?;
+    MessageStatus::from_code(value).ok_or(Error::Broken(Broken::Corrupt {
+        table,
+        column: "status",
+        value: value.to_string(),
+    }))
+}
+
+/// A message's status where rows come as JSON: its number there, too.
+pub(crate) fn status_in_json<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<MessageStatus, D::Error> {
+    let code = i64::deserialize(from)?;
+    MessageStatus::from_code(code).ok_or_else(|| D::Error::custom("no status has this number"))
+}
+
+/// The same in a row that is a tuple.
+#[derive(Deserialize)]
+pub(crate) struct StatusInJson(
+    #[serde(deserialize_with = "status_in_json")] pub(crate) MessageStatus,
+);
+
 /// A JSON parameter.
 pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Broken(error.into()))
 }
 
 /// Rows that came as one JSON value, in the column `found`.
-pub(crate) fn found<T: serde::de::DeserializeOwned>(
-    row: &AnyRow,
-    table: &'static str,
-) -> Result<T> {
+pub(crate) fn found<T: serde::de::DeserializeOwned>(row: &Row, table: &'static str) -> Result<T> {
     let value = text(row, "found")?;
     // Where it is and not what it is: numbers and texts must not get into the log.
     serde_json::from_str(&value).map_err(|error| {

@@ -1,11 +1,13 @@
 //! What carriers were handed, and their receipts for it.
 
+use rusqlite::params;
+
+use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
-use super::row::{self, json};
+use super::row::{self, StatusInJson, json};
 use super::{WriteTx, statements};
 use crate::error::Result;
 
@@ -25,6 +27,36 @@ statements! {
     OLDEST = "SELECT MIN(message_id) AS id FROM segments";
 }
 
+/// For a SQLite file, whose rows are bound one by one.
+mod file {
+    pub(super) const INSERT: &str = "\
+        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
+                              submits, submitted_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8) \
+        ON CONFLICT (message_id, segment) DO UPDATE \
+        SET carrier_message_id = COALESCE(excluded.carrier_message_id, carrier_message_id), \
+            status = CASE status WHEN 2 THEN excluded.status ELSE status END, submits = 2, \
+            submitted_at = excluded.submitted_at";
+    /// The status isn't used: that of a segment whose claim was over isn't known.
+    pub(super) const NAME: &str = "\
+        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
+                              submits, submitted_at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, 2, 1, ?8) \
+        ON CONFLICT (message_id, segment) DO UPDATE \
+        SET carrier_message_id = COALESCE(carrier_message_id, excluded.carrier_message_id)";
+    pub(super) const PARKED: &str = "\
+        SELECT id, status, error FROM parked_receipts \
+        WHERE carrier = ?1 AND carrier_message_id = ?2 AND received_at > ?3";
+    pub(super) const OF: &str = "\
+        SELECT message_id, segment, segments, status, error, submits, carrier_message_id IS NOT NULL \
+        FROM segments WHERE message_id = ?1";
+    pub(super) const NAMED: &str = "\
+        SELECT message_id, segment, segments, application_id, status FROM segments \
+        WHERE carrier = ?1 AND carrier_message_id = ?2";
+    pub(super) const FINISH: &str = "\
+        UPDATE segments SET status = ?3, error = ?4 WHERE message_id = ?1 AND segment = ?2 AND status < 4";
+}
+
 /// A segment that was handed over: message, segment, how many the message has, application, the carrier's
 /// name for it, and its status.
 pub(crate) type NewSegment = (i64, u16, u16, i64, Option<String>, MessageStatus);
@@ -39,6 +71,7 @@ pub(crate) struct Segment {
     pub(crate) message_id: i64,
     pub(crate) segment: u16,
     pub(crate) segments: u16,
+    #[serde(deserialize_with = "row::status_in_json")]
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<String>,
     pub(crate) submits: i64,
@@ -75,41 +108,82 @@ pub(crate) struct Unanswered {
 
 /// Stores what was handed over.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    write(conn, batch.insert_segments, rows, carrier, now).await
+    let statement = match conn.conn() {
+        Conn::File(_) => file::INSERT,
+        Conn::Sqlx(_) => batch.insert_segments,
+    };
+    write(conn, statement, rows, carrier, now).await
 }
 
 /// Stores the carrier's names that came when the claim was over; nothing else changes.
 pub(crate) async fn name(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    write(conn, batch.name_segments, rows, carrier, now).await
+    let statement = match conn.conn() {
+        Conn::File(_) => file::NAME,
+        Conn::Sqlx(_) => batch.name_segments,
+    };
+    write(conn, statement, rows, carrier, now).await
 }
 
 async fn write(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     statement: &'static str,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
     if !rows.is_empty() {
-        sqlx::query(statement)
-            .bind(json(&rows)?)
+        if let Conn::File(conn) = conn.conn() {
+            return write_in_file(given(conn)?, statement, rows, carrier, now);
+        }
+        let values: Vec<_> = rows
+            .iter()
+            .map(|(message, segment, segments, application, name, status)| {
+                (message, segment, segments, application, name, status.code())
+            })
+            .collect();
+        query(statement)
+            .bind(json(&values)?)
             .bind(carrier)
             .bind(now.unix_ms())
             .execute(conn)
             .await?;
     }
+    Ok(())
+}
+
+fn write_in_file(
+    conn: &rusqlite::Connection,
+    statement: &'static str,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    each(conn, statement, rows, |statement, row| {
+        let (message, segment, segments, application, name, status) = row;
+        let (status, now) = (status.code(), now.unix_ms());
+        statement.execute(params![
+            message,
+            segment,
+            segments,
+            application,
+            carrier,
+            name,
+            status,
+            now
+        ])
+    })?;
     Ok(())
 }
 
@@ -122,10 +196,29 @@ pub(crate) async fn of(
     if messages.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.segments_of)
+    if let Conn::File(conn) = tx.conn() {
+        return look_up(
+            given(conn)?,
+            file::OF,
+            messages,
+            |s, id| s.query([id]),
+            |_, row| {
+                Ok(Segment {
+                    message_id: row.get(0)?,
+                    segment: row.get(1)?,
+                    segments: row.get(2)?,
+                    status: row::file_status(row, 3, "segments")?,
+                    error: row.get(4)?,
+                    submits: row.get(5)?,
+                    named: row.get(6)?,
+                })
+            },
+        );
+    }
+    let row = query(batch.segments_of)
         .bind(json(&messages)?)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     row::found(&row, "segments")
 }
@@ -133,28 +226,50 @@ pub(crate) async fn of(
 /// The segments that a carrier has these names for, with the place of the name. Where it used a name again,
 /// the youngest is the last.
 pub(crate) async fn named(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     names: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
-    type Row = (usize, i64, u16, u16, i64, MessageStatus);
+    type Row = (usize, i64, u16, u16, i64, StatusInJson);
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.segments_named)
+    if let Conn::File(conn) = conn.conn() {
+        let names = names.iter().enumerate();
+        let run = file::NAMED;
+        let mut found = look_up(
+            given(conn)?,
+            run,
+            names,
+            |s, n| s.query((carrier, n.1)),
+            |n, row| {
+                let id = SegmentId {
+                    message_id: row.get(0)?,
+                    segment: row.get(1)?,
+                    segments: row.get(2)?,
+                    application_id: row.get(3)?,
+                    status: row::file_status(row, 4, "segments")?,
+                };
+                Ok((n.0, id))
+            },
+        )?;
+        found.sort_by_key(|(_, id)| id.message_id);
+        return Ok(found);
+    }
+    let row = query(batch.segments_named)
         .bind(json(&names)?)
         .bind(carrier)
         .fetch_one(conn)
         .await?;
     let found: Vec<Row> = row::found(&row, "segments")?;
-    let id = |(place, message_id, segment, segments, application_id, status)| {
+    let id = |(place, message_id, segment, segments, application_id, status): Row| {
         let id = SegmentId {
             message_id,
             segment,
             segments,
             application_id,
-            status,
+            status: status.0,
         };
         (place, id)
     };
@@ -163,7 +278,7 @@ pub(crate) async fn named(
 
 /// The segments to these numbers, as the carrier has them, whose submits it didn't answer.
 pub(crate) async fn unanswered(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     numbers: &[&str],
@@ -174,7 +289,7 @@ pub(crate) async fn unanswered(
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.unanswered_segments)
+    let row = query(batch.unanswered_segments)
         .bind(json(&numbers)?)
         .bind(carrier)
         .bind(country_code)
@@ -203,14 +318,14 @@ pub(crate) async fn unanswered(
 
 /// Whether a message to a number, other than this one, is being submitted now.
 pub(crate) async fn is_another_submitted(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     carrier: &str,
     number: &str,
     country_code: &str,
     message_id: i64,
     least: i64,
 ) -> Result<bool> {
-    let found = sqlx::query(BEING_SUBMITTED)
+    let found = query(BEING_SUBMITTED)
         .bind(carrier)
         .bind(number)
         .bind(country_code)
@@ -227,11 +342,26 @@ pub(crate) async fn finish(
     batch: &Batch,
     rows: &[(i64, u16, MessageStatus, Option<&str>)],
 ) -> Result<()> {
+    if let Conn::File(conn) = tx.conn() {
+        each(
+            given(conn)?,
+            file::FINISH,
+            rows,
+            |statement, (id, segment, status, error)| {
+                statement.execute((id, segment, status.code(), error))
+            },
+        )?;
+        return Ok(());
+    }
     if !rows.is_empty() {
-        sqlx::query(batch.finish_segments)
-            .bind(json(&rows)?)
+        let values: Vec<_> = rows
+            .iter()
+            .map(|(message, segment, status, error)| (message, segment, status.code(), error))
+            .collect();
+        query(batch.finish_segments)
+            .bind(json(&values)?)
             .bind(tx.named())
-            .execute(&mut **tx)
+            .execute(tx)
             .await?;
     }
     Ok(())
@@ -242,14 +372,18 @@ pub(crate) type Parked = (i64, String, MessageStatus, Option<String>);
 
 /// Keeps receipts for ids that may become known: the carrier's name, status, error.
 pub(crate) async fn park(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[(&str, MessageStatus, Option<&str>)],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(batch.park_receipts)
-        .bind(json(&rows)?)
+    let values: Vec<_> = rows
+        .iter()
+        .map(|(name, status, error)| (name, status.code(), error))
+        .collect();
+    query(batch.park_receipts)
+        .bind(json(&values)?)
         .bind(carrier)
         .bind(now.unix_ms())
         .execute(conn)
@@ -259,30 +393,61 @@ pub(crate) async fn park(
 
 /// Takes out the receipts that were parked for these names since a moment.
 pub(crate) async fn unpark(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     names: &[&str],
     since: Timestamp,
 ) -> Result<Vec<Parked>> {
+    type Row = (i64, String, StatusInJson, Option<String>);
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let row = sqlx::query(batch.parked_receipts)
-        .bind(json(&names)?)
-        .bind(carrier)
-        .bind(since.unix_ms())
-        .fetch_one(&mut *conn)
-        .await?;
-    let found: Vec<Parked> = row::found(&row, "parked_receipts")?;
+    let found: Vec<Parked> = if let Conn::File(conn) = conn.conn() {
+        parked_in_file(given(conn)?, carrier, names, since)?
+    } else {
+        let row = query(batch.parked_receipts)
+            .bind(json(&names)?)
+            .bind(carrier)
+            .bind(since.unix_ms())
+            .fetch_one(&mut *conn)
+            .await?;
+        let found: Vec<Row> = row::found(&row, "parked_receipts")?;
+        found
+            .into_iter()
+            .map(|(id, name, status, error)| (id, name, status.0, error))
+            .collect()
+    };
     if !found.is_empty() {
         let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
-        sqlx::query(batch.drop_parked)
+        query(batch.drop_parked)
             .bind(json(&ids)?)
             .bind(carrier)
             .execute(conn)
             .await?;
     }
+    Ok(found)
+}
+
+fn parked_in_file(
+    conn: &rusqlite::Connection,
+    carrier: &str,
+    names: &[&str],
+    since: Timestamp,
+) -> Result<Vec<Parked>> {
+    let since = since.unix_ms();
+    let run = file::PARKED;
+    let mut found = look_up(
+        conn,
+        run,
+        names,
+        |s, name| s.query((carrier, name, since)),
+        |name, row| {
+            let status = row::file_status(row, 1, "parked_receipts")?;
+            Ok((row.get(0)?, (**name).to_owned(), status, row.get(2)?))
+        },
+    )?;
+    found.sort_by_key(|(id, ..)| *id);
     Ok(found)
 }
 
@@ -297,11 +462,11 @@ pub(crate) struct Crossed {
 
 /// Receipts that were parked since a moment though their segments' names are known, by carrier.
 pub(crate) async fn crossed(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     since: Timestamp,
     limit: i64,
 ) -> Result<Vec<Crossed>> {
-    let rows = sqlx::query(CROSSED)
+    let rows = query(CROSSED)
         .bind(since.unix_ms())
         .bind(limit)
         .fetch_all(conn)
@@ -319,18 +484,18 @@ pub(crate) async fn crossed(
 }
 
 /// Forgets receipts that were parked before this moment; how many.
-pub(crate) async fn forget_parked(conn: &mut AnyConnection, before: Timestamp) -> Result<u64> {
-    let done = sqlx::query(FORGET_PARKED).bind(before.unix_ms());
+pub(crate) async fn forget_parked(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
+    let done = query(FORGET_PARKED).bind(before.unix_ms());
     Ok(done.execute(conn).await?.rows_affected())
 }
 
 /// Forgets the segments of messages below this id, so many ids at a time; false when none is left.
-pub(crate) async fn forget(conn: &mut AnyConnection, below: i64, ids: i64) -> Result<bool> {
-    let oldest = row::opt_int(&sqlx::query(OLDEST).fetch_one(&mut *conn).await?, "id")?;
+pub(crate) async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
+    let oldest = row::opt_int(&query(OLDEST).fetch_one(&mut *conn).await?, "id")?;
     let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
         return Ok(false);
     };
-    sqlx::query(FORGET)
+    query(FORGET)
         .bind(oldest)
         .bind(below.min(oldest.saturating_add(ids)))
         .execute(conn)

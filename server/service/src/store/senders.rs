@@ -1,9 +1,9 @@
 //! Requests for sender names, and whose a name is.
 
+use super::query::Row;
+use super::query::{Connection, query};
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderStatus, Timestamp};
-use sqlx::AnyConnection;
-use sqlx::any::AnyRow;
 
 use super::row;
 use super::statements;
@@ -36,7 +36,7 @@ statements! {
     OWNER = "SELECT account_id FROM sender_name_owners WHERE folded = $1";
 }
 
-fn request(row: &AnyRow) -> Result<SenderRequestRecord> {
+fn request(row: &Row) -> Result<SenderRequestRecord> {
     Ok(SenderRequestRecord {
         id: row::int(row, "id")?,
         reference: row::word(row, "applications", "reference", |text| {
@@ -52,17 +52,17 @@ fn request(row: &AnyRow) -> Result<SenderRequestRecord> {
 
 /// Stores a request; one that still waits is replaced by it.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     name: &str,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(REPLACE_PENDING)
+    query(REPLACE_PENDING)
         .bind(application_id)
         .bind(now.unix_ms())
         .execute(&mut *conn)
         .await?;
-    sqlx::query(INSERT)
+    query(INSERT)
         .bind(application_id)
         .bind(name)
         .bind(now.unix_ms())
@@ -72,8 +72,8 @@ pub(crate) async fn insert(
 }
 
 /// What was accepted before makes room.
-pub(crate) async fn replace_accepted(conn: &mut AnyConnection, application_id: i64) -> Result<()> {
-    sqlx::query(REPLACE_ACCEPTED)
+pub(crate) async fn replace_accepted(conn: &mut dyn Connection, application_id: i64) -> Result<()> {
+    query(REPLACE_ACCEPTED)
         .bind(application_id)
         .execute(conn)
         .await?;
@@ -82,13 +82,13 @@ pub(crate) async fn replace_accepted(conn: &mut AnyConnection, application_id: i
 
 /// False when the request isn't pending any more.
 pub(crate) async fn decide(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
     status: SenderStatus,
     reason: Option<&str>,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(DECIDE)
+    let done = query(DECIDE)
         .bind(id)
         .bind(status.as_str())
         .bind(reason)
@@ -99,10 +99,10 @@ pub(crate) async fn decide(
 }
 
 pub(crate) async fn by_id(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     id: i64,
 ) -> Result<Option<SenderRequestRecord>> {
-    sqlx::query(BY_ID)
+    query(BY_ID)
         .bind(id)
         .fetch_optional(conn)
         .await?
@@ -111,29 +111,29 @@ pub(crate) async fn by_id(
 }
 
 pub(crate) async fn list(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     only_pending: bool,
 ) -> Result<Vec<SenderRequestRecord>> {
     let statement = if only_pending { PENDING } else { ALL };
-    let rows = sqlx::query(statement).fetch_all(conn).await?;
+    let rows = query(statement).fetch_all(conn).await?;
     rows.iter().map(request).collect()
 }
 
 /// Whose the name is after asking for it: the account's, unless another had it before.
-pub(crate) async fn own(conn: &mut AnyConnection, folded: &str, account_id: i64) -> Result<i64> {
-    sqlx::query(OWN)
+pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64) -> Result<i64> {
+    query(OWN)
         .bind(folded)
         .bind(account_id)
         .execute(&mut *conn)
         .await?;
     row::int(
-        &sqlx::query(OWNER).bind(folded).fetch_one(conn).await?,
+        &query(OWNER).bind(folded).fetch_one(conn).await?,
         "account_id",
     )
 }
 
 /// Whose the name is.
-pub(crate) async fn owner(conn: &mut AnyConnection, folded: &str) -> Result<Option<i64>> {
-    let row = sqlx::query(OWNER).bind(folded).fetch_optional(conn).await?;
+pub(crate) async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
+    let row = query(OWNER).bind(folded).fetch_optional(conn).await?;
     row.map(|row| row::int(&row, "account_id")).transpose()
 }

@@ -1,8 +1,8 @@
 //! Sessions and the devices they are.
 
+use super::query::{Connection, query};
 use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
-use sqlx::AnyConnection;
 
 use super::row;
 use super::{accounts, statements};
@@ -46,12 +46,12 @@ pub(crate) struct Stored {
 
 /// False when the token exists.
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     data: &str,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(INSERT)
+    let done = query(INSERT)
         .bind(token_hash)
         .bind(data)
         .bind(now.unix_ms())
@@ -62,12 +62,12 @@ pub(crate) async fn insert(
 
 /// False when there is no such session.
 pub(crate) async fn save(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     data: &str,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = sqlx::query(SAVE)
+    let done = query(SAVE)
         .bind(token_hash)
         .bind(data)
         .bind(now.unix_ms())
@@ -77,11 +77,11 @@ pub(crate) async fn save(
 }
 
 pub(crate) async fn load(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     valid: Valid,
 ) -> Result<Option<Stored>> {
-    let row = sqlx::query(LOAD)
+    let row = query(LOAD)
         .bind(token_hash)
         .bind(valid.seen_after.unix_ms())
         .bind(valid.made_after.unix_ms())
@@ -97,11 +97,11 @@ pub(crate) async fn load(
 }
 
 pub(crate) async fn touch(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(TOUCH)
+    query(TOUCH)
         .bind(token_hash)
         .bind(now.unix_ms())
         .execute(conn)
@@ -109,21 +109,21 @@ pub(crate) async fn touch(
     Ok(())
 }
 
-pub(crate) async fn delete(conn: &mut AnyConnection, token_hash: &str) -> Result<()> {
-    sqlx::query(DELETE).bind(token_hash).execute(conn).await?;
+pub(crate) async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Result<()> {
+    query(DELETE).bind(token_hash).execute(conn).await?;
     Ok(())
 }
 
 /// Makes a session a signed-in device; false when there is no such session, or when the password was
 /// changed since it was asked for.
 pub(crate) async fn bind(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     account: &AccountRecord,
     user_agent: &str,
     address: &str,
 ) -> Result<bool> {
-    let done = sqlx::query(BIND)
+    let done = query(BIND)
         .bind(token_hash)
         .bind(account.id)
         .bind(user_agent)
@@ -136,11 +136,11 @@ pub(crate) async fn bind(
 
 /// Who is signed in, and when the session was last seen.
 pub(crate) async fn account(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     token_hash: &str,
     valid: Valid,
 ) -> Result<Option<(AccountRecord, Timestamp)>> {
-    let row = sqlx::query(ACCOUNT)
+    let row = query(ACCOUNT)
         .bind(token_hash)
         .bind(valid.seen_after.unix_ms())
         .bind(valid.made_after.unix_ms())
@@ -152,12 +152,12 @@ pub(crate) async fn account(
 }
 
 pub(crate) async fn devices(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     current_hash: &str,
     valid: Valid,
 ) -> Result<Vec<DeviceRecord>> {
-    let rows = sqlx::query(DEVICES)
+    let rows = query(DEVICES)
         .bind(account_id)
         .bind(valid.seen_after.unix_ms())
         .bind(valid.made_after.unix_ms())
@@ -179,11 +179,11 @@ pub(crate) async fn devices(
 
 /// False when the account has no such device.
 pub(crate) async fn delete_device(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     id: i64,
 ) -> Result<bool> {
-    let done = sqlx::query(DELETE_DEVICE)
+    let done = query(DELETE_DEVICE)
         .bind(account_id)
         .bind(id)
         .execute(conn)
@@ -193,11 +193,11 @@ pub(crate) async fn delete_device(
 
 /// Signs out every device of an account but one; an empty hash keeps none.
 pub(crate) async fn delete_others(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     account_id: i64,
     keep_hash: &str,
 ) -> Result<()> {
-    sqlx::query(DELETE_OTHERS)
+    query(DELETE_OTHERS)
         .bind(account_id)
         .bind(keep_hash)
         .execute(conn)
@@ -206,8 +206,8 @@ pub(crate) async fn delete_others(
 }
 
 /// Deletes sessions that count no more.
-pub(crate) async fn sweep(conn: &mut AnyConnection, valid: Valid) -> Result<u64> {
-    let done = sqlx::query(SWEEP)
+pub(crate) async fn sweep(conn: &mut dyn Connection, valid: Valid) -> Result<u64> {
+    let done = query(SWEEP)
         .bind(valid.seen_after.unix_ms())
         .bind(valid.made_after.unix_ms())
         .execute(conn)

@@ -1,8 +1,8 @@
 //! What processes share that the one process of a SQLite database has in memory or in files: uploads under way and
 //! their rows, and how many requests a key may still make. Only with PostgreSQL.
 
+use super::query::{Connection, query};
 use domain::{KeyKind, Reference, Timestamp};
-use sqlx::AnyConnection;
 
 use super::row;
 use crate::error::Result;
@@ -48,12 +48,12 @@ shared! {
 
 /// How many uploads of an application are under way, and how many of them under this key.
 pub(crate) async fn uploads(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     kind: KeyKind,
     key: Option<&str>,
 ) -> Result<(i64, i64)> {
-    let row = sqlx::query(UPLOADS)
+    let row = query(UPLOADS)
         .bind(application_id)
         .bind(i64::from(kind == KeyKind::Test))
         .bind(key.map(str::to_owned))
@@ -67,13 +67,13 @@ pub(crate) type NodeKey = (i64, i64);
 
 /// The id to end it by.
 pub(crate) async fn begin_upload(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     node: NodeKey,
     application_id: i64,
     kind: KeyKind,
     key: Option<&str>,
 ) -> Result<i64> {
-    let row = sqlx::query(BEGIN_UPLOAD)
+    let row = query(BEGIN_UPLOAD)
         .bind(node.0)
         .bind(node.1)
         .bind(application_id)
@@ -84,24 +84,24 @@ pub(crate) async fn begin_upload(
     row::int(&row, "id")
 }
 
-pub(crate) async fn end_upload(conn: &mut AnyConnection, id: i64) -> Result<()> {
-    sqlx::query(END_UPLOAD).bind(id).execute(conn).await?;
+pub(crate) async fn end_upload(conn: &mut dyn Connection, id: i64) -> Result<()> {
+    query(END_UPLOAD).bind(id).execute(conn).await?;
     Ok(())
 }
 
-pub(crate) async fn forget_uploads(conn: &mut AnyConnection) -> Result<()> {
-    sqlx::query(FORGET_UPLOADS).execute(conn).await?;
+pub(crate) async fn forget_uploads(conn: &mut dyn Connection) -> Result<()> {
+    query(FORGET_UPLOADS).execute(conn).await?;
     Ok(())
 }
 
 pub(crate) async fn insert_frame(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     spool: &str,
     start: i64,
     frame: &[u8],
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(INSERT_FRAME)
+    query(INSERT_FRAME)
         .bind(spool.to_owned())
         .bind(start)
         .bind(frame.to_vec())
@@ -112,11 +112,11 @@ pub(crate) async fn insert_frame(
 }
 
 pub(crate) async fn frame(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     spool: &str,
     start: i64,
 ) -> Result<Option<Vec<u8>>> {
-    let row = sqlx::query(FRAME)
+    let row = query(FRAME)
         .bind(spool.to_owned())
         .bind(start)
         .fetch_optional(conn)
@@ -124,8 +124,8 @@ pub(crate) async fn frame(
     row.map(|row| row::bytes(&row, "frame")).transpose()
 }
 
-pub(crate) async fn remove_spool(conn: &mut AnyConnection, spool: &str) -> Result<()> {
-    sqlx::query(REMOVE_SPOOL)
+pub(crate) async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Result<()> {
+    query(REMOVE_SPOOL)
         .bind(spool.to_owned())
         .execute(conn)
         .await?;
@@ -133,8 +133,8 @@ pub(crate) async fn remove_spool(conn: &mut AnyConnection, spool: &str) -> Resul
 }
 
 /// Forgets what was uploaded before this moment and isn't needed any more.
-pub(crate) async fn forget_spools(conn: &mut AnyConnection, before: Timestamp) -> Result<()> {
-    sqlx::query(FORGET_SPOOLS)
+pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+    query(FORGET_SPOOLS)
         .bind(before.unix_ms())
         .execute(conn)
         .await?;
@@ -144,7 +144,7 @@ pub(crate) async fn forget_spools(conn: &mut AnyConnection, before: Timestamp) -
 /// Takes requests out of a key's bucket, or gives them back: how many were taken, and what is left, in
 /// thousandths of a request.
 pub(crate) async fn take_requests(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     (reference, kind): (Reference, KeyKind),
     wanted: i64,
     limit: u32,
@@ -152,7 +152,7 @@ pub(crate) async fn take_requests(
 ) -> Result<(i64, i64)> {
     let (reference, test) = (reference.to_string(), i64::from(kind == KeyKind::Test));
     loop {
-        let found = sqlx::query(TAKE)
+        let found = query(TAKE)
             .bind(reference.clone())
             .bind(test)
             .bind(wanted)
@@ -163,7 +163,7 @@ pub(crate) async fn take_requests(
         if let Some(row) = found {
             return Ok((row::int(&row, "taken")?, row::int(&row, "level")?));
         }
-        sqlx::query(ENSURE_BUCKET)
+        query(ENSURE_BUCKET)
             .bind(reference.clone())
             .bind(test)
             .bind(i64::from(limit) * 1000)

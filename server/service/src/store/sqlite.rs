@@ -14,25 +14,15 @@ pub(super) const FILE_START: &[u8] = b"SQLite format 3\0";
 /// pages that an upload of a million rows goes on writing to.
 pub(super) const WRITER: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
     PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 10000; PRAGMA journal_size_limit = 67108864; \
-    PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 4000";
+    PRAGMA cache_size = -32768";
 /// A reader that tries to write is a fault of ours: SQLite refuses it.
 pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000";
-
-/// Whether a commit failed because the log couldn't be synced: its pages may reach the disk or not.
-pub(super) fn is_failed_sync(error: &sqlx::Error) -> bool {
-    /// SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC.
-    const FAILED: [&str; 2] = ["1034", "1290"];
-    let code = match error {
-        sqlx::Error::Database(error) => error.code(),
-        _ => None,
-    };
-    code.is_some_and(|code| FAILED.contains(&code.as_ref()))
-}
 
 /// A consistent copy of the database in a file, without stopping anybody.
 pub(super) const COPY: &str = "VACUUM INTO $1";
 
 pub(super) const BATCH: Batch = Batch {
+    lock_applications: None,
     applications_by_reference: "\
         SELECT id, reference, category, status, live_hash, test_hash, sender_state, sender_name, \
                balance, test_balance, test_day \
@@ -49,10 +39,10 @@ pub(super) const BATCH: Batch = Batch {
           AND applications.test_balance = r.value ->> 9",
     insert_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, \
-                              segments, unit_price, cost, created_at, status, released) \
+                              segments, unit_price, cost, created_at, sending_at, status, released) \
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, \
                value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, \
-               value ->> 12, 'queued', 0 FROM json_each($1)",
+               value ->> 12, value ->> 13, value ->> 14, 0 FROM json_each($1)",
     insert_transfers: "\
         INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
                                message_id, balance_after, batch_id, created_at) \
@@ -60,13 +50,13 @@ pub(super) const BATCH: Batch = Batch {
                value ->> 6, value ->> 7, $2 FROM json_each($1)",
     insert_queue: "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        SELECT value ->> 0, value ->> 1, value ->> 2, 0, $2, $3, 0, 0 FROM json_each($1)",
+        SELECT value ->> 0, value ->> 1, value ->> 2, 0, $2, value ->> 3, value ->> 4, 0 FROM json_each($1)",
     // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
     expand_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, \
                               pages, segments, unit_price, cost, created_at, status, released) \
         SELECT id, $2, $3, digits, kind, $4, body, $5, $6, pages, segments, \
-               price, pages * price, (id >> 21) + $12, 'queued', 0 \
+               price, pages * price, (id >> 21) + $12, 0, 0 \
         FROM (SELECT $1 + ((($13 + key) >> 11) << 21) + (($13 + key) & 2047) AS id, \
                      value ->> 0 AS digits, \
                      CASE value ->> 1 WHEN 1 THEN 'local' ELSE 'international' END AS kind, \
@@ -91,27 +81,27 @@ pub(super) const BATCH: Batch = Batch {
     standing_messages: "\
         SELECT json_group_array(json_array(id, application_id, test, batch_id, created_at, status, cost)) AS found \
         FROM messages WHERE id IN (SELECT value FROM json_each($1)) \
-          AND status IN ('queued', 'sending', 'unknown', 'submitted')",
+          AND status < 4",
     finish_messages: "\
         UPDATE messages SET status = r.value ->> 1, error = r.value ->> 2, final_at = $2, \
                submitted_at = CASE WHEN r.value ->> 4 = 1 THEN COALESCE(submitted_at, $2) ELSE submitted_at END, \
                released = CASE WHEN r.value ->> 3 = 1 THEN cost ELSE 0 END \
         FROM json_each($1) AS r \
         WHERE messages.id = r.value ->> 0 \
-          AND messages.status IN ('queued', 'sending', 'unknown', 'submitted')",
+          AND messages.status < 4",
     submit_messages: "\
-        UPDATE messages SET status = 'submitted', carrier = $2, segments = COALESCE(r.value ->> 1, segments), \
+        UPDATE messages SET status = 3, carrier = $2, segments = COALESCE(r.value ->> 1, segments), \
                submitted_at = COALESCE(submitted_at, $3) \
         FROM json_each($1) AS r \
-        WHERE messages.id = r.value ->> 0 AND messages.status IN ('queued', 'sending', 'unknown')",
+        WHERE messages.id = r.value ->> 0 AND messages.status < 3",
     begin_messages: "\
-        UPDATE messages SET carrier = $2, status = CASE r.value ->> 1 WHEN 1 THEN 'unknown' ELSE status END, \
+        UPDATE messages SET carrier = $2, status = CASE r.value ->> 1 WHEN 1 THEN 2 ELSE status END, \
                submitted_at = CASE r.value ->> 2 WHEN 1 THEN COALESCE(submitted_at, $3) ELSE submitted_at END \
         FROM json_each($1) AS r \
-        WHERE messages.id = r.value ->> 0 AND messages.status IN ('queued', 'sending', 'unknown')",
+        WHERE messages.id = r.value ->> 0 AND messages.status < 3",
     start_messages: "\
-        UPDATE messages SET status = 'sending', sending_at = $2 \
-        WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending')",
+        UPDATE messages SET status = 1, sending_at = $2 \
+        WHERE id IN (SELECT value FROM json_each($1)) AND status < 2",
     // No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
     due: "\
         WITH singles AS MATERIALIZED ( \
@@ -136,7 +126,7 @@ pub(super) const BATCH: Batch = Batch {
                    json_array(id, application_id, test, batch_id, created_at, status, cost), \
                    number, kind, sender, body)) AS found \
         FROM (SELECT * FROM messages \
-              WHERE id IN (SELECT value FROM json_each($1)) AND status IN ('queued', 'sending', 'unknown') ORDER BY id)",
+              WHERE id IN (SELECT value FROM json_each($1)) AND status < 3 ORDER BY id)",
     leased: "\
         SELECT json_group_array(json_array(q.message_id, q.begun, q.attempts, a.lost_answer = 'resend')) AS found \
         FROM json_each($1) AS r CROSS JOIN queue q ON q.message_id = r.value ->> 0 AND q.lease_token = r.value ->> 1 \
@@ -164,12 +154,12 @@ pub(super) const BATCH: Batch = Batch {
         FROM json_each($1) WHERE true \
         ON CONFLICT (message_id, segment) DO UPDATE \
         SET carrier_message_id = COALESCE(excluded.carrier_message_id, carrier_message_id), \
-            status = CASE status WHEN 'unknown' THEN excluded.status ELSE status END, submits = 2, \
+            status = CASE status WHEN 2 THEN excluded.status ELSE status END, submits = 2, \
             submitted_at = excluded.submitted_at",
     name_segments: "\
         INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
                               submits, submitted_at) \
-        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2, value ->> 4, 'unknown', 1, $3 \
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2, value ->> 4, 2, 1, $3 \
         FROM json_each($1) WHERE true \
         ON CONFLICT (message_id, segment) DO UPDATE \
         SET carrier_message_id = COALESCE(carrier_message_id, excluded.carrier_message_id)",
@@ -187,12 +177,12 @@ pub(super) const BATCH: Batch = Batch {
         FROM (SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at, m.sender, \
                      CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address \
               FROM segments s CROSS JOIN messages m ON m.id = s.message_id \
-              WHERE s.carrier = $2 AND s.status = 'unknown' AND s.carrier_message_id IS NULL) \
+              WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL) \
         WHERE address IN (SELECT value FROM json_each($1))",
     finish_segments: "\
         UPDATE segments SET status = r.value ->> 2, error = r.value ->> 3 FROM json_each($1) AS r \
         WHERE segments.message_id = r.value ->> 0 AND segments.segment = r.value ->> 1 \
-          AND status IN ('unknown', 'submitted')",
+          AND status < 4",
     park_receipts: "\
         INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at) \
         SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3 FROM json_each($1)",
@@ -224,9 +214,11 @@ pub(super) const BATCH: Batch = Batch {
         FROM json_each($1) AS r \
         WHERE applications.id = r.value ->> 0 AND applications.balance = r.value ->> 1",
     add_days: "\
-        INSERT INTO message_days (application_id, test, day, status, n) \
-        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each($1) WHERE true \
-        ON CONFLICT (application_id, test, day, status) DO UPDATE SET n = message_days.n + excluded.n",
+        INSERT INTO message_days (application_id, test, day, status, n, node, writer) \
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, $2, $3 \
+        FROM json_each($1) WHERE true \
+        ON CONFLICT (application_id, test, day, status, node, writer) \
+        DO UPDATE SET n = message_days.n + excluded.n",
     lock_batches: None,
     move_batches: "\
         UPDATE batches SET queued = queued + (r.value ->> '$[1][0]'), sending = sending + (r.value ->> '$[1][1]'), \

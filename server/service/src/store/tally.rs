@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::records::{DayCounts, StatusCounts};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
-use sqlx::AnyConnection;
 
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
@@ -14,31 +14,97 @@ use super::{WriteTx, statements};
 use crate::error::Result;
 
 statements! {
-    DAYS = "SELECT day, status, n FROM message_days \
-            WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4 ORDER BY day";
+    DAYS = "SELECT day, status, CAST(SUM(n) AS BIGINT) AS n FROM message_days \
+            WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4 \
+            GROUP BY day, status ORDER BY day";
+    /// The first day below this one whose counts are in several parts.
+    UNFOLDED = "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1";
+    FOLD = "INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
+            SELECT application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT) FROM message_days \
+            WHERE day = $1 AND (node <> 0 OR writer <> 1) GROUP BY application_id, test, day, status \
+            ON CONFLICT (application_id, test, day, status, node, writer) \
+            DO UPDATE SET n = message_days.n + excluded.n";
+    /// Counts that came to nothing, among those that were just folded.
+    FORGET_NOTHING = "DELETE FROM message_days WHERE node = 0 AND writer = 1 AND n = 0 \
+                      AND (application_id, test, day, status) IN \
+                          (SELECT application_id, test, day, status FROM message_days \
+                           WHERE day = $1 AND (node <> 0 OR writer <> 1))";
+    FORGET_PARTS = "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)";
+}
+
+/// For a SQLite file, whose rows are bound one by one.
+mod file {
+    pub(super) const ADD_DAYS: &str = "\
+        INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+        ON CONFLICT (application_id, test, day, status, node, writer) DO UPDATE SET n = n + ?7";
+    pub(super) const STANDING: &str = "\
+        SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
+        WHERE id = ?1 AND status < 4";
 }
 
 /// An application's messages of one day: application, test, day.
 type DayKey = (i64, i64, i64);
 
+/// Who changes counts. Each has parts of its own, of each process: those who count at the same time don't wait for
+/// each other's commits.
+#[derive(Clone, Copy)]
+pub(crate) enum Counter {
+    /// Sends, claims, results and receipts.
+    Traffic,
+    /// Whatever else changes messages.
+    Others,
+}
+
+impl Counter {
+    /// The number in the column `writer`.
+    const fn code(self) -> i64 {
+        match self {
+            Self::Traffic => 0,
+            Self::Others => 1,
+        }
+    }
+}
+
 /// What a transaction changes in the counts. It is written just before the commit, in one order: many
 /// transactions change the same counts, and each keeps the others waiting from then on.
-#[derive(Default)]
 pub(crate) struct Tally {
-    days: BTreeMap<(DayKey, &'static str), i64>,
+    /// Slot of this process.
+    node: i64,
+    pub(crate) counter: Counter,
+    days: BTreeMap<(DayKey, i64), i64>,
     batches: BTreeMap<i64, StatusCounts>,
     /// When a batch is done, if it is.
     now: Option<Timestamp>,
 }
 
 impl Tally {
-    /// New messages, queued. Those of a batch are counted there since its acceptance.
-    pub(crate) fn add_queued(&mut self, application_id: i64, test: bool, day: i64, n: i64) {
+    pub(crate) const fn new(node: i64, counter: Counter) -> Self {
+        Self {
+            node,
+            counter,
+            days: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            now: None,
+        }
+    }
+
+    /// Takes out what there is so far.
+    pub(crate) const fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.node, self.counter))
+    }
+
+    /// New messages. Those of a batch are counted there since its acceptance.
+    pub(crate) fn add_new(
+        &mut self,
+        application_id: i64,
+        test: bool,
+        day: i64,
+        status: MessageStatus,
+        n: i64,
+    ) {
         let key = (application_id, i64::from(test), day);
-        *self
-            .days
-            .entry((key, MessageStatus::Queued.as_str()))
-            .or_default() += n;
+        *self.days.entry((key, status.code())).or_default() += n;
     }
 
     /// A message that becomes something else.
@@ -46,8 +112,8 @@ impl Tally {
         self.now = Some(now);
         let day = Timestamp::from_unix_ms(message.created_at).day();
         let key = (message.application_id, message.test, day);
-        *self.days.entry((key, message.status.as_str())).or_default() -= 1;
-        *self.days.entry((key, to.as_str())).or_default() += 1;
+        *self.days.entry((key, message.status.code())).or_default() -= 1;
+        *self.days.entry((key, to.code())).or_default() += 1;
         if let Some(batch) = message.batch_id {
             let counts = self.batches.entry(batch).or_default();
             *counts.get_mut(message.status) -= 1;
@@ -62,12 +128,10 @@ impl Tally {
             let rows: Vec<_> = self
                 .days
                 .into_iter()
+                .filter(|(_, n)| *n != 0)
                 .map(|(((application, test, day), status), n)| (application, test, day, status, n))
                 .collect();
-            sqlx::query(batch.add_days)
-                .bind(json(&rows)?)
-                .execute(&mut **tx)
-                .await?;
+            add_days(tx, &rows, self.node, self.counter).await?;
         }
         if !self.batches.is_empty() {
             let rows: Vec<_> = self
@@ -80,22 +144,45 @@ impl Tally {
                 .collect();
             let parameter = json(&rows)?;
             if let Some(lock) = batch.lock_batches {
-                sqlx::query(lock)
+                query(lock)
                     .bind(&parameter)
                     .bind(tx.named())
-                    .fetch_one(&mut **tx)
+                    .fetch_one(tx)
                     .await?;
             }
-            let done = sqlx::query(batch.move_batches)
+            let done = query(batch.move_batches)
                 .bind(parameter)
                 .bind(self.now.map_or(0, Timestamp::unix_ms))
                 .bind(tx.named())
-                .execute(&mut **tx)
+                .execute(tx)
                 .await?;
             touched("batches", rows.len(), done.rows_affected())?;
         }
         Ok(())
     }
+}
+
+/// Adds to the counts: application, test, day, status, how many.
+async fn add_days(
+    tx: &mut WriteTx<'_>,
+    rows: &[(i64, i64, i64, i64, i64)],
+    node: i64,
+    counter: Counter,
+) -> Result<()> {
+    let batch = tx.batch();
+    if let Conn::File(conn) = tx.conn() {
+        each(given(conn)?, file::ADD_DAYS, rows, |statement, row| {
+            let (application, test, day, status, n) = row;
+            statement.execute((application, test, day, status, node, counter.code(), n))
+        })?;
+        return Ok(());
+    }
+    let adding = query(batch.add_days)
+        .bind(json(&rows)?)
+        .bind(node)
+        .bind(counter.code());
+    adding.execute(tx).await?;
+    Ok(())
 }
 
 /// A message that isn't final, as it stands before it is changed. The fields are in the order of
@@ -108,6 +195,7 @@ pub(crate) struct Standing {
     pub(crate) batch_id: Option<i64>,
     /// Unix milliseconds.
     pub(crate) created_at: i64,
+    #[serde(deserialize_with = "row::status_in_json")]
     pub(crate) status: MessageStatus,
     /// Micro-units.
     pub(crate) cost: i64,
@@ -122,26 +210,46 @@ pub(crate) async fn standing(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
+    if let Conn::File(conn) = tx.conn() {
+        let statement = file::STANDING;
+        return look_up(
+            given(conn)?,
+            statement,
+            ids,
+            |s, id| s.query([id]),
+            |_, row| {
+                Ok(Standing {
+                    id: row.get(0)?,
+                    application_id: row.get(1)?,
+                    test: row.get(2)?,
+                    batch_id: row.get(3)?,
+                    created_at: row.get(4)?,
+                    status: row::file_status(row, 5, "messages")?,
+                    cost: row.get(6)?,
+                })
+            },
+        );
+    }
     let ids = Ids::new(ids)?;
-    let row = sqlx::query(batch.standing_messages)
+    let row = query(batch.standing_messages)
         .bind(ids.json)
         .bind(ids.least)
         .bind(ids.greatest)
         .bind(tx.named())
-        .fetch_one(&mut **tx)
+        .fetch_one(tx)
         .await?;
     row::found(&row, "messages")
 }
 
 /// An application's messages by day, the first day and the last one included.
 pub(crate) async fn days(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     test: bool,
     first: i64,
     last: i64,
 ) -> Result<Vec<DayCounts>> {
-    let rows = sqlx::query(DAYS)
+    let rows = query(DAYS)
         .bind(application_id)
         .bind(i64::from(test))
         .bind(first)
@@ -150,7 +258,7 @@ pub(crate) async fn days(
         .await?;
     let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
     for row in &rows {
-        let status = row::word(row, "message_days", "status", MessageStatus::parse)?;
+        let status = row::status(row, "message_days")?;
         let counts = days.entry(row::int(row, "day")?).or_default();
         *counts.get_mut(status) += row::int(row, "n")?;
     }
@@ -158,4 +266,18 @@ pub(crate) async fn days(
         .into_iter()
         .map(|(day, counts)| DayCounts { day, counts })
         .collect())
+}
+
+/// The first day below this one whose counts are in several parts, or in one that a process counts in.
+pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
+    let found = query(UNFOLDED).bind(below);
+    row::opt_int(&found.fetch_one(conn).await?, "day")
+}
+
+/// Puts the parts of a day's counts together, which nobody changes any more.
+pub(crate) async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
+    for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
+        query(statement).bind(day).execute(&mut *conn).await?;
+    }
+    Ok(())
 }

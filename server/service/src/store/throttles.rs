@@ -1,7 +1,7 @@
 //! Counted attempts.
 
+use super::query::{Connection, query};
 use domain::Timestamp;
-use sqlx::AnyConnection;
 
 use super::row;
 use super::statements;
@@ -21,12 +21,12 @@ statements! {
 
 /// Attempts in this window, this one among them, and when the window began.
 pub(crate) async fn hit(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     bucket: &str,
     now: Timestamp,
     window_ms: i64,
 ) -> Result<(i64, Timestamp)> {
-    let row = sqlx::query(HIT)
+    let row = query(HIT)
         .bind(bucket)
         .bind(now.unix_ms())
         .bind(now.unix_ms() - window_ms)
@@ -36,16 +36,13 @@ pub(crate) async fn hit(
     Ok((row::int(&row, "hits")?, started))
 }
 
-pub(crate) async fn clear(conn: &mut AnyConnection, bucket: &str) -> Result<()> {
-    sqlx::query(CLEAR).bind(bucket).execute(conn).await?;
+pub(crate) async fn clear(conn: &mut dyn Connection, bucket: &str) -> Result<()> {
+    query(CLEAR).bind(bucket).execute(conn).await?;
     Ok(())
 }
 
 /// Forgets windows that began before this.
-pub(crate) async fn sweep(conn: &mut AnyConnection, before: Timestamp) -> Result<()> {
-    sqlx::query(SWEEP)
-        .bind(before.unix_ms())
-        .execute(conn)
-        .await?;
+pub(crate) async fn sweep(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+    query(SWEEP).bind(before.unix_ms()).execute(conn).await?;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! The ledger: transfers, never changed and never deleted.
 
-use domain::records::{StatementLine, TransferKind};
+use super::query::Row;
+use super::query::{Connection, query};
+use domain::records::{self, StatementLine};
 use domain::{BatchId, Money, Timestamp, Transid};
-use sqlx::AnyConnection;
-use sqlx::any::AnyRow;
 
 use super::row;
 use super::statements;
@@ -26,27 +26,80 @@ statements! {
                  FROM transfers WHERE application_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 }
 
+/// Why money moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransferKind {
+    /// From the bank, or from what was unmatched, to an application.
+    Deposit,
+    /// From the bank to what is unmatched: nobody has the reference.
+    Unmatched,
+    /// The price of a message or an upload.
+    Charge,
+    /// From what is reserved for an upload to revenue: its rows became messages.
+    Settle,
+    /// The price of what no carrier took, given back.
+    Release,
+}
+
+impl TransferKind {
+    const ALL: [Self; 5] = [
+        Self::Deposit,
+        Self::Unmatched,
+        Self::Charge,
+        Self::Settle,
+        Self::Release,
+    ];
+
+    /// The number in the column: its place in [`Self::ALL`].
+    pub(crate) const fn code(self) -> i64 {
+        match self {
+            Self::Deposit => 0,
+            Self::Unmatched => 1,
+            Self::Charge => 2,
+            Self::Settle => 3,
+            Self::Release => 4,
+        }
+    }
+
+    /// The kind that a number stands for.
+    pub(crate) fn from_code(code: i64) -> Option<Self> {
+        let place = usize::try_from(code).ok()?;
+        Self::ALL.get(place).copied()
+    }
+
+    /// The word for it outside the database.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deposit => "deposit",
+            Self::Unmatched => "unmatched",
+            Self::Charge => "charge",
+            Self::Settle => "settle",
+            Self::Release => "release",
+        }
+    }
+}
+
 /// A movement that a deposit makes.
 pub(crate) struct DepositTransfer<'a> {
     pub(crate) debit: i64,
     pub(crate) credit: i64,
     pub(crate) amount: Money,
-    pub(crate) kind: &'static str,
+    pub(crate) kind: TransferKind,
     pub(crate) application_id: Option<i64>,
     pub(crate) bank_id: &'a str,
     pub(crate) balance_after: Option<Money>,
 }
 
 pub(crate) async fn insert(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     transfer: &DepositTransfer<'_>,
     now: Timestamp,
 ) -> Result<()> {
-    sqlx::query(INSERT)
+    query(INSERT)
         .bind(transfer.debit)
         .bind(transfer.credit)
         .bind(transfer.amount.micros())
-        .bind(transfer.kind)
+        .bind(transfer.kind.code())
         .bind(transfer.application_id)
         .bind(transfer.bank_id)
         .bind(transfer.balance_after.map(Money::micros))
@@ -56,7 +109,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-fn line(row: &AnyRow) -> Result<StatementLine> {
+fn line(row: &Row) -> Result<StatementLine> {
     let message = row::opt_int(row, "message_id")?.map(|id| Transid(id).to_string());
     let batch = row::opt_int(row, "batch_id")?.map(|id| BatchId(id).to_string());
     let subject = match message.or(batch) {
@@ -66,7 +119,9 @@ fn line(row: &AnyRow) -> Result<StatementLine> {
     Ok(StatementLine {
         id: row::int(row, "id")?,
         at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
-        kind: row::word(row, "transfers", "kind", TransferKind::parse)?,
+        kind: row::code(row, "transfers", "kind", |code| {
+            records::TransferKind::parse(TransferKind::from_code(code)?.as_str())
+        })?,
         amount: Money::from_micros(row::int(row, "amount")?),
         balance_after: Money::from_micros(row::int(row, "balance_after")?),
         subject,
@@ -75,12 +130,12 @@ fn line(row: &AnyRow) -> Result<StatementLine> {
 
 /// An application's transfers before this one, newest first.
 pub(crate) async fn statement(
-    conn: &mut AnyConnection,
+    conn: &mut dyn Connection,
     application_id: i64,
     before: i64,
     limit: i64,
 ) -> Result<Vec<StatementLine>> {
-    let rows = sqlx::query(STATEMENT)
+    let rows = query(STATEMENT)
         .bind(application_id)
         .bind(before)
         .bind(limit)

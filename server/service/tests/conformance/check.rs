@@ -56,13 +56,13 @@ const CASES: &[(&str, &str)] = &[
     (
         "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
           message_id, balance_after, created_at) SELECT debit_account, credit_account, amount, kind, \
-          application_id, message_id, balance_after, created_at FROM transfers WHERE kind = 'charge' \
+          application_id, message_id, balance_after, created_at FROM transfers WHERE kind = 2 \
           LIMIT 1",
         "balance after it",
     ),
     (
         "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
-          balance_after, created_at) SELECT id, -1, 1, 'charge', id, balance - 1, 0 FROM applications",
+          balance_after, created_at) SELECT id, -1, 1, 2, id, balance - 1, 0 FROM applications",
         "between wrong accounts",
     ),
     (
@@ -105,26 +105,29 @@ const CASES: &[(&str, &str)] = &[
         "DELETE FROM batches WHERE expanded_rows = 0",
         "without a batch",
     ),
-    ("UPDATE message_days SET n = n + 1", "1 queued too many"),
+    (
+        "UPDATE message_days SET n = n + 1 WHERE writer = 0",
+        "1 queued too many",
+    ),
     (
         "UPDATE messages SET released = cost",
         "released 50000, transferred 0",
     ),
     (
-        "UPDATE messages SET released = cost, status = 'delivered'",
+        "UPDATE messages SET released = cost, status = 4",
         "given back though delivered",
     ),
     (
-        "UPDATE messages SET status = 'expired', final_at = 1; DELETE FROM queue",
+        "UPDATE messages SET status = 6, final_at = 1; DELETE FROM queue",
         "without a carrier and not released",
     ),
     (
-        "UPDATE messages SET status = 'delivered'",
+        "UPDATE messages SET status = 4",
         "delivered with final_at null",
     ),
     ("DELETE FROM queue", "queued and not in the queue"),
     (
-        "UPDATE messages SET status = 'expired', final_at = 1, error = 'x'",
+        "UPDATE messages SET status = 6, final_at = 1, error = 'x'",
         "message is expired",
     ),
     (

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use service::Service;
-use sqlx::{AnyConnection, Connection as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
 /// Keeps everybody else from writing until `ROLLBACK`.
 pub const HOLD: &str = "BEGIN IMMEDIATE";
@@ -23,6 +23,14 @@ impl Database {
     /// A connection that may do what no verb does.
     pub async fn connect(&self) -> AnyConnection {
         AnyConnection::connect(&self.url()).await.unwrap()
+    }
+
+    /// A statement after which messages to a number can't be stored.
+    pub fn refuse_number(&self, number: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(format!(
+            "CREATE TRIGGER refused BEFORE INSERT ON messages WHEN NEW.number = '{number}' \
+             BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+        ))
     }
 
     /// The files that wait to become messages.

@@ -2,6 +2,7 @@
 
 use domain::records::BatchStatus;
 use service::{Config, OpenError, Refusal, Service};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
 use crate::batches::{accepted, batch, rows};
 use crate::world::{World, money};
@@ -117,6 +118,55 @@ async fn a_command_beside_the_server_makes_no_database_and_keeps_the_prices() {
         beside.price_list().await.unwrap().prices,
         world.config().prices
     );
+}
+
+#[tokio::test]
+async fn a_command_of_another_release_changes_nothing() {
+    const VERSION: &str = "SELECT version FROM _sqlx_migrations";
+    let world = World::new().await;
+    let mut conn = world.database.connect().await;
+    for (change, word) in [
+        ("version = 9999", "newer release"),
+        ("version = 0", "older release"),
+        ("version = 1, checksum = x'00'", "earlier build"),
+    ] {
+        let change = format!("UPDATE _sqlx_migrations SET {change}");
+        conn.execute(AssertSqlSafe(change)).await.unwrap();
+        let before = conn.fetch_one(VERSION).await.unwrap().get::<i64, _>(0);
+        let refused = Service::open_beside(world.config()).await.err().unwrap();
+        assert!(refused.to_string().contains(word), "{refused}");
+        let after = conn.fetch_one(VERSION).await.unwrap().get::<i64, _>(0);
+        assert_eq!(before, after);
+    }
+    world.service.close().await;
+    for refused in [
+        Service::open(world.config()).await.err(),
+        Service::migrate(&world.database.url()).await.err(),
+    ] {
+        assert!(matches!(refused, Some(OpenError::EarlierBuild)));
+    }
+}
+
+#[tokio::test]
+async fn a_command_beside_the_server_sets_up_no_database() {
+    let world = World::new().await;
+    let mut config = world.config();
+    let file = world.folder().join("empty.db");
+    std::fs::write(&file, "").unwrap();
+    config.database_url = format!("sqlite:{}", file.display());
+    let empty = Service::open_beside(config).await.err();
+    assert!(matches!(empty, Some(OpenError::Empty)));
+}
+
+#[tokio::test]
+async fn a_database_that_is_served_is_not_migrated() {
+    let world = World::new().await;
+    let url = world.database.url();
+    let refused = Service::migrate(&url).await.err();
+    assert!(matches!(refused, Some(OpenError::Served(_))));
+    world.service.close().await;
+    Service::migrate(&url).await.unwrap();
+    world.reopen().await.assert_sound().await;
 }
 
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use domain::MessageStatus;
 use service::{MessageFilter, Receipt, SANDBOX_CARRIER, SubmitOutcome};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
 use crate::world::{Customer, HOUR_MS, World, answered, money, plain, refused, upload};
 
@@ -101,4 +102,77 @@ async fn a_day_with_a_message_that_is_not_final_stays() {
     assert_eq!(count(&world, &customer).await, 0);
     assert_eq!(world.balance(&customer.live).await, money("10"));
     world.assert_sound().await;
+}
+
+/// Rows of counts of the first day: those of a part alone, those that are folded, and those that count nothing.
+async fn rows_of_first_day(world: &World) -> [i64; 3] {
+    const FIRST: &str = "FROM message_days WHERE day = (SELECT MIN(day) FROM message_days)";
+    let mut conn = world.database.connect().await;
+    let mut found = [0; 3];
+    let conditions = [
+        "(node <> 0 OR writer <> 1)",
+        "node = 0 AND writer = 1",
+        "n = 0",
+    ];
+    for (found, condition) in found.iter_mut().zip(conditions) {
+        let count = AssertSqlSafe(format!("SELECT COUNT(*) {FIRST} AND {condition}"));
+        *found = conn.fetch_one(count).await.unwrap().get(0);
+    }
+    found
+}
+
+#[tokio::test]
+async fn the_counts_of_a_day_are_put_together_once_all_its_messages_are_final() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "10").await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    upload(
+        &world.service,
+        &customer.live,
+        None,
+        "12345678,a\n",
+        plain(),
+    )
+    .await
+    .unwrap();
+    world.expand_all().await;
+    end_all(&world).await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(DAY_MS);
+    world.send(&customer.live, "12345678").await.unwrap();
+
+    // One of the first day's messages still waits.
+    world.service.expire().await.unwrap();
+    let parts = rows_of_first_day(&world).await;
+    assert!(parts[0] > 0);
+    world.service.fold_days().await.unwrap();
+    assert_eq!(rows_of_first_day(&world).await, parts);
+
+    world.pass(2 * DAY_MS);
+    world.service.expire().await.unwrap();
+    let days = async || {
+        let days = world
+            .service
+            .account_days(customer.account.id, None, 0, i64::MAX);
+        days.await.unwrap()
+    };
+    let before = days().await;
+    let counts = &before[0].counts;
+    assert_eq!(
+        (counts.delivered, counts.rejected, counts.expired),
+        (3, 1, 1)
+    );
+    for _ in 0..2 {
+        world.service.fold_days().await.unwrap();
+        assert_eq!(rows_of_first_day(&world).await, [0, 3, 0]);
+        assert_eq!(days().await, before);
+        world.assert_sound().await;
+    }
+    // The next day goes on.
+    let mut conn = world.database.connect().await;
+    let unfolded = "SELECT COUNT(DISTINCT day) FROM message_days WHERE writer = 0";
+    let unfolded: i64 = conn.fetch_one(unfolded).await.unwrap().get(0);
+    assert_eq!(unfolded, 1);
 }

@@ -21,5 +21,6 @@ mod ledger;
 mod model;
 mod reports;
 mod sender_names;
+mod turn;
 mod upkeep;
 mod world;

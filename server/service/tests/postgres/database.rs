@@ -73,6 +73,14 @@ impl Database {
         AnyConnection::connect(&self.url()).await.unwrap()
     }
 
+    /// A statement after which messages to a number can't be stored.
+    pub fn refuse_number(&self, number: &str) -> AssertSqlSafe<String> {
+        let check = format!("CHECK (number <> '{number}')");
+        AssertSqlSafe(format!(
+            "ALTER TABLE messages ADD CONSTRAINT refused {check}"
+        ))
+    }
+
     /// The number that a statement gives.
     pub async fn number(&self, statement: &'static str) -> i64 {
         let mut conn = self.connect().await;

@@ -39,6 +39,8 @@ mod reports;
 mod schema;
 #[path = "../conformance/sender_names.rs"]
 mod sender_names;
+#[path = "../conformance/turn.rs"]
+mod turn;
 #[path = "../conformance/upkeep.rs"]
 mod upkeep;
 #[path = "../conformance/world.rs"]

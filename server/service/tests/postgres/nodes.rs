@@ -15,7 +15,7 @@ use service::{
     Leases, Limits, MessageFilter, Network, OpenError, SANDBOX_CARRIER, SendError, SendRequest,
     Service, SessionRow, SubmitOutcome, Submitted,
 };
-use sqlx::Executor as _;
+use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::batches::rows;
 use crate::world::{
@@ -85,6 +85,9 @@ async fn each_process_has_a_number_of_its_own_and_ids_never_collide() {
         world.database.number("SELECT COUNT(*) FROM messages").await,
         300
     );
+    // Each counts in rows of its own.
+    let counting = "SELECT COUNT(DISTINCT node) FROM message_days WHERE writer = 0 AND n > 0";
+    assert_eq!(world.database.number(counting).await, 3);
     // Uploads' messages have numbers of their own.
     for service in &services {
         let accepted = upload(service, &customer.live, None, &rows(3), plain()).await;
@@ -841,17 +844,20 @@ async fn no_verb_fails_because_others_are_at_it() {
 async fn a_command_of_another_release_changes_nothing() {
     let world = World::new().await;
     let mut conn = world.database.connect().await;
-    for (statement, newer) in [
-        (
-            "UPDATE _sqlx_migrations SET version = 9999 WHERE version = 4",
-            true,
-        ),
-        ("DELETE FROM _sqlx_migrations WHERE version > 3", false),
+    for (change, word) in [
+        ("version = 9999", "newer release"),
+        ("version = 0", "older release"),
+        ("version = 1, checksum = '\\x00'", "earlier build"),
     ] {
-        conn.execute(statement).await.unwrap();
+        let change = format!("UPDATE _sqlx_migrations SET {change}");
+        conn.execute(AssertSqlSafe(change)).await.unwrap();
         let refused = Service::open_beside(world.config()).await.err().unwrap();
-        let words = refused.to_string();
-        assert_eq!(words.contains("newer"), newer, "{words}");
-        assert_eq!(words.contains("older"), !newer, "{words}");
+        assert!(refused.to_string().contains(word), "{refused}");
+    }
+    for refused in [
+        Service::open(world.config()).await.err(),
+        Service::migrate(&world.database.url()).await.err(),
+    ] {
+        assert!(matches!(refused, Some(OpenError::EarlierBuild)));
     }
 }

@@ -1,0 +1,120 @@
+//! The one connection that writes to a SQLite file.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use super::sqlite;
+use crate::error::{Broken, Error, Result};
+
+/// Statements that stay prepared; the turn has about fifty.
+const PREPARED_MAX: usize = 256;
+
+/// Pages of the log (4 KiB each) from which on the turn moves them into the file, after it has answered.
+const LOG_PAGES: i32 = 4000;
+/// Pages from which on whoever commits does so: no turn came for long.
+const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
+
+thread_local! {
+    /// Pages in the log after the last commit on this thread.
+    static PAGES: Cell<i32> = const { Cell::new(0) };
+}
+
+/// The connection that writes to a SQLite file, on its way between those who write.
+pub(crate) struct FileConnection {
+    conn: Connection,
+    /// Pages in the log.
+    log_pages: i32,
+}
+
+impl FileConnection {
+    /// Opens a file that exists.
+    pub(crate) fn open(file: &Path) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(file, flags)?;
+        conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
+        conn.execute_batch(sqlite::WRITER)?;
+        // In place of SQLite's own, which moves pages inside the commit that reaches the limit, and hides what fails.
+        conn.wal_hook(Some(|_, pages| {
+            PAGES.set(pages);
+            Ok(())
+        }));
+        Ok(Self { conn, log_pages: 0 })
+    }
+
+    pub(crate) fn conn(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+
+    /// Begins a transaction. A deferred one that reads first would fail with a lock error when it comes to write.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        self.end();
+        blocking(|| {
+            self.conn.prepare_cached("BEGIN IMMEDIATE")?.raw_execute()?;
+            Ok(())
+        })
+    }
+
+    /// Commits: what was written is on disk when this returns.
+    pub(crate) fn commit(&mut self) -> Result<()> {
+        blocking(|| {
+            PAGES.set(self.log_pages);
+            self.conn.prepare_cached("COMMIT")?.raw_execute()?;
+            self.log_pages = PAGES.get();
+            Ok(())
+        })?;
+        if self.log_pages >= LOG_PAGES_MAX {
+            self.move_log()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the log is so long that its pages should be moved into the file.
+    pub(crate) const fn is_log_long(&self) -> bool {
+        self.log_pages >= LOG_PAGES
+    }
+
+    /// Moves what it can of the log into the file.
+    pub(crate) fn move_log(&mut self) -> Result<()> {
+        blocking(|| {
+            let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
+            let left = |row: &rusqlite::Row<'_>| Ok(row.get::<_, i32>(1)? - row.get::<_, i32>(2)?);
+            self.log_pages = self.conn.query_row(checkpoint, [], left)?;
+            Ok(())
+        })
+    }
+
+    /// Bytes of the log that aren't in the file yet.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        u64::try_from(self.log_pages).unwrap_or(0) * 4096
+    }
+
+    /// Rolls back what wasn't committed. Some errors, like that of a full disk, make SQLite do so by itself.
+    pub(crate) fn end(&mut self) {
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.conn.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction can't be rolled back");
+        }
+    }
+}
+
+/// Runs what may take its time without keeping other tasks of this thread waiting.
+pub(crate) fn blocking<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let handle = Handle::try_current();
+    match handle.map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        // A thread of its own, or a test's only thread.
+        _ => work(),
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Broken(Broken::Sqlite(error))
+    }
+}

@@ -1,0 +1,398 @@
+//! The connections of this process that messages are handed to, and which carriers have messages waiting.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::inbox::{Inbox, Input};
+use crate::Service;
+use crate::dispatch::{BATCHES_SHARE, Claimed, Lease, Submitted};
+use crate::outcomes::SubmitOutcome;
+
+/// How often to look for messages that nobody announced: the command line writes beside this process.
+const POLL: Duration = Duration::from_secs(2);
+/// Messages of one claim.
+pub(crate) const CLAIM_MAX: usize = 512;
+
+/// Messages that a turn claimed for a connection.
+pub(crate) type Handover = (Lease, Vec<Claimed>);
+
+/// A connection that takes messages of a carrier. It says by its credit how many; messages come as soon as their
+/// claim is durable. Dropped, it takes no more, and what it hasn't received goes back into the queue.
+pub struct Consumer {
+    shared: Arc<Shared>,
+    received: mpsc::UnboundedReceiver<Handover>,
+    /// Received since the credit was last said.
+    taken: usize,
+    inbox: Arc<Inbox>,
+    consumers: Arc<Consumers>,
+}
+
+struct Shared {
+    carrier: String,
+    /// Messages that the connection would take, as it last said.
+    credit: AtomicUsize,
+    /// Messages that were claimed for it since.
+    handed: AtomicUsize,
+    /// Whether messages of its carrier wait.
+    waiting: Arc<AtomicBool>,
+    sender: mpsc::UnboundedSender<Handover>,
+}
+
+impl Shared {
+    fn available(&self) -> usize {
+        let handed = self.handed.load(Ordering::Acquire);
+        self.credit.load(Ordering::Acquire).saturating_sub(handed)
+    }
+}
+
+impl Service {
+    /// Connects to the messages of a carrier.
+    #[must_use]
+    pub fn consume(&self, carrier: &str) -> Consumer {
+        let inbox = Arc::clone(&self.inner.turn.inbox);
+        self.inner.turn.consumers.add(carrier, inbox)
+    }
+}
+
+impl Consumer {
+    /// The next messages, to be submitted under their lease; pending while there are none.
+    pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
+        match self.received.recv().await {
+            Some((lease, messages)) => {
+                self.taken += messages.len();
+                (lease, messages)
+            }
+            // The consumer itself keeps the channel open.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Says how many messages the connection would take now, those that it received counted as taken.
+    pub fn set_credit(&mut self, messages: usize) {
+        let before = self.shared.available();
+        self.shared.credit.store(messages, Ordering::Release);
+        let taken = std::mem::take(&mut self.taken);
+        self.shared.handed.fetch_sub(taken, Ordering::AcqRel);
+        if self.shared.available() > before && self.shared.waiting.load(Ordering::Acquire) {
+            self.inbox.look();
+        }
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.consumers.remove(&self.shared);
+        self.received.close();
+        while let Ok(handover) = self.received.try_recv() {
+            give_back(&self.inbox, &self.shared.carrier, handover);
+        }
+    }
+}
+
+/// Puts messages that no connection took back into the queue.
+fn give_back(inbox: &Inbox, carrier: &str, (lease, messages): Handover) {
+    let results = messages.into_iter().map(|message| Submitted {
+        id: message.id,
+        application_id: message.application_id,
+        lease,
+        segments: 1,
+        outcomes: vec![(1, SubmitOutcome::NotSent)],
+    });
+    let input = Input::Results {
+        carrier: carrier.to_owned(),
+        results: results.collect(),
+        answer: None,
+    };
+    if inbox.push(input).is_err() {
+        tracing::warn!(
+            carrier,
+            "claimed messages can't be given back; their claims end by themselves"
+        );
+    }
+}
+
+/// The connections by carrier.
+#[derive(Default)]
+pub(crate) struct Consumers {
+    carriers: Mutex<HashMap<String, Carrier>>,
+}
+
+struct Carrier {
+    consumers: Vec<Arc<Shared>>,
+    /// Due single messages wait that this process knows of.
+    singles_wait: bool,
+    /// Messages of any kind wait that this process knows of; its consumers see it.
+    waiting: Arc<AtomicBool>,
+    /// When to look whether something waits.
+    look_at: Instant,
+}
+
+impl Carrier {
+    fn new() -> Self {
+        Self {
+            consumers: Vec::new(),
+            singles_wait: true,
+            waiting: Arc::new(AtomicBool::new(true)),
+            look_at: Instant::now(),
+        }
+    }
+
+    fn available(&self) -> usize {
+        self.consumers
+            .iter()
+            .map(|consumer| consumer.available())
+            .sum()
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    fn wait(&mut self) {
+        self.singles_wait = true;
+        self.waiting.store(true, Ordering::Release);
+    }
+
+    fn learn(&mut self, learned: &Learned, now: Instant) {
+        if learned.no_single_waits {
+            self.singles_wait = false;
+        }
+        if let Some(after) = learned.look_after {
+            self.waiting.store(false, Ordering::Release);
+            self.look_at = now + after.min(POLL);
+        }
+    }
+
+    /// Messages of this carrier were queued, to be claimed after this time.
+    fn queued(&mut self, after: Duration, now: Instant) {
+        if after.is_zero() {
+            self.wait();
+        } else {
+            self.look_at = self.look_at.min(now + after);
+        }
+    }
+
+    /// The connection with the most places.
+    fn roomiest(&self) -> Option<&Arc<Shared>> {
+        let roomiest = self
+            .consumers
+            .iter()
+            .max_by_key(|consumer| consumer.available());
+        roomiest.filter(|consumer| consumer.available() > 0)
+    }
+}
+
+impl Consumers {
+    fn carriers(&self) -> MutexGuard<'_, HashMap<String, Carrier>> {
+        self.carriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(self: &Arc<Self>, carrier: &str, inbox: Arc<Inbox>) -> Consumer {
+        let (sender, received) = mpsc::unbounded_channel();
+        let mut carriers = self.carriers();
+        let known = carriers
+            .entry(carrier.to_owned())
+            .or_insert_with(Carrier::new);
+        let shared = Arc::new(Shared {
+            carrier: carrier.to_owned(),
+            credit: AtomicUsize::new(0),
+            handed: AtomicUsize::new(0),
+            waiting: Arc::clone(&known.waiting),
+            sender,
+        });
+        known.consumers.push(Arc::clone(&shared));
+        Consumer {
+            shared,
+            received,
+            taken: 0,
+            inbox,
+            consumers: Arc::clone(self),
+        }
+    }
+
+    fn remove(&self, consumer: &Arc<Shared>) {
+        let mut carriers = self.carriers();
+        if let Some(carrier) = carriers.get_mut(&consumer.carrier) {
+            carrier
+                .consumers
+                .retain(|other| !Arc::ptr_eq(other, consumer));
+        }
+    }
+
+    /// Messages may wait for any carrier.
+    pub(crate) fn expect_any(&self) {
+        for carrier in self.carriers().values_mut() {
+            carrier.wait();
+        }
+    }
+
+    /// When to look at the queue without being told; `None` while nobody would take anything.
+    pub(crate) fn look_at(&self) -> Option<Instant> {
+        let carriers = self.carriers();
+        let served = carriers.values().filter(|carrier| carrier.available() > 0);
+        served.map(|carrier| carrier.look_at).min()
+    }
+
+    /// Begins to share out places in a turn.
+    pub(crate) fn begin(consumers: &Arc<Self>) -> Places {
+        Places {
+            consumers: Arc::clone(consumers),
+            drained: Vec::new(),
+            handovers: Vec::new(),
+            queued: HashMap::new(),
+            learned: HashMap::new(),
+        }
+    }
+}
+
+/// What a claim says about what is left in the queue.
+pub(crate) struct Learned {
+    /// Fewer single messages were due than asked for.
+    pub(crate) no_single_waits: bool,
+    /// When to look again if fewer messages were due than asked for; `None` while more may wait.
+    pub(crate) look_after: Option<Duration>,
+}
+
+/// The places that a turn shares out. Dropped without [`Places::hand_over`], nothing is changed.
+pub(crate) struct Places {
+    consumers: Arc<Consumers>,
+    drained: Vec<String>,
+    handovers: Vec<(Arc<Shared>, Vec<Claimed>)>,
+    queued: HashMap<String, Duration>,
+    learned: HashMap<String, Learned>,
+}
+
+/// A place of a connection for one message.
+pub(crate) struct Place(usize);
+
+impl Places {
+    /// These carriers are handed nothing.
+    pub(crate) fn close(&mut self, drained: Vec<String>) {
+        self.drained = drained;
+    }
+
+    /// Whether messages were put into the queue, for whoever has places for them.
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    /// A message that was claimed.
+    pub(crate) fn first_claimed(&self) -> Option<&Claimed> {
+        self.handovers
+            .iter()
+            .find_map(|(_, messages)| messages.first())
+    }
+
+    /// A place for a new single message, if its carrier has one and nothing older waits for it. While uploads wait,
+    /// a share of the places is left to them.
+    pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Place> {
+        if self.queued.contains_key(carrier) || self.is_drained(carrier) {
+            return None;
+        }
+        let consumer = {
+            let carriers = self.consumers.carriers();
+            let known = carriers.get(carrier).filter(|known| !known.singles_wait)?;
+            let available = known.available();
+            let for_uploads = if known.is_waiting() {
+                available / BATCHES_SHARE
+            } else {
+                0
+            };
+            Arc::clone(known.roomiest().filter(|_| available > for_uploads)?)
+        };
+        Some(Place(self.reserve(consumer, 1)))
+    }
+
+    /// Puts the message into its place.
+    pub(crate) fn fill(&mut self, place: &Place, message: Claimed) {
+        self.handovers[place.0].1.push(message);
+    }
+
+    /// The carriers that have places and messages waiting, with the number of places.
+    pub(crate) fn claimable(&self) -> Vec<(String, usize)> {
+        let now = Instant::now();
+        let carriers = self.consumers.carriers();
+        let open = carriers
+            .iter()
+            .filter(|(_, known)| known.is_waiting() || known.look_at <= now)
+            .map(|(name, known)| (name.clone(), known.available().min(CLAIM_MAX)));
+        open.filter(|(name, places)| *places > 0 && !self.is_drained(name))
+            .collect()
+    }
+
+    fn is_drained(&self, carrier: &str) -> bool {
+        self.drained.iter().any(|drained| drained == carrier)
+    }
+
+    /// Shares claimed messages out among the connections of a carrier; what they have no place for any more goes to
+    /// one of them all the same.
+    pub(crate) fn fill_all(&mut self, carrier: &str, messages: Vec<Claimed>, learned: Learned) {
+        let mut messages = messages.into_iter().peekable();
+        while messages.peek().is_some() {
+            let consumer = {
+                let carriers = self.consumers.carriers();
+                let known = carriers.get(carrier);
+                known.and_then(|known| known.roomiest().or(known.consumers.first()).cloned())
+            };
+            // The last connection has closed since: the claims end by themselves.
+            let Some(consumer) = consumer else { break };
+            let count = consumer.available().max(1);
+            let share: Vec<Claimed> = messages.by_ref().take(count).collect();
+            let place = self.reserve(consumer, share.len());
+            self.handovers[place].1.extend(share);
+        }
+        self.learned.insert(carrier.to_owned(), learned);
+    }
+
+    /// Messages were put into the queue, to be claimed after this time.
+    pub(crate) fn queued(&mut self, carrier: &str, after: Duration) {
+        let known = self.queued.entry(carrier.to_owned()).or_insert(after);
+        *known = after.min(*known);
+    }
+
+    fn reserve(&mut self, consumer: Arc<Shared>, count: usize) -> usize {
+        consumer.handed.fetch_add(count, Ordering::AcqRel);
+        let known = self
+            .handovers
+            .iter()
+            .position(|(known, _)| Arc::ptr_eq(known, &consumer));
+        known.unwrap_or_else(|| {
+            self.handovers.push((consumer, Vec::new()));
+            self.handovers.len() - 1
+        })
+    }
+
+    /// Hands over what was claimed, after the commit.
+    pub(crate) fn hand_over(mut self, lease: Lease, inbox: &Inbox) {
+        let now = Instant::now();
+        let mut carriers = self.consumers.carriers();
+        for (name, learned) in self.learned.drain() {
+            let known = carriers.entry(name).or_insert_with(Carrier::new);
+            known.learn(&learned, now);
+        }
+        for (name, after) in self.queued.drain() {
+            let known = carriers.entry(name).or_insert_with(Carrier::new);
+            known.queued(after, now);
+        }
+        drop(carriers);
+        for (consumer, messages) in self.handovers.drain(..) {
+            if !messages.is_empty()
+                && let Err(closed) = consumer.sender.send((lease, messages))
+            {
+                give_back(inbox, &consumer.carrier, closed.0);
+            }
+        }
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        for (consumer, messages) in &self.handovers {
+            consumer.handed.fetch_sub(messages.len(), Ordering::AcqRel);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What turns did and how long they took, for operators.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::inbox::{InboxDepth, Input};
+
+/// Upper bounds of the histograms in microseconds; the last bucket has no bound.
+const BOUNDS_US: [u64; 10] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000,
+];
+
+/// Durations, counted by upper bound.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    /// Upper bound in seconds, and how many took at most so long.
+    pub buckets: Vec<(f64, u64)>,
+    pub count: u64,
+    pub seconds: f64,
+}
+
+/// What turns did since the start.
+#[derive(Clone, Debug)]
+pub struct TurnFigures {
+    /// From the taking of its inputs to the end of its commit.
+    pub turn: Histogram,
+    /// The commit, with its sync of the disk.
+    pub commit: Histogram,
+    /// Inputs, by kind: sends, results, receipts, claims.
+    pub inputs: [(&'static str, u64); 4],
+    /// Turns that were repeated because another process was in the way.
+    pub repeated: u64,
+    /// Turns that were halved to find the input at fault.
+    pub halved: u64,
+    pub inbox: InboxDepth,
+    /// Bytes of SQLite's log; 0 with PostgreSQL.
+    pub log_bytes: u64,
+}
+
+#[derive(Default)]
+struct Durations {
+    buckets: [AtomicU64; BOUNDS_US.len()],
+    count: AtomicU64,
+    nanos: AtomicU64,
+}
+
+impl Durations {
+    fn add(&self, time: Duration) {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        if let Some(bucket) = BOUNDS_US.iter().position(|bound| us <= *bound) {
+            self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Histogram {
+        let mut below = 0;
+        let buckets = BOUNDS_US.iter().zip(&self.buckets).map(|(bound, count)| {
+            below += count.load(Ordering::Relaxed);
+            (Duration::from_micros(*bound).as_secs_f64(), below)
+        });
+        Histogram {
+            buckets: buckets.collect(),
+            count: self.count.load(Ordering::Relaxed),
+            seconds: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64(),
+        }
+    }
+}
+
+/// The counters behind [`TurnFigures`].
+#[derive(Default)]
+pub(super) struct Figures {
+    turn: Durations,
+    commit: Durations,
+    inputs: [AtomicU64; 4],
+    repeated: AtomicU64,
+    halved: AtomicU64,
+    log_bytes: AtomicU64,
+}
+
+const KINDS: [&str; 4] = ["send", "result", "receipt", "claim"];
+
+impl Figures {
+    pub(super) fn committed(&self, turn: Duration, commit: Duration, log_bytes: u64) {
+        self.turn.add(turn);
+        self.commit.add(commit);
+        self.log_bytes.store(log_bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn input(&self, input: &Input) {
+        let (kind, count) = match input {
+            Input::Send { .. } => (0, 1),
+            Input::Results { results, .. } => (1, results.len()),
+            Input::Receipts { receipts, .. } => (2, receipts.len()),
+            Input::CarrierReceipts { receipts, .. } => (2, receipts.len()),
+            Input::Claim { .. } => (3, 1),
+        };
+        self.inputs[kind].fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn repeated(&self) {
+        self.repeated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn halved(&self) {
+        self.halved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self, inbox: InboxDepth) -> TurnFigures {
+        let count = |kind: usize| self.inputs[kind].load(Ordering::Relaxed);
+        TurnFigures {
+            turn: self.turn.read(),
+            commit: self.commit.read(),
+            inputs: std::array::from_fn(|kind| (KINDS[kind], count(kind))),
+            repeated: self.repeated.load(Ordering::Relaxed),
+            halved: self.halved.load(Ordering::Relaxed),
+            inbox,
+            log_bytes: self.log_bytes.load(Ordering::Relaxed),
+        }
+    }
+}

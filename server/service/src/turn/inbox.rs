@@ -1,0 +1,235 @@
+//! What waits for the next turn.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::Transid;
+use tokio::sync::oneshot;
+
+use crate::dispatch::{Claimed, Lease, Submitted};
+use crate::error::Result;
+use crate::intake::{SendError, SendRequest, Sent};
+use crate::receipts::{CarrierReceipt, Receipt};
+
+/// Sends that may wait; the next one is answered "unavailable".
+const SENDS_MAX: usize = 4096;
+/// Sends of one turn: larger turns gain little and keep everything else waiting.
+const SENDS_PER_TURN: usize = 512;
+/// Inputs of carriers that may wait. A connection waits for the answer to its last one, so that this many are only
+/// reached by a fault.
+const CARRIER_INPUTS_MAX: usize = 4096;
+/// Results and receipts of one turn, after which no further input of a carrier is taken into it.
+const ROWS_PER_TURN: usize = 1024;
+/// How long a turn waits under load for as many sends as the one before it had: they share its commit.
+const GATHER: Duration = Duration::from_micros(300);
+/// The load is over when nothing came for so long after a turn.
+const LOAD_PAUSE: Duration = Duration::from_millis(1);
+
+/// Something that a turn writes, and where its answer goes.
+pub(crate) enum Input {
+    Send {
+        request: Box<SendRequest>,
+        answer: oneshot::Sender<std::result::Result<Sent, SendError>>,
+    },
+    /// What became of submits to a carrier; the answer has the messages that are stored as taken whole.
+    Results {
+        carrier: String,
+        results: Vec<Submitted>,
+        answer: Option<oneshot::Sender<Result<Vec<Transid>>>>,
+    },
+    /// A sandbox's receipts.
+    Receipts {
+        receipts: Vec<Receipt>,
+        answer: oneshot::Sender<Result<()>>,
+    },
+    CarrierReceipts {
+        carrier: String,
+        receipts: Vec<CarrierReceipt>,
+        answer: oneshot::Sender<Result<()>>,
+    },
+    /// A request for messages of a carrier that is answered at once.
+    Claim {
+        carrier: String,
+        limit: usize,
+        answer: oneshot::Sender<Result<(Lease, Vec<Claimed>)>>,
+    },
+}
+
+impl Input {
+    /// Results and receipts in it.
+    fn rows(&self) -> usize {
+        match self {
+            Self::Send { .. } => 0,
+            Self::Results { results, .. } => results.len(),
+            Self::Receipts { receipts, .. } => receipts.len(),
+            Self::CarrierReceipts { receipts, .. } => receipts.len(),
+            Self::Claim { limit, .. } => *limit,
+        }
+    }
+}
+
+/// How many inputs wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InboxDepth {
+    pub sends: usize,
+    /// Results, receipts and requests of connections.
+    pub carriers: usize,
+}
+
+/// Inputs on their way to the turn's thread.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    filled: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    sends: VecDeque<Input>,
+    carriers: VecDeque<Input>,
+    /// A connection has places for messages that wait, or messages were put into the queue elsewhere.
+    look: bool,
+    closed: bool,
+    /// The turn's thread sleeps until so many sends wait, or anything else if this is 1.
+    wake_at: usize,
+}
+
+impl State {
+    fn is_empty(&self) -> bool {
+        self.sends.is_empty() && self.carriers.is_empty() && !self.look
+    }
+}
+
+impl Inbox {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an input; gives it back when too many wait, or the service is closing.
+    pub(crate) fn push(&self, input: Input) -> std::result::Result<(), Input> {
+        let mut state = self.state();
+        let is_send = matches!(input, Input::Send { .. });
+        let (line, most) = if is_send {
+            (&mut state.sends, SENDS_MAX)
+        } else {
+            (&mut state.carriers, CARRIER_INPUTS_MAX)
+        };
+        if line.len() >= most {
+            return Err(input);
+        }
+        line.push_back(input);
+        let waiting = if is_send { state.sends.len() } else { 1 };
+        if state.closed {
+            let line = if is_send {
+                &mut state.sends
+            } else {
+                &mut state.carriers
+            };
+            return line.pop_back().map_or(Ok(()), Err);
+        }
+        self.wake(&mut state, waiting);
+        Ok(())
+    }
+
+    /// Has the turn look for messages that wait.
+    pub(crate) fn look(&self) {
+        let mut state = self.state();
+        state.look = true;
+        self.wake(&mut state, 1);
+    }
+
+    fn wake(&self, state: &mut State, waiting: usize) {
+        if state.wake_at > 0 && waiting >= state.wake_at {
+            state.wake_at = 0;
+            self.filled.notify_one();
+        }
+    }
+
+    /// Takes no more; what was taken is still done.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.wake_at = 0;
+        self.filled.notify_one();
+    }
+
+    pub(crate) fn depth(&self) -> InboxDepth {
+        let state = self.state();
+        InboxDepth {
+            sends: state.sends.len(),
+            carriers: state.carriers.len(),
+        }
+    }
+
+    /// The inputs of the next turn, in the order in which they came; none when it is time to look for messages that
+    /// wait. `None` once the inbox is closed and empty.
+    pub(crate) fn next(&self, last: &LastTurn, look_at: Option<Instant>) -> Option<Vec<Input>> {
+        let mut state = self.state();
+        while state.is_empty() {
+            if state.closed {
+                return None;
+            }
+            let wait = look_at.map(|at| at.saturating_duration_since(Instant::now()));
+            if wait.is_some_and(|wait| wait.is_zero()) {
+                break;
+            }
+            state = self.sleep(state, 1, wait);
+        }
+        if last.is_under_load() {
+            let until = Instant::now() + GATHER;
+            while state.sends.len() < last.sends && !state.closed {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                state = self.sleep(state, last.sends, Some(left));
+            }
+        }
+        state.look = false;
+        let sends = state.sends.len().min(SENDS_PER_TURN);
+        let mut inputs: Vec<Input> = state.sends.drain(..sends).collect();
+        let mut rows = 0;
+        while rows < ROWS_PER_TURN {
+            let Some(input) = state.carriers.pop_front() else {
+                break;
+            };
+            rows += input.rows();
+            inputs.push(input);
+        }
+        Some(inputs)
+    }
+
+    fn sleep<'s>(
+        &self,
+        mut state: MutexGuard<'s, State>,
+        wake_at: usize,
+        wait: Option<Duration>,
+    ) -> MutexGuard<'s, State> {
+        state.wake_at = wake_at;
+        let mut state = match wait {
+            Some(wait) => {
+                let woken = self.filled.wait_timeout(state, wait);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => {
+                let woken = self.filled.wait(state);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        state.wake_at = 0;
+        state
+    }
+}
+
+/// What the turn before had.
+pub(crate) struct LastTurn {
+    pub(crate) sends: usize,
+    pub(crate) ended: Instant,
+}
+
+impl LastTurn {
+    fn is_under_load(&self) -> bool {
+        self.sends > 1 && self.ended.elapsed() < LOAD_PAUSE
+    }
+}

@@ -1,0 +1,364 @@
+//! Sends in a turn: each is admitted in the order in which it came, against rows that were read in the turn's own
+//! transaction; what is accepted is written for all of them together.
+
+use std::collections::HashMap;
+
+use domain::reason::Reason;
+use domain::{KeyKind, MessageStatus, Money, Prices, Reference, Timestamp, Transid};
+
+use super::consumers::Places;
+use crate::dispatch::{Claimed, Lease};
+use crate::error::Result;
+use crate::idempotency::{Known, digest_of_send, kept_since, recall};
+use crate::intake::{SendRequest, Sent, admit, applicable, reserved_outcome};
+use crate::purse::Purse;
+use crate::rates::Allowance;
+use crate::routing::Message;
+use crate::store::idempotency::{KeptAnswer, KeptKey};
+use crate::store::messages::{self, MessageTransfer, NewMessage, Subject};
+use crate::store::queue::QueuedRow;
+use crate::store::transfers::{REVENUE, TransferKind};
+use crate::store::{WriteTx, idempotency, installation, queue};
+use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
+
+/// A send that was accepted, and what is written for it.
+struct Accepted {
+    reference: Reference,
+    sent: Sent,
+    message: NewMessage,
+    /// Set for a live send: the balance after it, which its transfer states.
+    balance_after: Option<Money>,
+}
+
+/// What a send comes to.
+enum Decision {
+    /// Something is to be written for it.
+    Accepted(Box<Accepted>),
+    /// It is answered as it was before, or would be.
+    Answered(Sent),
+}
+
+/// The rows that the sends of a turn are admitted by, and what they have come to so far.
+struct Admission {
+    now: Timestamp,
+    prices: Prices,
+    /// Requests that were taken out of the keys' limits, where processes count together.
+    allowance: Option<Allowance>,
+    applications: HashMap<Reference, Purse>,
+    /// Answers kept for the sends' idempotency keys, those of this turn among them.
+    kept: HashMap<KeptKey, KeptAnswer>,
+    /// Those of this turn.
+    to_keep: Vec<(KeptKey, KeptAnswer)>,
+    accepted: Vec<Accepted>,
+}
+
+/// Admits sends and writes what is accepted; their answers, in their order. A message whose carrier has a place is
+/// stored under the lease at once.
+pub(super) async fn admit_all(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    requests: &[&SendRequest],
+    places: &mut Places,
+    lease: Lease,
+) -> Result<Vec<std::result::Result<Sent, Reason>>> {
+    if requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut admission = Admission::read(service, tx, requests).await?;
+    let mut answers = Vec::with_capacity(requests.len());
+    for request in requests {
+        answers.push(match admission.decide(service, request)? {
+            Ok(Decision::Accepted(accepted)) => {
+                let sent = accepted.sent;
+                admission.accepted.push(*accepted);
+                Ok(sent)
+            }
+            Ok(Decision::Answered(sent)) => Ok(sent),
+            Err(reason) => Err(reason),
+        });
+    }
+    if let Some(allowance) = admission.allowance.take() {
+        service.give_back(tx, allowance, admission.now).await?;
+    }
+    admission.write(service, tx, places, lease).await?;
+    Ok(answers)
+}
+
+impl Admission {
+    async fn read(
+        service: &Service,
+        tx: &mut WriteTx<'_>,
+        requests: &[&SendRequest],
+    ) -> Result<Self> {
+        let now = service.now();
+        let prices = installation::prices(tx).await?;
+        let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();
+        let batch = tx.batch();
+        let applications: HashMap<Reference, Purse> =
+            messages::applications(tx, batch, &references)
+                .await?
+                .into_iter()
+                .map(|(reference, row)| (reference, Purse::new(row, now)))
+                .collect();
+        let keys: Vec<KeptKey> = requests
+            .iter()
+            .filter_map(|r| kept_key(r, applications.get(&r.key.reference())?))
+            .collect();
+        let kept = idempotency::find(tx, batch, &keys, kept_since(now)).await?;
+        let counted = requests
+            .iter()
+            .filter(|request| {
+                let application = applications.get(&request.key.reference());
+                application.is_some_and(|application| application.row.holds(&request.key))
+            })
+            .map(|request| (request.key.reference(), request.key.kind()));
+        let allowance = service.take_for(tx, counted, now).await?;
+        Ok(Self {
+            now,
+            prices,
+            allowance,
+            applications,
+            kept: kept.into_iter().collect(),
+            to_keep: Vec::new(),
+            accepted: Vec::new(),
+        })
+    }
+
+    /// The contract's order: 504, 505, idempotency, then whether the application may send at all.
+    fn decide(
+        &mut self,
+        service: &Service,
+        request: &SendRequest,
+    ) -> Result<std::result::Result<Decision, Reason>> {
+        let application = self.applications.get(&request.key.reference());
+        let Some(application) = application.filter(|found| found.row.holds(&request.key)) else {
+            return Ok(Err(Reason::ApiInvalid));
+        };
+        if let Err(reason) = applicable(&application.row) {
+            return Ok(Err(reason));
+        }
+        let Some(key) = kept_key(request, application) else {
+            return Ok(self.accept(service, request));
+        };
+        let requestid = request.requestid.as_ref();
+        let digest = digest_of_send(&request.number, &request.message, requestid);
+        if let Some(known) = self.kept.get(&key) {
+            return Ok(repeated(known, &digest));
+        }
+        let decision = self.accept(service, request);
+        if let Ok(Decision::Accepted(accepted)) = &decision {
+            let answer = crate::store::row::json(&accepted.sent)?;
+            let answer = KeptAnswer { digest, answer };
+            self.kept.insert(key.clone(), answer.clone());
+            self.to_keep.push((key, answer));
+        }
+        Ok(decision)
+    }
+
+    /// Status, sender name, protections, money.
+    fn accept(
+        &mut self,
+        service: &Service,
+        request: &SendRequest,
+    ) -> std::result::Result<Decision, Reason> {
+        let (reference, kind) = (request.key.reference(), request.key.kind());
+        let application = self
+            .applications
+            .get_mut(&reference)
+            .ok_or(Reason::ApiInvalid)?;
+        admit(&application.row, kind)?;
+        if let Some(reason) = reserved_outcome(&request.number, kind) {
+            return Err(reason);
+        }
+        let allowed = match &mut self.allowance {
+            Some(allowance) => allowance.take((reference, kind)),
+            None => service.inner.rates.take(reference, kind, self.now),
+        };
+        if !allowed {
+            return Err(Reason::RateLimited);
+        }
+        let pages = request.message.pages();
+        let cost = self.prices.cost(request.number.kind(), pages);
+        let cost = cost.ok_or(Reason::InsufficientFunds)?;
+        let mut sent = Sent {
+            transid: None,
+            pages,
+            cost,
+            balance: application.of(kind),
+            replayed: false,
+        };
+        if request.dry_run {
+            let left = application.left(kind, cost);
+            return left
+                .map(|_| Decision::Answered(sent))
+                .ok_or(Reason::InsufficientFunds);
+        }
+        sent.balance = application
+            .spend(kind, cost)
+            .ok_or(Reason::InsufficientFunds)?;
+        let id = Transid(service.inner.ids.next(self.now, service.inner.node.slot()));
+        sent.transid = Some(id);
+        let message = NewMessage {
+            id,
+            application_id: application.row.id,
+            test: kind == KeyKind::Test,
+            number: request.number.clone(),
+            sender: application.row.sender_name.clone(),
+            body: request.message.clone(),
+            requestid: request.requestid.as_ref().map(|id| id.as_str().to_owned()),
+            pages,
+            segments: request.message.segments(),
+            unit_price: self.prices.per_page(request.number.kind()),
+            cost,
+            sending_at: None,
+        };
+        Ok(Decision::Accepted(Box::new(Accepted {
+            reference,
+            sent,
+            message,
+            balance_after: (kind == KeyKind::Live).then_some(sent.balance),
+        })))
+    }
+
+    async fn write(
+        mut self,
+        service: &Service,
+        tx: &mut WriteTx<'_>,
+        places: &mut Places,
+        lease: Lease,
+    ) -> Result<()> {
+        if self.accepted.is_empty() {
+            return Ok(());
+        }
+        let (now, batch) = (service.now(), tx.batch());
+        let changed: Vec<_> = std::mem::take(&mut self.applications)
+            .into_values()
+            .filter_map(|application| application.changed(self.now))
+            .collect();
+        messages::charge_applications(tx, batch, &changed).await?;
+        let mut queued = Vec::with_capacity(self.accepted.len());
+        for accepted in &mut self.accepted {
+            queued.push(accepted.queue(service, places, lease, now));
+            let message = &accepted.message;
+            let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0)).day();
+            let status = message.status();
+            tx.tally
+                .add_new(message.application_id, message.test, day, status, 1);
+        }
+        let stored: Vec<_> = self.accepted.iter().map(|a| &a.message).collect();
+        messages::insert(tx, batch, &stored).await?;
+        let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
+        messages::insert_transfers(tx, batch, &charges, now).await?;
+        idempotency::keep(tx, batch, &self.to_keep, now).await?;
+        queue::insert(tx, batch, &queued, false).await
+    }
+}
+
+impl Accepted {
+    /// Its row in the queue: claimed at once where its carrier has a place.
+    fn queue(
+        &mut self,
+        service: &Service,
+        places: &mut Places,
+        lease: Lease,
+        now: Timestamp,
+    ) -> QueuedRow {
+        let carrier = self.carrier(service);
+        let message = &mut self.message;
+        let mut row = QueuedRow {
+            message_id: message.id.0,
+            application_id: message.application_id,
+            due_at: now.unix_ms(),
+            lease_token: 0,
+            carrier,
+        };
+        if let Some(place) = places.take_one(&row.carrier) {
+            message.sending_at = Some(now);
+            row.due_at = lease.until.unix_ms();
+            row.lease_token = lease.token;
+            let claimed = claimed(message, service);
+            places.fill(&place, claimed);
+        } else {
+            places.queued(&row.carrier, std::time::Duration::ZERO);
+        }
+        row
+    }
+
+    /// A test message goes to no carrier but the sandbox.
+    fn carrier(&self, service: &Service) -> String {
+        let message = &self.message;
+        if message.test {
+            return SANDBOX_CARRIER.to_owned();
+        }
+        let facts = Message {
+            number: message.number.digits(),
+            kind: message.number.kind(),
+            sender: message.sender.as_deref(),
+            application: self.reference,
+        };
+        let router = &service.inner.router;
+        router.carrier(&facts, service.entropy().number(), &[])
+    }
+
+    fn charge(&self) -> Option<MessageTransfer> {
+        let application = self.message.application_id;
+        Some(MessageTransfer {
+            debit: application,
+            credit: REVENUE,
+            amount: self.sent.cost,
+            kind: TransferKind::Charge,
+            subject: Subject::Message(self.message.id),
+            application: Some((application, self.balance_after?)),
+        })
+    }
+}
+
+impl NewMessage {
+    /// What it is stored as.
+    pub(crate) const fn status(&self) -> MessageStatus {
+        match self.sending_at {
+            Some(_) => MessageStatus::Sending,
+            None => MessageStatus::Queued,
+        }
+    }
+}
+
+/// The message as its connection is handed it.
+fn claimed(message: &NewMessage, service: &Service) -> Claimed {
+    let network = &service.inner.router.network;
+    let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
+    let sender = message.sender.clone();
+    Claimed {
+        id: message.id,
+        application_id: message.application_id,
+        address: message.number.for_carrier(&network.country_code),
+        number: message.number.clone(),
+        sender: sender.unwrap_or_else(|| network.default_sender.clone()),
+        message: message.body.clone(),
+        handed_over: Vec::new(),
+        expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+    }
+}
+
+/// The answer to a request whose idempotency key is known.
+fn repeated(known: &KeptAnswer, digest: &str) -> std::result::Result<Decision, Reason> {
+    match recall::<Sent>(known, digest) {
+        Ok(Known::Same(sent)) => Ok(Decision::Answered(Sent {
+            replayed: true,
+            ..sent
+        })),
+        Ok(Known::Another) => Err(Reason::IdempotencyMismatch),
+        // The others of the turn have nothing to do with it.
+        Err(error) => {
+            tracing::error!(detail = ?error, "a kept answer can't be read");
+            Err(Reason::Internal)
+        }
+    }
+}
+
+/// What an answer to this request is kept under, if it is to be kept.
+fn kept_key(request: &SendRequest, application: &Purse) -> Option<KeptKey> {
+    let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;
+    let test = i64::from(request.key.kind() == KeyKind::Test);
+    Some((application.row.id, test, key.as_str().to_owned()))
+}

@@ -1,0 +1,312 @@
+//! The turn's thread.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use domain::{Money, Reference};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::consumers::{Consumers, Places};
+use super::figures::Figures;
+use super::inbox::{Inbox, Input, LastTurn};
+use super::outcome::{Answer, Outcome, lose_all, refuse_all};
+use super::sends::admit_all;
+use crate::dispatch::{Lease, Submitted, claim_due};
+use crate::error::Result;
+use crate::intake::SendRequest;
+use crate::settlement::settle;
+use crate::store::messages::Ended;
+use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, carriers, settlement};
+use crate::wakes::Wake;
+use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
+
+/// A turn that took longer than this is worth a line in the log.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// Starts the turn's thread. It ends when the service is closed or gone.
+///
+/// # Errors
+/// When the machine gives no thread.
+pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
+    let turn = &service.inner.turn;
+    let (ended, end) = oneshot::channel::<()>();
+    let mut worker = Worker {
+        inner: Arc::downgrade(&service.inner),
+        inbox: Arc::clone(&turn.inbox),
+        consumers: Arc::clone(&turn.consumers),
+        figures: Arc::clone(&turn.figures),
+        others: Handle::current(),
+        own: OwnConnection::default(),
+        last: LastTurn {
+            sends: 0,
+            ended: Instant::now(),
+        },
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name("turn".to_owned())
+        .spawn(move || {
+            let inner = Weak::clone(&worker.inner);
+            let run = AssertUnwindSafe(|| worker.run(&runtime));
+            if std::panic::catch_unwind(run).is_err()
+                && let Some(inner) = inner.upgrade()
+            {
+                tracing::error!("the turn's thread broke down: nothing is written any more");
+                inner.store.fail();
+            }
+            drop(ended);
+        })?;
+    *turn.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+    Ok(())
+}
+
+struct Worker {
+    inner: Weak<Inner>,
+    inbox: Arc<Inbox>,
+    consumers: Arc<Consumers>,
+    figures: Arc<Figures>,
+    /// Where everything else runs.
+    others: Handle,
+    own: OwnConnection,
+    last: LastTurn,
+}
+
+/// What a turn's transaction came to; what failed stored nothing.
+enum Transacted {
+    Committed(Outcome),
+    /// Whether it is stored has to be asked.
+    Unanswered(Outcome, Unanswered),
+}
+
+impl Worker {
+    fn run(&mut self, runtime: &tokio::runtime::Runtime) {
+        while let Some(inputs) = self.inbox.next(&self.last, self.consumers.look_at()) {
+            let Some(inner) = self.inner.upgrade() else {
+                return;
+            };
+            let service = Service { inner };
+            let is_send = |input: &&Input| matches!(input, Input::Send { .. });
+            let sends = inputs.iter().filter(is_send).count();
+            runtime.block_on(self.turn(&service, inputs));
+            self.last = LastTurn {
+                sends,
+                ended: Instant::now(),
+            };
+            if let Err(error) = runtime.block_on(service.store().move_log()) {
+                tracing::error!(detail = ?error, "the log can't be moved into the database's file");
+            }
+        }
+        let _context = runtime.enter();
+        self.own = OwnConnection::default();
+    }
+
+    /// One turn. A part of it that certainly stored nothing, for a fault of its rows, is halved until the input at
+    /// fault stands alone; one whose outcome isn't known is never repeated.
+    async fn turn(&mut self, service: &Service, inputs: Vec<Input>) {
+        inputs.iter().for_each(|input| self.figures.input(input));
+        let mut parts = vec![inputs];
+        while let Some(mut inputs) = parts.pop() {
+            match self.transact(service, &inputs).await {
+                Ok(Transacted::Committed(outcome)) => self.tell(service, inputs, outcome),
+                Ok(Transacted::Unanswered(outcome, unanswered)) => {
+                    let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
+                    let looking = look_up(service, inbox, inputs, outcome, unanswered);
+                    self.others.spawn(looking);
+                }
+                Err(error) if error.is_about_rows() && inputs.len() > 1 => {
+                    self.figures.halved();
+                    parts.push(inputs.split_off(inputs.len() / 2));
+                    parts.push(inputs);
+                }
+                Err(error) => {
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not stored");
+                    if service.store().has_failed() {
+                        lose_all(inputs, error);
+                    } else {
+                        refuse_all(inputs, error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, service: &Service, inputs: Vec<Input>, outcome: Outcome) {
+        if outcome.queued {
+            service.inner.wakes.tell_others(Wake::Queued);
+        }
+        outcome.tell(inputs, &self.inbox);
+    }
+
+    /// Where another process was in the way nothing is stored, and the turn is done again.
+    async fn transact(&mut self, service: &Service, inputs: &[Input]) -> Result<Transacted> {
+        for _ in 1..TRIES {
+            match self.transact_once(service, inputs).await {
+                Err(error) if error.is_conflict() => {
+                    self.figures.repeated();
+                    tracing::debug!(detail = ?error, "another process was in the way; trying again");
+                }
+                done => return done,
+            }
+        }
+        self.transact_once(service, inputs).await
+    }
+
+    async fn transact_once(&mut self, service: &Service, inputs: &[Input]) -> Result<Transacted> {
+        let begun = Instant::now();
+        let store = service.store();
+        let mut tx = store.begin_turn(&mut self.own).await?;
+        let lease = Lease::begin(service, begun, service.now());
+        let places = Consumers::begin(&self.consumers);
+        let writing = write(service, &mut tx, inputs, places, lease);
+        let written = tokio::time::timeout(STATEMENTS_TIMEOUT, writing).await;
+        let outcome = written.unwrap_or(Err(sqlx::Error::PoolTimedOut.into()))?;
+        let log_bytes = tx.log_bytes();
+        let committing = Instant::now();
+        let committed = tx.try_commit().await?;
+        let (turn, commit) = (begun.elapsed(), committing.elapsed());
+        self.figures.committed(turn, commit, log_bytes);
+        if turn > SLOW {
+            let (ms, commit_ms) = (turn.as_millis(), commit.as_millis());
+            tracing::warn!(ms, commit_ms, inputs = inputs.len(), "a turn took long");
+        }
+        Ok(match committed {
+            Committed::Yes => Transacted::Committed(outcome),
+            Committed::Unanswered(unanswered) => Transacted::Unanswered(outcome, unanswered),
+        })
+    }
+}
+
+/// Everything that a turn writes: results, receipts, sends, claims.
+async fn write(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    inputs: &[Input],
+    mut places: Places,
+    lease: Lease,
+) -> Result<Outcome> {
+    let mut answers: Vec<Option<Answer>> = inputs.iter().map(|_| None).collect();
+    let (mut requests, mut ended) = (Vec::new(), Vec::new());
+    for (input, answer) in inputs.iter().zip(&mut answers) {
+        *answer = match input {
+            Input::Results {
+                carrier, results, ..
+            } => {
+                let results: Vec<&Submitted> = results.iter().collect();
+                let recorded = service.write_results(tx, carrier, &results).await?;
+                for (carrier, after) in recorded.again {
+                    places.queued(&carrier, after);
+                }
+                ended.extend(recorded.ended);
+                Some(Answer::Recorded(recorded.taken))
+            }
+            Input::Receipts { receipts, .. } => {
+                service.write_receipts(tx, receipts.clone()).await?;
+                Some(Answer::Recorded(Vec::new()))
+            }
+            Input::CarrierReceipts {
+                carrier, receipts, ..
+            } => {
+                service
+                    .write_carrier_receipts(tx, carrier, receipts)
+                    .await?;
+                Some(Answer::Recorded(Vec::new()))
+            }
+            Input::Send { request, .. } => {
+                requests.push(request.as_ref());
+                None
+            }
+            Input::Claim { .. } => None,
+        };
+    }
+    // Before the first application's row is written: transactions lock them together, in one order.
+    settle_in_turn(service, tx, &ended, &requests).await?;
+    let claimable = places.claimable();
+    if !requests.is_empty() || !claimable.is_empty() {
+        places.close(carriers::drained(tx).await?);
+    }
+    let sent = admit_all(service, tx, &requests, &mut places, lease).await?;
+    let mut sent = sent.into_iter();
+    for (input, answer) in inputs.iter().zip(&mut answers) {
+        match input {
+            Input::Send { .. } => *answer = sent.next().map(Answer::Sent),
+            Input::Claim { carrier, limit, .. } => {
+                let (claimed, _) = claim_due(service, tx, carrier, *limit, lease).await?;
+                *answer = Some(Answer::Claimed(claimed));
+            }
+            _ => {}
+        }
+    }
+    for (carrier, count) in places.claimable() {
+        let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
+        places.fill_all(&carrier, claimed, learned);
+    }
+    Ok(Outcome {
+        queued: places.has_queued(),
+        answers: answers.into_iter().flatten().collect(),
+        places,
+        lease,
+    })
+}
+
+/// Gives back what ended messages release, after locking these applications and those of the sends together.
+async fn settle_in_turn(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    ended: &[Ended],
+    requests: &[&SendRequest],
+) -> Result<()> {
+    let released = ended.iter().filter(|ended| ended.released > Money::ZERO);
+    let ids: Vec<i64> = released.map(|ended| ended.application_id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();
+    settlement::lock(tx, &ids, &references).await?;
+    let batch = tx.batch();
+    settle(tx, batch, ended, service.now()).await
+}
+
+/// Finds out whether a turn is stored whose commit wasn't answered, and tells those who wait.
+async fn look_up(
+    service: Service,
+    inbox: Arc<Inbox>,
+    inputs: Vec<Input>,
+    outcome: Outcome,
+    unanswered: Unanswered,
+) {
+    let error = match service.store().outcome(unanswered).await {
+        Ok(()) => return outcome.tell(inputs, &inbox),
+        Err(error) => error,
+    };
+    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn's commit failed");
+    if !error.is_open() {
+        return refuse_all(inputs, error);
+    }
+    match outcome.is_stored(&service).await {
+        Ok(Some(true)) => outcome.tell(inputs, &inbox),
+        // It may still be under way.
+        Ok(Some(false)) if !error.is_unknown() => refuse_all(inputs, error),
+        Ok(_) => lose_all(inputs, error),
+        Err(failed) => {
+            tracing::error!(detail = ?failed, "whether a turn is stored can't be found out");
+            lose_all(inputs, error);
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether a row that only this turn wrote is there; `None` when it wrote none that could tell.
+    async fn is_stored(&self, service: &Service) -> Result<Option<bool>> {
+        if let Some(id) = self.new_message() {
+            return service.is_message_stored(id).await.map(Some);
+        }
+        match self.claimed_message() {
+            Some(message) => service.is_claimed(message, self.lease).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
