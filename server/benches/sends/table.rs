@@ -3,8 +3,8 @@
 use std::fmt;
 
 /// Column widths; what is said beside a figure stands below it.
-const WHAT: usize = 64;
-const FIGURE: usize = 14;
+const WHAT: usize = 76;
+const FIGURE: usize = 12;
 const TARGET: usize = 14;
 
 /// A number with its unit.
