@@ -94,7 +94,7 @@ impl Service {
         };
         let mut tx = self
             .store()
-            .begin_as(Priority::Interactive)
+            .begin_as(Priority::Verb)
             .await
             .map_err(refuse)?;
         let verdict = self.judge_batch(&mut tx, &case).await.map_err(refuse)?;

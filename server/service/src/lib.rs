@@ -330,7 +330,7 @@ impl Service {
     pub async fn ping(&self) -> Result<()> {
         if self.is_shared() {
             // The way of what writes, too: old connections may be dead where new ones can be made.
-            let tx = self.store().begin_as(store::gate::Priority::Interactive);
+            let tx = self.store().begin_as(store::gate::Priority::Verb);
             drop(tx.await?);
         }
         self.price_list().await.map(drop)

@@ -241,7 +241,7 @@ impl Service {
     /// Gives a place back, as soon as the database lets it.
     async fn end_upload(&self, id: i64) {
         let end = async || {
-            let mut tx = self.store().begin_as(Priority::Interactive).await?;
+            let mut tx = self.store().begin_as(Priority::Verb).await?;
             shared::end_upload(&mut tx, id).await?;
             tx.commit().await
         };

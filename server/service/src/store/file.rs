@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -38,6 +39,9 @@ impl FileConnection {
         let conn = Connection::open_with_flags(file, flags)?;
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
+        // A statement's plan doesn't depend on what is bound to it. Otherwise SQLite compiles a statement anew at each
+        // execution when the condition of a partial index might follow from a parameter.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // In place of SQLite's own, which moves pages inside the commit that reaches the limit, and hides what fails.
         conn.wal_hook(Some(|_, pages| {
             PAGES.set(pages);

@@ -11,17 +11,19 @@ use super::file::FileConnection;
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// Somebody waits for the answer.
-    Interactive,
-    /// What carriers are handed and what they answer.
+    /// Sends, and what carriers answer.
+    Turn,
+    /// Somebody in the portal or at the command line waits for the answer.
+    Verb,
+    /// What follows from carriers' answers, and from those that never came.
     Results,
     /// Uploads that become messages, and other work in the background.
     Bulk,
 }
 
-/// Turns that a class may be passed over while it waits: nobody is kept out for ever.
-const PASSED_OVER_MAX: [u32; CLASSES] = [0, 2, 8];
-const CLASSES: usize = 3;
+/// How many transactions of higher classes go first while a class waits: none waits for ever.
+const PASSED_OVER_MAX: [u32; CLASSES] = [0, 2, 4, 8];
+const CLASSES: usize = 4;
 
 /// Lets in as many at a time as there are places.
 pub(crate) struct Gate(Arc<Mutex<State>>);
@@ -82,7 +84,7 @@ impl Gate {
         let places = std::mem::take(&mut lock(&self.0).places);
         for _ in 0..places {
             // Kept for ever, and with it the place.
-            self.enter(Priority::Interactive).await.0 = None;
+            self.enter(Priority::Turn).await.0 = None;
         }
     }
 }
@@ -139,7 +141,7 @@ mod tests {
         let (served, mut turns) = mpsc::unbounded_channel();
         let waiting = [Priority::Bulk, Priority::Results]
             .into_iter()
-            .chain([Priority::Interactive; 20]);
+            .chain([Priority::Turn; 20]);
         for priority in waiting.clone() {
             let (gate, served) = (Arc::clone(&gate), served.clone());
             tokio::spawn(async move {
@@ -164,18 +166,18 @@ mod tests {
             order.push(turns.recv().await.unwrap());
         }
         let place = |wanted| order.iter().position(|served| *served == wanted);
-        assert_eq!(order[0], Priority::Interactive);
-        assert_eq!(place(Priority::Results), Some(2));
+        assert_eq!(order[0], Priority::Turn);
+        assert_eq!(place(Priority::Results), Some(4));
         assert_eq!(place(Priority::Bulk), Some(8));
     }
 
     #[tokio::test]
     async fn who_left_is_passed_over() {
         let gate = Arc::new(Gate::new(vec![None]));
-        let first = gate.enter(Priority::Interactive).await;
+        let first = gate.enter(Priority::Turn).await;
         let left = tokio::spawn({
             let gate = Arc::clone(&gate);
-            async move { drop(gate.enter(Priority::Interactive).await) }
+            async move { drop(gate.enter(Priority::Turn).await) }
         });
         while lock(&gate.0).waiting[0].is_empty() {
             tokio::task::yield_now().await;

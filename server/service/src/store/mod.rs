@@ -41,7 +41,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Reason;
@@ -89,6 +89,8 @@ pub(crate) struct Store {
     /// With PostgreSQL.
     writers: Option<AnyPool>,
     gate: Gate,
+    /// Held by the one verb that writes.
+    verbs: Arc<tokio::sync::Mutex<()>>,
     /// Set when what was written may not be on disk: nothing is written any more.
     fault: watch::Sender<bool>,
     readers: AnyPool,
@@ -102,6 +104,8 @@ pub(crate) struct WriteTx<'a> {
     /// Whose rows it is about; every statement over them names these.
     applications: BTreeSet<i64>,
     store: &'a Store,
+    /// Lets the next verb in when it is dropped.
+    verb: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 /// How a transaction reaches the database.
@@ -337,6 +341,7 @@ impl Store {
             serving: Mutex::new(None),
             writers,
             gate: Gate::new(places),
+            verbs: Arc::default(),
             fault: watch::Sender::new(false),
             readers,
         })
@@ -441,16 +446,20 @@ impl Store {
 
     /// Begins the transaction of a verb that people call: no other one runs at the same time.
     pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
+        // One at a time anyway: they don't take up connections while they wait for each other.
+        let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
+        let verb = waiting.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
         let begin = self.dialect.begin_verb();
-        self.enter(Priority::Interactive, Counter::Others, begin)
-            .await
+        let mut tx = self.enter(Priority::Verb, Counter::Others, begin).await?;
+        tx.verb = Some(verb);
+        Ok(tx)
     }
 
     /// Begins a transaction that writes. Others may write at the same time: it locks what it decides by.
     pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
         let counter = match priority {
-            Priority::Interactive | Priority::Results => Counter::Traffic,
-            Priority::Bulk => Counter::Others,
+            Priority::Turn => Counter::Traffic,
+            _ => Counter::Others,
         };
         self.enter(priority, counter, self.dialect.begin()).await
     }
@@ -493,6 +502,7 @@ impl Store {
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
             applications: BTreeSet::new(),
             store: self,
+            verb: None,
         })
     }
 
@@ -517,7 +527,7 @@ impl Store {
         own: &'a mut OwnConnection,
     ) -> Result<WriteTx<'a>> {
         if !self.dialect.is_shared() {
-            return self.begin_as(Priority::Interactive).await;
+            return self.begin_as(Priority::Turn).await;
         }
         if self.has_failed() || self.is_closed() {
             return Err(sqlx::Error::PoolClosed.into());
@@ -542,6 +552,7 @@ impl Store {
             tally: Tally::new(self.node.load(Ordering::Relaxed), Counter::Traffic),
             applications: BTreeSet::new(),
             store: self,
+            verb: None,
         })
     }
 

@@ -230,6 +230,6 @@ pub(crate) struct LastTurn {
 
 impl LastTurn {
     fn is_under_load(&self) -> bool {
-        self.sends > 1 && self.ended.elapsed() < LOAD_PAUSE
+        self.sends > 0 && self.ended.elapsed() < LOAD_PAUSE
     }
 }
