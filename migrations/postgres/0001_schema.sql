@@ -247,7 +247,8 @@ CREATE TABLE connections (
     node           BIGINT NOT NULL,
     number         BIGINT NOT NULL,
     state          TEXT NOT NULL
-        CHECK (state = 'connecting' OR state = 'bound' OR state = 'waiting' OR state = 'closed'),
+        CHECK (state = 'connecting' OR state = 'bound' OR state = 'waiting' OR state = 'closed'
+               OR state = 'probing'),
     since          BIGINT NOT NULL,
     in_flight      BIGINT NOT NULL,
     window_size    BIGINT NOT NULL,

@@ -256,8 +256,9 @@ CREATE TABLE connections (
     carrier        TEXT NOT NULL,     -- to whom
     node           INTEGER NOT NULL,  -- slot of the process
     number         INTEGER NOT NULL,  -- of the carrier's connections in this process, from 1
-    state          TEXT NOT NULL      -- bound: it can submit; waiting: until the next attempt to connect
-        CHECK (state = 'connecting' OR state = 'bound' OR state = 'waiting' OR state = 'closed'),
+    state          TEXT NOT NULL      -- bound: it can submit; probing: one at a time, until an answer comes; waiting: until the next try
+        CHECK (state = 'connecting' OR state = 'bound' OR state = 'waiting' OR state = 'closed'
+               OR state = 'probing'),
     since          INTEGER NOT NULL,  -- when it came into this state
     in_flight      INTEGER NOT NULL,  -- submits that wait for an answer
     window_size    INTEGER NOT NULL,  -- the most of them at a time

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 
 use crate::config::Network;
 
-/// The client's address; every request carries it as an extension.
+/// The client's address; every request to the portal carries it as an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
 

@@ -5,6 +5,8 @@
 //! can't be read as HTTP, 414 for a target of more than 65,534 bytes, 431 for a head of more than 100
 //! headers or more bytes than [`HEAD_BYTES_MAX`]. There is no hook to word these answers.
 
+mod header_timer;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,16 +15,20 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, Response};
+use bytes::Bytes;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use header_timer::HeaderTimer;
 
 /// How long a client may take for a request's header, and how long a connection may idle between
 /// requests: longer than a browser pauses, shorter than it takes to hoard connections.
@@ -43,26 +49,29 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[error("the connection is closed without an answer")]
 pub struct NoAnswer;
 
-/// Answers requests. Cloned for each connection.
+/// A body that is there as a whole, as those of the API are, or axum's, which takes a box.
+pub type AnswerBody = Either<Full<Bytes>, Body>;
+
+/// Answers requests. Cloned for each.
 pub trait Handler: Clone + Send + Sync + 'static {
     fn handle(
-        &self,
+        self,
         peer: SocketAddr,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<Body>, NoAnswer>> + Send;
+    ) -> impl Future<Output = Result<Response<AnswerBody>, NoAnswer>> + Send;
 }
 
 /// An axum router answers everything.
 impl Handler for axum::Router {
     async fn handle(
-        &self,
+        self,
         _peer: SocketAddr,
         request: Request<Incoming>,
-    ) -> Result<Response<Body>, NoAnswer> {
+    ) -> Result<Response<AnswerBody>, NoAnswer> {
         let answer: Result<_, Infallible> =
-            tower::ServiceExt::oneshot(self.clone(), request.map(Body::new)).await;
+            tower::ServiceExt::oneshot(self, request.map(Body::new)).await;
         let Ok(response) = answer;
-        Ok(response)
+        Ok(response.map(AnswerBody::Right))
     }
 }
 
@@ -83,7 +92,8 @@ pub async fn serve<H: Handler>(
         let Some((stream, peer, permit)) = accepted else {
             continue;
         };
-        let (tls, handler, stop) = (tls.clone(), handler.clone(), stop.clone());
+        // A token of its own: each look at one takes its lock.
+        let (tls, handler, stop) = (tls.clone(), handler.clone(), stop.child_token());
         tracker.spawn(async move {
             connection(stream, peer, tls, handler, stop).await;
             drop(permit);
@@ -139,12 +149,9 @@ async fn talk<H: Handler>(
     handler: H,
     stop: CancellationToken,
 ) {
-    let service = service_fn(move |request| {
-        let handler = handler.clone();
-        async move { handler.handle(peer, request).await }
-    });
+    let service = service_fn(move |request| handler.clone().handle(peer, request));
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(HeaderTimer::default())
         .header_read_timeout(HEADER_READ_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
         // A client that says it will write no more may still read: what it sent is done, and it should
@@ -153,6 +160,7 @@ async fn talk<H: Handler>(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
+        biased;
         ended = connection.as_mut() => ended,
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();

@@ -31,6 +31,10 @@ use clap::Parser as _;
 use cli::{Cli, Command};
 use config::Settings;
 
+/// Gives memory back: see the manifest.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit code for what is refused or broken. Wrong usage is 2, which clap sees to.
 const REFUSED: u8 = 1;
 
@@ -41,10 +45,13 @@ fn main() -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return refused(&error),
     };
-    let guard = telemetry::start(settings.log);
+    let logging = match telemetry::start(settings.log) {
+        Ok(logging) => logging,
+        Err(error) => return refused(&error),
+    };
     let done = run(cli, &settings);
     // The last lines of the log come before the reason for ending.
-    drop(guard);
+    drop(logging);
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refused(&*error),

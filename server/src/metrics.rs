@@ -1,14 +1,16 @@
 //! Counters in Prometheus' text format, kept by hand: there are few, and each is read from one place.
 
 pub mod carriers;
+mod shards;
 pub mod turns;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use shards::Shards;
 
 /// Upper bounds of the latency histogram in seconds.
 const LATENCY_BOUNDS_S: [f64; 8] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
@@ -16,8 +18,9 @@ const LATENCY_BOUNDS_S: [f64; 8] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 /// What the process counted since it started.
 #[derive(Default)]
 pub struct Metrics {
-    requests: Mutex<BTreeMap<Labels, Served>>,
+    requests: Shards<BTreeMap<Labels, Served>>,
     sends_accepted: AtomicU64,
+    pub refused: carriers::Refusals,
 }
 
 /// What waits for a carrier.
@@ -46,12 +49,22 @@ struct Labels {
     status: u16,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Served {
     count: u64,
     seconds: f64,
     /// Requests per bound, not yet summed up as the format wants them.
     buckets: [u64; LATENCY_BOUNDS_S.len()],
+}
+
+impl Served {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.seconds += other.seconds;
+        for (bucket, more) in self.buckets.iter_mut().zip(other.buckets) {
+            *bucket += more;
+        }
+    }
 }
 
 impl Metrics {
@@ -69,8 +82,7 @@ impl Metrics {
             route,
             status,
         };
-        // A counter is as good after a panic elsewhere as before.
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.requests.own();
         let served = requests.entry(labels).or_default();
         served.count += 1;
         served.seconds += seconds;
@@ -82,6 +94,17 @@ impl Metrics {
     /// Counts a send that was answered with 200.
     pub fn send_accepted(&self) {
         self.sends_accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What all threads counted.
+    fn requests(&self) -> BTreeMap<Labels, Served> {
+        let mut sum = BTreeMap::<Labels, Served>::new();
+        for part in self.requests.all() {
+            for (labels, served) in part.iter() {
+                sum.entry(labels.clone()).or_default().add(served);
+            }
+        }
+        sum
     }
 
     /// Everything counted, and how much waits, in Prometheus' text format.
@@ -125,8 +148,7 @@ impl Metrics {
             "# HELP heliograph_request_seconds Time to answer a request; status 0: closed without an answer."
         )?;
         writeln!(text, "# TYPE heliograph_request_seconds histogram")?;
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        for (labels, served) in requests.iter() {
+        for (labels, served) in self.requests() {
             let Labels {
                 method,
                 route,
@@ -150,5 +172,34 @@ impl Metrics {
             writeln!(text, "heliograph_request_seconds_count{{{labels}}} {count}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_several_threads_served_are_added_up() {
+        let metrics = Metrics::default();
+        let serve = || {
+            let latency = Duration::from_millis(2);
+            metrics.request("GET", Cow::Borrowed("/x"), 200, latency);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(serve);
+            scope.spawn(serve);
+        });
+        let labels = "method=\"GET\",route=\"/x\",status=\"200\"";
+        let rendered = metrics.render(None);
+        for line in [
+            format!("heliograph_request_seconds_bucket{{{labels},le=\"0.001\"}} 0"),
+            format!("heliograph_request_seconds_bucket{{{labels},le=\"0.005\"}} 2"),
+            format!("heliograph_request_seconds_bucket{{{labels},le=\"+Inf\"}} 2"),
+            format!("heliograph_request_seconds_sum{{{labels}}} 0.004"),
+            format!("heliograph_request_seconds_count{{{labels}}} 2"),
+        ] {
+            assert!(rendered.lines().any(|other| other == line), "{rendered}");
+        }
     }
 }

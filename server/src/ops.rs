@@ -69,5 +69,6 @@ async fn metrics(State(ops): State<Ops>) -> ([(&'static str, &'static str); 1], 
         Ok(found) => text.push_str(&carriers::render(&found, now)),
         Err(error) => tracing::warn!(?error, "the carriers can't be looked at"),
     }
+    text.push_str(&ops.metrics.refused.render());
     ([kind], text)
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,17 +13,17 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
 use axum::http::header::{CONTENT_TYPE, HOST};
-use axum::http::{HeaderValue, Request, Response, StatusCode, Version};
+use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use axum::middleware::{Next, from_fn};
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
-use crate::api::{self, Api};
+use crate::api::{self, Answer, Api};
 use crate::client_address::ClientAddress;
 use crate::config::Network;
-use crate::http::{Handler, NoAnswer};
+use crate::http::{AnswerBody, Handler, NoAnswer};
 use crate::metrics::Metrics;
 use crate::telemetry::{Access, log_access, method_name};
 
@@ -30,13 +31,19 @@ use crate::telemetry::{Access, log_access, method_name};
 /// then is safe: what the service has begun it finishes without it.
 const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The template of the route that answered, on every response that has one; never the path itself.
+/// The template of the route that answered, on each of the portal's responses that has one; never the path
+/// itself.
 #[derive(Clone, Debug)]
-pub struct RouteTemplate(pub Cow<'static, str>);
+struct RouteTemplate(String);
+
+/// Stands for the template where no route answered.
+const UNMATCHED: &str = "unmatched";
 
 /// On a response that must not be sent: the connection is closed instead.
 #[derive(Clone, Copy, Debug)]
 pub struct CloseUnanswered;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The status in log and metrics of a request whose connection was closed without an answer.
 const UNANSWERED: u16 = 0;
@@ -75,7 +82,7 @@ async fn note_route(request: axum::extract::Request, next: Next) -> Response<Bod
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     if let Some(route) = route {
-        let template = RouteTemplate(Cow::Owned(route.as_str().to_owned()));
+        let template = RouteTemplate(route.as_str().to_owned());
         response.extensions_mut().insert(template);
     }
     response
@@ -103,34 +110,28 @@ impl RequestIds {
 
 impl Handler for Site {
     async fn handle(
-        &self,
+        self,
         peer: SocketAddr,
-        mut request: Request<Incoming>,
-    ) -> Result<Response<Body>, NoAnswer> {
+        request: Request<Incoming>,
+    ) -> Result<Response<AnswerBody>, NoAnswer> {
         let site = &*self.0;
         let mut entry = Entry {
             site,
             request_id: site.request_ids.next(),
             method: method_name(request.method()),
-            route: Cow::Borrowed("unmatched"),
+            route: Cow::Borrowed(UNMATCHED),
             status: UNANSWERED,
             started: Instant::now(),
         };
-        let client = ClientAddress::find(peer.ip(), request.headers(), &site.trusted_proxies);
-        request.extensions_mut().insert(client);
-        request.extensions_mut().insert(ConnectInfo(peer));
-
         let span = tracing::info_span!("request", id = entry.request_id);
-        let mut response = site.answer(request).instrument(span).await;
+        let (route, mut response) = site.answer(peer, request).instrument(span).await;
 
-        if let Some(template) = response.extensions_mut().remove::<RouteTemplate>() {
-            entry.route = template.0;
-        }
+        entry.route = route;
         if response.extensions().get::<CloseUnanswered>().is_some() {
             return Err(NoAnswer);
         }
         if let Ok(value) = HeaderValue::from_str(&entry.request_id) {
-            response.headers_mut().insert("x-request-id", value);
+            response.headers_mut().insert(REQUEST_ID, value);
         }
         entry.status = response.status().as_u16();
         Ok(response)
@@ -172,43 +173,59 @@ fn names_host(request: &Request<Incoming>) -> bool {
 }
 
 impl Inner {
-    /// Answers, also when the code that should have answered panicked.
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let in_api = api::is_in(request.uri().path());
-        // RFC 9112 §3.2.
-        if !names_host(&request) {
-            return if in_api {
-                api::without_host()
-            } else {
-                portal_failed(StatusCode::BAD_REQUEST, "The request must name one host.")
-            };
+    /// Answers, with the template of the route. Nothing on the API's side is boxed: a send takes it.
+    async fn answer(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> (Cow<'static, str>, Response<AnswerBody>) {
+        if api::is_in(request.uri().path()) {
+            let (route, answer) = self.answer_api(request).await;
+            return (route.into(), answer.map(AnswerBody::Left));
         }
-        let answered = if in_api {
-            AssertUnwindSafe(self.api.answer(request))
-                .catch_unwind()
-                .await
-        } else {
-            let portal = self.portal.clone().oneshot(request.map(Body::new));
-            let portal = tokio::time::timeout(PORTAL_TIMEOUT, portal);
-            let answered = AssertUnwindSafe(portal).catch_unwind().await;
-            answered.map(|answer| match answer {
-                Ok(Ok(response)) => response,
-                Err(_) => portal_failed(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "The request took too long to arrive. Try again.",
-                ),
-            })
-        };
-        answered.unwrap_or_else(|_| {
-            if in_api {
-                api::internal()
-            } else {
-                portal_failed(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "Something went wrong on our side. Try again in a moment.",
-                )
-            }
-        })
+        let mut response = self.answer_portal(peer, request).await;
+        let template = response.extensions_mut().remove::<RouteTemplate>();
+        let route = template.map_or(UNMATCHED.into(), |template| template.0.into());
+        (route, response.map(AnswerBody::Right))
+    }
+
+    /// Answers, also when the code that should have answered panicked.
+    async fn answer_api(&self, request: Request<Incoming>) -> (&'static str, Answer) {
+        if !names_host(&request) {
+            return (UNMATCHED, api::without_host());
+        }
+        // Pinned where it is made: its state is some KiB, which each layer around it would move once more.
+        let answer = pin!(self.api.answer(request));
+        let answered = AssertUnwindSafe(answer).catch_unwind().await;
+        answered.unwrap_or_else(|_| (UNMATCHED, api::internal()))
+    }
+
+    /// The same for the portal.
+    async fn answer_portal(
+        &self,
+        peer: SocketAddr,
+        mut request: Request<Incoming>,
+    ) -> Response<Body> {
+        if !names_host(&request) {
+            let words = "The request must name one host.";
+            return portal_failed(StatusCode::BAD_REQUEST, words);
+        }
+        let client = ClientAddress::find(peer.ip(), request.headers(), &self.trusted_proxies);
+        request.extensions_mut().insert(client);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let answer = self.portal.clone().oneshot(request.map(Body::new));
+        let answer = tokio::time::timeout(PORTAL_TIMEOUT, answer);
+        match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok(Ok(Ok(response))) => response,
+            Ok(Err(_)) => portal_failed(
+                StatusCode::REQUEST_TIMEOUT,
+                "The request took too long to arrive. Try again.",
+            ),
+            Err(_) => portal_failed(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Something went wrong on our side. Try again in a moment.",
+            ),
+        }
     }
 }
 

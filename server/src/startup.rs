@@ -93,7 +93,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let site = site(&service, settings, &url, &metrics, &stop).await?;
     let ops = ops::router(Ops {
         service: service.clone(),
-        metrics,
+        metrics: Arc::clone(&metrics),
         stop: asked,
     });
     let ops_stop = CancellationToken::new();
@@ -109,7 +109,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
                 None => stop.cancelled().await,
             }
         };
-        run(&service, settings, works, serving, &stop).await
+        run(&service, settings, metrics, works, serving, &stop).await
     }
     .await;
     // A database that can't be synced is left as it is: closing would write to it.
@@ -127,6 +127,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
 async fn run(
     service: &Service,
     settings: &Settings,
+    metrics: Arc<Metrics>,
     works: bool,
     serving: impl Future<Output = ()>,
     stop: &CancellationToken,
@@ -137,8 +138,12 @@ async fn run(
         carriers: settings.carriers.list.clone(),
         works,
     };
-    let mut dispatcher =
-        dispatcher::spawn(service.clone(), dispatcher_settings, dispatching.clone());
+    let mut dispatcher = dispatcher::spawn(
+        service.clone(),
+        dispatcher_settings,
+        metrics,
+        dispatching.clone(),
+    );
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = &mut serving => {}

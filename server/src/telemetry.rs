@@ -4,40 +4,54 @@
 //! request id: never a path, a query, a key, a number or a text, for whoever reads logs must not be
 //! able to send in a customer's name or read what a customer wrote.
 
-use std::io::{self, BufWriter};
+mod lines;
+
+use std::io;
+use std::panic::PanicHookInfo;
 use std::time::Duration;
 
 use tracing::Level;
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
 
-/// Lines that may wait for a slow terminal before requests wait too: losing lines would hide what an
-/// operator looks for.
-const LINES_WAITING_MAX: usize = 16_384;
+use lines::{GATHER, Lines};
 
-/// Starts logging. Lines still waiting are written when the guard is dropped.
-pub fn start(level: Level) -> WorkerGuard {
-    let (writer, guard) = NonBlockingBuilder::default()
-        .lossy(false)
-        .buffered_lines_limit(LINES_WAITING_MAX)
-        .finish(BufWriter::new(io::stderr()));
+/// While it is there, the process logs.
+pub struct Logging(Lines);
+
+impl Drop for Logging {
+    /// Writes what still waits.
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
+
+/// Starts logging.
+pub fn start(level: Level) -> io::Result<Logging> {
+    let lines = Lines::start(io::stderr(), GATHER)?;
     // Libraries log URIs and headers on their lower levels, so that these are never switched on.
-    let filter = EnvFilter::new(format!(
-        "warn,heliograph={level},service={level},app={level}"
-    ));
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(writer)
+    // Targets rather than an `EnvFilter`: that one takes a lock shared by all requests at each span.
+    let filter = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));
+    let format = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .finish();
+        .with_writer(lines.clone());
+    let subscriber = tracing_subscriber::registry().with(filter).with(format);
     // Fails only when logging was started before, which then goes on.
     let _ = tracing::subscriber::set_global_default(subscriber);
-    std::panic::set_hook(Box::new(log_panic));
-    guard
+    let at_panic = lines.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        log_panic(info);
+        // The panic may end the process.
+        at_panic.flush();
+    }));
+    Ok(Logging(lines))
 }
 
 /// A panic's words may quote what it worked on, a text or a key: only its place is logged.
-fn log_panic(info: &std::panic::PanicHookInfo<'_>) {
+fn log_panic(info: &PanicHookInfo<'_>) {
     let place = info
         .location()
         .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);

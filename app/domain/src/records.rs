@@ -259,19 +259,29 @@ pub enum ConnectionState {
     Connecting,
     /// Messages can be handed over.
     Bound,
+    /// It is up as far as can be seen, and what it was handed last wasn't answered: it gets one
+    /// message at a time, until one is.
+    Probing,
     /// It couldn't be bound, or was lost: it is tried again in a moment.
     Waiting,
     Closed,
 }
 
 impl ConnectionState {
-    pub const ALL: [Self; 4] = [Self::Connecting, Self::Bound, Self::Waiting, Self::Closed];
+    pub const ALL: [Self; 5] = [
+        Self::Connecting,
+        Self::Bound,
+        Self::Probing,
+        Self::Waiting,
+        Self::Closed,
+    ];
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
             Self::Bound => "bound",
+            Self::Probing => "probing",
             Self::Waiting => "waiting",
             Self::Closed => "closed",
         }
@@ -313,7 +323,7 @@ pub struct ConnectionRecord {
 pub enum CarrierState {
     /// A connection is bound.
     Up,
-    /// No connection is bound, or nobody dispatches.
+    /// No connection is bound and answers what it is handed, or nobody dispatches.
     Down,
     /// Somebody drained it: nothing is handed to it until it is resumed.
     Drained,

@@ -89,7 +89,7 @@ impl From<ConnectionState> for Tone {
         match state {
             ConnectionState::Bound => Self::Good,
             ConnectionState::Connecting => Self::Moving,
-            ConnectionState::Waiting => Self::Bad,
+            ConnectionState::Probing | ConnectionState::Waiting => Self::Bad,
             ConnectionState::Closed => Self::Waiting,
         }
     }

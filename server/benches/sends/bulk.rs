@@ -45,7 +45,7 @@ pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut T
     assert!(queued < deadline, "the rows don't get queued");
     let queued = queued - upload.written;
     let peak = machine::peak_kib(server.id());
-    println!("      the file was on its way for {:.2?}", upload.writing);
+    println!("      the file was on its way for {:.1?}", upload.writing);
     let mut add = |what: &str, figure, most| {
         table.add(
             format!("{database}: a million rows, {what}"),

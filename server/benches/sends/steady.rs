@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::load::Talker;
 use crate::server::Server;
 
-const CONNECTIONS: u32 = 16;
+/// So many that each has time for a slow answer.
+const CONNECTIONS: u32 = 64;
 
 /// Until it is stopped.
 pub struct Steady {

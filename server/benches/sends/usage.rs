@@ -21,7 +21,7 @@ pub struct Usage {
     work: Work,
 }
 
-/// Of a message.
+/// Of a message, or another request.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub cpu_us: f64,
@@ -59,7 +59,7 @@ impl fmt::Display for Cost {
         let number = |figure: Option<f64>| figure.map_or("–".to_owned(), |n| format!("{n:.3}"));
         write!(
             f,
-            "a message: {:.0} µs, {} transactions, {} fsyncs, {:.2} context switches",
+            "each: {:.0} µs, {} transactions, {} fsyncs, {:.2} context switches",
             self.cpu_us,
             number(self.transactions),
             number(self.fsyncs),

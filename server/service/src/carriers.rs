@@ -89,21 +89,17 @@ impl Service {
         .await
     }
 
-    /// Carriers that other processes are bound to now.
-    pub async fn bound_elsewhere(&self) -> Result<Vec<String>> {
+    /// The connections that other processes have now.
+    pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
         if !self.is_shared() {
             return Ok(Vec::new());
         }
         let now = self.now();
         let mut conn = self.store().read().await?;
-        let connections = carriers::connections(&mut conn).await?;
+        let mut connections = carriers::connections(&mut conn).await?;
         let node = self.inner.node.slot();
-        let bound = connections.into_iter().filter(|c| {
-            c.node != node
-                && c.state == ConnectionState::Bound
-                && now.ms_since(c.updated_at) <= STATE_HOLDS_MS
-        });
-        Ok(bound.map(|c| c.carrier).collect())
+        connections.retain(|c| c.node != node && now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        Ok(connections)
     }
 
     /// Carriers that somebody drained.
@@ -111,7 +107,11 @@ impl Service {
         let mut conn = self.store().read().await?;
         let rows = carriers::all(&mut conn).await?;
         let drained = rows.into_iter().filter(|row| row.drained_at.is_some());
-        Ok(drained.map(|row| row.name).collect())
+        let names: Vec<_> = drained.map(|row| row.name).collect();
+        for name in &names {
+            self.inner.due_marks.forget(name);
+        }
+        Ok(names)
     }
 
     /// Writes how the connections are, for people who look.

@@ -297,7 +297,8 @@ impl Service {
         &self.inner.wakes.drained
     }
 
-    /// Wakes whoever looks for other ways for messages, after a carrier became usable or unusable.
+    /// Wakes whoever looks for other ways for messages, after a carrier became usable or unusable,
+    /// or a probe of one was lost.
     pub fn routes_changed(&self) -> &Notify {
         &self.inner.routes_changed
     }

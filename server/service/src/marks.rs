@@ -44,6 +44,13 @@ impl DueMarks {
         known.map_or_else(Marks::default, |known| known.marks)
     }
 
+    /// Forgets what looks at a carrier found: while it is drained they find nothing, though much
+    /// may be due.
+    pub(crate) fn forget(&self, carrier: &str) {
+        let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
+        carriers.remove(carrier);
+    }
+
     /// Remembers what a look found: all that was due before is claimed, or was locked by others.
     pub(crate) fn learn(
         &self,

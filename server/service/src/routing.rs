@@ -1,6 +1,7 @@
 //! Which carrier a message waits for: chosen when it is queued, and again when that carrier can't take it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use domain::routing::{Choice, Facts, Route, Routes};
@@ -93,7 +94,8 @@ impl Network {
 /// Chooses carriers, knowing which of them can take messages now.
 pub(crate) struct Router {
     pub(crate) network: Network,
-    unusable: RwLock<HashSet<String>>,
+    /// Carriers that can't take messages now, and whether one goes there all the same, to find out.
+    unusable: RwLock<HashMap<String, AtomicBool>>,
 }
 
 /// What routes look at.
@@ -108,7 +110,7 @@ impl Router {
     pub(crate) fn new(network: Network) -> Self {
         Self {
             network,
-            unusable: RwLock::new(HashSet::new()),
+            unusable: RwLock::default(),
         }
     }
 
@@ -125,7 +127,8 @@ impl Router {
             .unwrap_or_else(|| NO_CARRIER.to_owned())
     }
 
-    /// The first carrier that can take a message now, or the first of all.
+    /// The first carrier that can take a message now, or that is to be probed with it; or the first
+    /// of all.
     fn choose(
         &self,
         message: &Message<'_>,
@@ -141,18 +144,27 @@ impl Router {
             application: message.application,
             sender: message.sender.unwrap_or(&self.network.default_sender),
         };
-        let routes = &self.network.routes;
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
-        let usable = |name: &str| all || !unusable.contains(name);
-        match routes.choose(&facts, random, usable, excluded) {
-            Choice::Carrier(name) => Some(name.to_owned()),
-            Choice::Wait | Choice::Exhausted | Choice::NoRoute => None,
+        let first = |usable: &dyn Fn(&str) -> bool| {
+            let routes = &self.network.routes;
+            match routes.choose(&facts, random, usable, excluded) {
+                Choice::Carrier(name) => Some(name.to_owned()),
+                Choice::Wait | Choice::Exhausted | Choice::NoRoute => None,
+            }
+        };
+        if all {
+            return first(&|_| true);
         }
+        let probe = |name: &str| unusable.get(name);
+        first(&|name| probe(name).is_none_or(|wanted| wanted.load(Ordering::Relaxed)))
+            // A single message is the probe.
+            .filter(|name| probe(name).is_none_or(|wanted| wanted.swap(false, Ordering::Relaxed)))
+            .or_else(|| first(&|name| probe(name).is_none()))
     }
 
     pub(crate) fn is_usable(&self, carrier: &str) -> bool {
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
-        !unusable.contains(carrier)
+        !unusable.contains_key(carrier)
     }
 
     /// Whether another carrier that a route leads to can take messages.
@@ -169,15 +181,25 @@ impl Router {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if usable {
-            unusable.remove(carrier)
+            unusable.remove(carrier).is_some()
+        } else if unusable.contains_key(carrier) {
+            false
         } else {
-            unusable.insert(carrier.to_owned())
+            unusable.insert(carrier.to_owned(), AtomicBool::new(false));
+            true
+        }
+    }
+
+    fn let_probe(&self, carrier: &str, wanted: bool) {
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(probe) = unusable.get(carrier) {
+            probe.store(wanted, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn unusable(&self) -> Vec<String> {
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
-        unusable.iter().cloned().collect()
+        unusable.keys().cloned().collect()
     }
 }
 
@@ -188,6 +210,13 @@ impl Service {
         if self.inner.router.set_usable(carrier, usable) {
             self.inner.routes_changed.notify_one();
         }
+    }
+
+    /// Lets the next message that would go to this carrier do so though it can't be relied on, to
+    /// find out whether it can be again; or takes that back. A single message: the others take
+    /// another way meanwhile.
+    pub fn let_probe(&self, carrier: &str, wanted: bool) {
+        self.inner.router.let_probe(carrier, wanted);
     }
 
     /// Carriers that can't take messages now.

@@ -36,7 +36,8 @@ impl Connection {
     }
 
     /// How many submits it would take now: 0 unless bound, while throttled and once closing;
-    /// otherwise what the window leaves, and no more than the rate lets out in about 200 ms.
+    /// otherwise what the window leaves, or the one of [`Status::probing`], and no more than the
+    /// rate lets out in about 200 ms.
     pub fn free(&self) -> usize {
         self.shared.lock().free(Instant::now())
     }

@@ -3,7 +3,8 @@
 //!
 //! What it promises: exactly one first [`Event::Answer`] for each [`Submit`]; [`Outcome::NotSent`]
 //! only when the peer can't have received all of the submit; never more submits unanswered than the
-//! window; nothing acknowledged by itself.
+//! window, and after submits without an answer one at a time until one is answered, on whatever
+//! bind; nothing acknowledged by itself.
 //!
 //! Time is tokio's; the only randomness, the jitter of reconnects, comes from a seed.
 

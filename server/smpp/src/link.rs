@@ -73,6 +73,8 @@ pub(crate) struct Link {
     pub(crate) answered_at: Option<Instant>,
     /// The peer has ceased to answer submits.
     pub(crate) unresponsive: bool,
+    /// Submits were given up since the lock was last held, and no others answered meanwhile.
+    pub(crate) unanswered: bool,
     /// Why the link is given up: it ends once what is being written is.
     pub(crate) parting: Option<String>,
     /// Why the link ended.
@@ -120,6 +122,7 @@ impl Link {
             worked: false,
             answered_at: None,
             unresponsive: false,
+            unanswered: false,
             parting: None,
             end: None,
             window,
@@ -341,6 +344,8 @@ impl Link {
         let mut inner = self.shared.lock();
         inner.in_flight = inner.in_flight.saturating_sub(self.finished);
         inner.answered += self.answered;
+        // What was given up was given up after the answers that came.
+        inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
         inner.throttled += self.throttled;
         if self.index == 0 {
             inner.throttled_until = self.throttle.until(Instant::now());
@@ -351,6 +356,7 @@ impl Link {
             inner.push(event);
         }
         (self.finished, self.answered, self.throttled) = (0, 0, 0);
+        self.unanswered = false;
         self.shared.announce(inner);
     }
 
@@ -364,6 +370,7 @@ impl Link {
             UnknownCause::ConnectionLost
         };
         for (tag, written) in self.window.drain().collect::<Vec<_>>() {
+            self.unanswered |= written;
             let unknown = Outcome::Unknown { cause };
             self.finish_submit(tag, if written { unknown } else { Outcome::NotSent });
         }

@@ -29,6 +29,8 @@ pub(crate) struct Shared {
 /// What stands behind the lock.
 pub(crate) struct Inner {
     pub(crate) window: usize,
+    /// The peer left submits unanswered, and has answered none since.
+    pub(crate) probing: bool,
     rate: u32,
     pub(crate) queue: VecDeque<Submit>,
     pub(crate) in_flight: usize,
@@ -140,6 +142,7 @@ impl Inner {
     fn new(settings: &Settings, links: usize) -> Self {
         Self {
             window: settings.window.max(1),
+            probing: false,
             rate: settings.rate,
             queue: VecDeque::new(),
             in_flight: 0,
@@ -169,9 +172,8 @@ impl Inner {
         if self.closing.is_some() || self.state != State::Bound || throttled {
             return 0;
         }
-        let window = self
-            .window
-            .saturating_sub(self.in_flight + self.queue.len());
+        let most = if self.probing { 1 } else { self.window };
+        let window = most.saturating_sub(self.in_flight + self.queue.len());
         if self.rate == 0 {
             return window;
         }
@@ -223,6 +225,7 @@ impl Inner {
             since: self.since,
             in_flight: self.in_flight,
             window: self.window,
+            probing: self.probing,
             queued: self.queue.len(),
             throttled: self.throttled,
             throttled_until: self.throttled_until.filter(|until| *until > now),

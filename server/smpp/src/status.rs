@@ -29,6 +29,10 @@ pub struct Status {
     pub in_flight: usize,
     /// Bound of `in_flight` and `queued` together.
     pub window: usize,
+    /// Submits weren't answered, and none has been since: whatever the window, one is taken at a
+    /// time until one is answered. It outlasts the link, since a bind and answers to enquire_links
+    /// say nothing about submits.
+    pub probing: bool,
     /// Submits taken and not begun to be written.
     pub queued: usize,
     /// Answers that said to slow down, ever.

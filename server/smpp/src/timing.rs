@@ -73,6 +73,7 @@ impl Link {
             let cause = UnknownCause::NoAnswer;
             self.finish_submit(tag, Outcome::Unknown { cause });
             let answered = self.answered_at.is_some_and(|at| at + answer >= due);
+            self.unanswered |= !answered;
             if !answered && matches!(self.phase, Phase::Bound) {
                 self.unresponsive = true;
                 self.end = Some("submits aren't answered".to_owned());

@@ -1,10 +1,14 @@
 //! The API's answers: always JSON, always with a code and words.
 
-use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderValue, Response, StatusCode};
+use bytes::Bytes;
 use domain::reason::CODE_SUCCESS;
 use domain::{BadFile, BadRow, Reason, RequestId};
+use http_body_util::Full;
 use serde::Serialize;
 
 use crate::site::CloseUnanswered;
@@ -13,6 +17,9 @@ use crate::site::CloseUnanswered;
 pub const SUCCESS: &str = "SUCCESS";
 /// Seconds that a client should wait before it tries again after `unavailable` or `rate_limited`.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// An answer; its body is there as a whole.
+pub type Answer = Response<Full<Bytes>>;
 
 /// What every answer begins with. The specification names the words both `message` and `text`.
 #[derive(Serialize)]
@@ -130,7 +137,7 @@ impl Failure {
         Self { requestid, ..self }
     }
 
-    pub fn into_response(self) -> Response<Body> {
+    pub fn into_response(self) -> Answer {
         let file = self.file.as_deref();
         let words = self.detail.as_deref().unwrap_or(self.reason.sentence());
         let mut response = json(&ErrorBody {
@@ -180,13 +187,13 @@ impl From<service::Error> for Failure {
 }
 
 /// The answer to a panic.
-pub fn internal() -> Response<Body> {
+pub fn internal() -> Answer {
     Failure::of(Reason::Internal).into_response()
 }
 
 /// The answer to a request that doesn't say which host it is for, or says it twice. What else came with it
 /// may not be what its sender meant, so the connection is closed.
-pub fn without_host() -> Response<Body> {
+pub fn without_host() -> Answer {
     let detail = "The request must have one Host header.";
     Failure::with_detail(Reason::InvalidParameter, detail)
         .closing()
@@ -194,27 +201,21 @@ pub fn without_host() -> Response<Body> {
 }
 
 /// 200 with this body.
-pub fn json<T: Serialize>(body: &T) -> Response<Body> {
+pub fn json<T: Serialize>(body: &T) -> Answer {
     // Serialising our own records fails only for maps with keys that aren't strings; there are none.
     let text = serde_json::to_vec(body).unwrap_or_else(|_| b"{\"code\":500}".to_vec());
-    guarded(
-        Body::from(text),
-        HeaderValue::from_static("application/json"),
-    )
+    guarded(text, HeaderValue::from_static("application/json"))
 }
 
 /// 200 with the headers that every answer of the API has: nothing between us and the client may store
 /// it, and its address, which holds the key, may not go on as a referrer.
-pub fn guarded(body: Body, content_type: HeaderValue) -> Response<Body> {
-    let mut response = Response::new(body);
+pub fn guarded(body: Vec<u8>, content_type: HeaderValue) -> Answer {
+    let mut response = Response::new(Full::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, content_type);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
-    headers.insert(
-        "x-content-type-options",
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 

@@ -1,14 +1,12 @@
 //! `/sms/batches`: what became of uploads.
 
-use axum::body::Body;
-use axum::http::Response;
 use domain::records::{BatchRecord, StatusCounts};
 use domain::{BatchId, Reason, RequestId};
 use serde::Serialize;
 use service::{BatchFilter, Error, Refusal};
 
 use super::Api;
-use super::answer::{Failure, Head, json};
+use super::answer::{Answer, Failure, Head, json};
 use super::credentials::KeyText;
 use super::listing;
 use super::parameters::Parameters;
@@ -65,11 +63,7 @@ impl<'a> Batch<'a> {
 }
 
 /// Uploads that match, newest first.
-pub async fn list(
-    api: &Api,
-    key: &KeyText,
-    query: Option<&str>,
-) -> Result<Response<Body>, Failure> {
+pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answer, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
     let asked = filter(&Parameters::of_query(&KNOWN, query));
     let filter = rate::counted(api, &access, asked).await?;
@@ -94,7 +88,7 @@ pub async fn one(
     key: &KeyText,
     batchid: &str,
     query: Option<&str>,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Answer, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
     let batchid = rate::counted(api, &access, one_asked_for(batchid, query)).await?;
     let record = api

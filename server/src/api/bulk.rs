@@ -1,8 +1,7 @@
 //! `/sms/bulk`: many messages, or one message to many numbers, as a file.
 
-use axum::body::Body;
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderMap, HeaderValue, Request, Response};
+use axum::http::{HeaderMap, HeaderValue, Request};
 use domain::ids::REQUESTID_CHARS_MAX;
 use domain::message::PAGE_CHARS;
 use domain::{BulkMode, MessageText, Reason, RequestId};
@@ -10,7 +9,7 @@ use hyper::body::Incoming;
 use serde::Serialize;
 use service::{AcceptedBatch, BatchOrder, BulkTicket, SendError, Spooled};
 
-use super::answer::{Failure, Head, json};
+use super::answer::{Answer, Failure, Head, json};
 use super::credentials::KeyText;
 use super::parameters::Parameters;
 use super::upload::{self, Fields, File};
@@ -43,7 +42,7 @@ struct Warning {
 }
 
 /// An upload: whoever may not send is told so before the body is read.
-pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Response<Body> {
+pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answer {
     let (head, body) = request.into_parts();
     let query = head.uri.query();
     let asked = Parameters::of_query(&["requestid", "dryrun"], query);
@@ -82,7 +81,7 @@ async fn upload(
     query: Option<&str>,
     body: Incoming,
     bad_key: Option<Failure>,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Answer, Failure> {
     let characters_max = api.message_pages_max.saturating_mul(PAGE_CHARS);
     let mut fields = Fields::new(ticket, characters_max.max(REQUESTID_CHARS_MAX));
     let bytes_max = api.service.limits().bulk_bytes_max;
@@ -144,7 +143,7 @@ impl Order {
     }
 
     /// Hands it to the service and words the outcome.
-    async fn place(self, api: &Api, ticket: &BulkTicket) -> Result<Response<Body>, Failure> {
+    async fn place(self, api: &Api, ticket: &BulkTicket) -> Result<Answer, Failure> {
         let dry_run = self.dry_run;
         let requestid = self.requestid.clone();
         let order = BatchOrder {

@@ -1,11 +1,10 @@
 //! Reports as CSV (RFC 4180), for spreadsheets.
 
-use axum::body::Body;
+use axum::http::HeaderValue;
 use axum::http::header::CONTENT_DISPOSITION;
-use axum::http::{HeaderValue, Response};
 use domain::Reason;
 
-use super::answer::{Failure, guarded};
+use super::answer::{Answer, Failure, guarded};
 use super::record::Report;
 use crate::csv_cell::safe;
 use crate::json::Moment;
@@ -30,13 +29,13 @@ const HEADER: [&str; 16] = [
 ];
 
 /// The whole answer. Absent values are empty cells.
-pub fn response(reports: &[Report<'_>]) -> Result<Response<Body>, Failure> {
+pub fn response(reports: &[Report<'_>]) -> Result<Answer, Failure> {
     let text = write(reports).map_err(|error| {
         tracing::error!(%error, "a CSV report can't be written");
         Failure::of(Reason::Internal)
     })?;
     let content_type = HeaderValue::from_static("text/csv; charset=utf-8");
-    let mut response = guarded(Body::from(text), content_type);
+    let mut response = guarded(text, content_type);
     let disposition = HeaderValue::from_static("attachment; filename=\"reports.csv\"");
     response
         .headers_mut()

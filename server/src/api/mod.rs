@@ -24,18 +24,16 @@ mod upload;
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Method, Request, Response};
+use axum::http::{HeaderValue, Method, Request};
 use domain::Reason;
 use hyper::body::Incoming;
 use service::Service;
 
 use crate::metrics::Metrics;
-use crate::site::RouteTemplate;
 use answer::Failure;
 use credentials::KeyText;
 
-pub use answer::{internal, without_host};
+pub use answer::{Answer, internal, without_host};
 pub use route::{Route, is_in};
 
 /// What the API's handlers need. Clones share it.
@@ -52,21 +50,17 @@ pub struct Api {
 }
 
 impl Api {
-    /// Answers a request whose path [`is_in`] the API.
-    pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    /// Answers a request whose path [`is_in`] the API; with the template of its route.
+    pub async fn answer(&self, request: Request<Incoming>) -> (&'static str, Answer) {
         let Some(route) = Route::find(request.uri().path()) else {
-            let mut response = Failure::of(Reason::NotFound).into_response();
-            note_route(&mut response, "/sms/…");
             body::drop_rest(request.into_body());
-            return response;
+            return ("/sms/…", Failure::of(Reason::NotFound).into_response());
         };
         let template = route.template();
-        let mut response = self.dispatch(route, request).await;
-        note_route(&mut response, template);
-        response
+        (template, self.dispatch(route, request).await)
     }
 
-    async fn dispatch(&self, route: Route, request: Request<Incoming>) -> Response<Body> {
+    async fn dispatch(&self, route: Route, request: Request<Incoming>) -> Answer {
         if !route.allows(request.method()) {
             let mut response = Failure::of(Reason::MethodNotAllowed).into_response();
             let allow = HeaderValue::from_static(route.allowed());
@@ -85,13 +79,15 @@ impl Api {
         route: Route,
         key: &KeyText,
         request: Request<Incoming>,
-    ) -> Response<Body> {
+    ) -> Answer {
         let query = request.uri().query();
         let answered = match route {
             Route::Send(_) if request.method() == Method::POST => {
                 return send::post(self, key, request).await;
             }
-            Route::Bulk(_) => return bulk::post(self, key, request).await,
+            // Boxed, since its state is several times that of the others, and each request makes room for the
+            // largest.
+            Route::Bulk(_) => return Box::pin(bulk::post(self, key, request)).await,
             Route::Send(_) => send::get(self, key, &request).await,
             Route::Reports(_) => reports::list(self, key, query).await,
             Route::Report(_, transid) => reports::one(self, key, &transid, query).await,
@@ -102,10 +98,4 @@ impl Api {
         body::drop_rest(request.into_body());
         answered.unwrap_or_else(Failure::into_response)
     }
-}
-
-fn note_route(response: &mut Response<Body>, template: &'static str) {
-    response
-        .extensions_mut()
-        .insert(RouteTemplate(template.into()));
 }

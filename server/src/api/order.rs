@@ -1,14 +1,13 @@
 //! What single sends and uploads are asked for in the same words: message, request id, dry run, and the key
 //! that makes a repeated request safe.
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response};
+use axum::http::{HeaderMap, HeaderValue};
 use domain::message::InvalidMessage;
 use domain::{MessageText, Reason, RequestId};
 use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
 
 use super::Api;
-use super::answer::Failure;
+use super::answer::{Answer, Failure};
 use super::credentials::KeyText;
 use super::parameters::Parameters;
 
@@ -99,7 +98,7 @@ pub async fn refused(
 }
 
 /// The answer, marked when it was given before.
-pub fn answered(mut response: Response<Body>, replayed: bool) -> Response<Body> {
+pub fn answered(mut response: Answer, replayed: bool) -> Answer {
     if replayed {
         let yes = HeaderValue::from_static("true");
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, yes);

@@ -1,12 +1,11 @@
 //! How many requests a key may still make, in header fields (draft-ietf-httpapi-ratelimit-headers).
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use domain::ApiKey;
 use service::{KeyAccess, RateState};
 
 use super::Api;
-use super::answer::Failure;
+use super::answer::{Answer, Failure};
 use super::credentials::KeyText;
 
 /// What was read of a request. It counts whatever that is; a fault of its own comes before the limit.
@@ -22,7 +21,7 @@ pub async fn counted<T>(
 }
 
 /// Says it on an answer, where requests are limited. An answer that the key isn't known says nothing.
-pub fn note(api: &Api, key: &KeyText, response: &mut Response<Body>) {
+pub fn note(api: &Api, key: &KeyText, response: &mut Answer) {
     if response.status() == StatusCode::UNAUTHORIZED {
         return;
     }

@@ -1,14 +1,13 @@
 //! `/sms/reports`: what became of messages.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response};
+use axum::http::HeaderValue;
 use domain::records::MessageRecord;
 use domain::{BatchId, MessageStatus, Number, Reason, RequestId, Timestamp, Transid};
 use serde::Serialize;
 use service::{Error, MessageFilter, Refusal};
 
 use super::Api;
-use super::answer::{Failure, Head, json};
+use super::answer::{Answer, Failure, Head, json};
 use super::credentials::KeyText;
 use super::csv_report;
 use super::listing::{self, invalid, read, refuse_unknown};
@@ -58,11 +57,7 @@ struct Detailed<'a> {
 }
 
 /// Messages that match, newest first.
-pub async fn list(
-    api: &Api,
-    key: &KeyText,
-    query: Option<&str>,
-) -> Result<Response<Body>, Failure> {
+pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answer, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
     let parameters = Parameters::of_query(&KNOWN, query);
     let asked = filter(&parameters).and_then(|filter| Ok((filter, wants_csv(&parameters)?)));
@@ -93,7 +88,7 @@ pub async fn one(
     key: &KeyText,
     transid: &str,
     query: Option<&str>,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Answer, Failure> {
     let access = api.service.authorize(key.as_deref()).await?;
     let (transid, as_csv) = rate::counted(api, &access, one_asked_for(transid, query)).await?;
     let detail = api

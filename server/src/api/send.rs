@@ -1,13 +1,12 @@
 //! `/sms/send`: one message.
 
-use axum::body::Body;
-use axum::http::{HeaderMap, Request, Response};
+use axum::http::{HeaderMap, Request};
 use domain::{ApiKey, MessageText, Number, Reason, RequestId};
 use hyper::body::Incoming;
 use serde::Serialize;
 use service::{IdempotencyKey, SendError, SendRequest};
 
-use super::answer::{Failure, Head, json};
+use super::answer::{Answer, Failure, Head, json};
 use super::credentials::KeyText;
 use super::parameters::Parameters;
 use super::{Api, body, order};
@@ -35,11 +34,7 @@ struct Accepted<'a> {
 
 /// A send by GET: everything is in the query, so that a good one costs one call of the service, which
 /// checks key, status and sender itself. Only when the parameters are bad are those checked before.
-pub async fn get(
-    api: &Api,
-    key: &KeyText,
-    request: &Request<Incoming>,
-) -> Result<Response<Body>, Failure> {
+pub async fn get(api: &Api, key: &KeyText, request: &Request<Incoming>) -> Result<Answer, Failure> {
     let parameters = Parameters::of_query(&KNOWN, request.uri().query());
     let headers = request.headers();
     let failure = match Order::read(api, &parameters, headers) {
@@ -59,7 +54,7 @@ pub async fn get(
 }
 
 /// A send by POST: whoever may not send is told so before the body is read.
-pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Response<Body> {
+pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answer {
     let (head, body) = request.into_parts();
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
     let idempotency = order::idempotency(&head.headers).ok().flatten();
@@ -127,7 +122,7 @@ impl Order {
     }
 
     /// Hands it to the service and words the outcome.
-    async fn place(self, api: &Api, key: &KeyText) -> Result<Response<Body>, Failure> {
+    async fn place(self, api: &Api, key: &KeyText) -> Result<Answer, Failure> {
         let key = key.as_deref().and_then(|text| ApiKey::parse(text).ok());
         let Some(key) = key else {
             return Err(Failure::of(Reason::ApiInvalid).about(self.requestid));

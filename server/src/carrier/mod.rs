@@ -1,6 +1,7 @@
 //! Who takes messages from us.
 
 pub mod http;
+pub mod refused;
 pub mod sandbox;
 pub mod smpp;
 
@@ -10,6 +11,8 @@ use domain::Transid;
 use domain::records::ConnectionState;
 use service::{CarrierReceipt, Claimed, Lease, Receipt, Submitted};
 use tokio::time::Instant;
+
+use refused::Refused;
 
 /// A connection to a carrier, whatever it speaks.
 ///
@@ -78,5 +81,9 @@ pub struct LineState {
     pub throttled: u64,
     /// It is asked to pause until then.
     pub throttled_until: Option<Instant>,
+    /// While it is [`ConnectionState::Probing`]: it has a place for the one message.
+    pub takes_probe: bool,
+    /// Since the start.
+    pub refused: Refused,
     pub last_error: Option<String>,
 }

@@ -14,6 +14,7 @@ use service::{Claimed, Clock, Lease, Outstanding, Receipt, SubmitOutcome, Submit
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::refused::Refused;
 use super::{Confirmation, Line, LineState, News};
 
 /// Messages whose answers aren't stored yet.
@@ -264,6 +265,8 @@ impl Line for Sandbox {
             answered: inner.answers,
             throttled: 0,
             throttled_until: None,
+            takes_probe: false,
+            refused: Refused::default(),
             last_error: None,
         }
     }

@@ -9,7 +9,9 @@ mod beating;
 mod claiming;
 mod expanding;
 mod lapsing;
+mod probing;
 mod recording;
+mod refusals;
 mod rerouting;
 mod resuming;
 mod sweeping;
@@ -29,6 +31,7 @@ use crate::carrier::http::line::HttpLine;
 use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppLine;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
+use crate::metrics::Metrics;
 use watching::Watched;
 
 /// How long to wait before something that failed is tried again.
@@ -51,6 +54,7 @@ pub struct DispatcherSettings {
 pub fn spawn(
     service: Service,
     settings: DispatcherSettings,
+    metrics: Arc<Metrics>,
     shutdown: CancellationToken,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
@@ -60,6 +64,7 @@ pub fn spawn(
         }
         let mut parts = Parts {
             service,
+            metrics,
             shutdown,
             tasks: JoinSet::new(),
             watched: Vec::new(),
@@ -73,6 +78,7 @@ pub fn spawn(
 /// The running parts.
 struct Parts {
     service: Service,
+    metrics: Arc<Metrics>,
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
     watched: Vec<Watched>,
@@ -130,19 +136,23 @@ impl Parts {
 
     /// Watches what others are bound to.
     fn only_look(&mut self, carriers: Vec<CarrierSettings>) {
-        let unbound = carriers.into_iter().map(|carrier| Watched {
-            carrier: carrier.name,
-            open: watch::Sender::new(true),
-            lines: Vec::new(),
-        });
-        self.watched = unbound.collect();
+        let unbound = carriers.into_iter();
+        self.watched = unbound
+            .map(|carrier| Watched::new(carrier.name, Vec::new()))
+            .collect();
         self.watch();
     }
 
     fn watch(&mut self) {
         let watched = Arc::new(std::mem::take(&mut self.watched));
+        let metrics = Arc::clone(&self.metrics);
         self.supervise("watching", move |service, shutdown| {
-            watching::run(service, Arc::clone(&watched), shutdown)
+            watching::run(
+                service,
+                Arc::clone(&metrics),
+                Arc::clone(&watched),
+                shutdown,
+            )
         });
         if self.service.is_shared() {
             let sandboxes = Arc::new(std::mem::take(&mut self.sandboxes));
@@ -176,23 +186,19 @@ impl Parts {
 
     /// Starts a carrier's connections.
     fn carrier<L: Line>(&mut self, name: &str, lines: Vec<L>) -> Vec<Arc<L>> {
-        let open = watch::Sender::new(true);
         let lines: Vec<_> = lines.into_iter().map(Arc::new).collect();
-        for line in &lines {
-            let (line, open) = (Arc::clone(line), open.subscribe());
-            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-            self.tasks
-                .spawn(serve(service, name.to_owned(), line, open, shutdown));
-        }
         let states = lines.iter().map(|line| {
             let line = Arc::clone(line);
             Box::new(move || line.state()) as Box<dyn Fn() -> _ + Send + Sync>
         });
-        self.watched.push(Watched {
-            carrier: name.to_owned(),
-            open,
-            lines: states.collect(),
-        });
+        let watched = Watched::new(name.to_owned(), states.collect());
+        for line in &lines {
+            let (line, open) = (Arc::clone(line), watched.open.subscribe());
+            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+            self.tasks
+                .spawn(serve(service, name.to_owned(), line, open, shutdown));
+        }
+        self.watched.push(watched);
         lines
     }
 

@@ -1,6 +1,5 @@
 //! How the connections are: whom messages may go to, and what operators see.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::probing::Probing;
+use super::refusals::Told;
 use crate::carrier::LineState;
+use crate::carrier::refused::Refused;
+use crate::metrics::Metrics;
 
 /// How often to look.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -24,10 +27,20 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A carrier and its connections.
 pub(super) struct Watched {
-    pub(super) carrier: String,
-    /// False while it is drained.
+    carrier: String,
+    /// False while it is drained, and until that was read once: what is drained must not be handed
+    /// anything at a start.
     pub(super) open: watch::Sender<bool>,
-    pub(super) lines: Vec<Box<dyn Fn() -> LineState + Send + Sync>>,
+    lines: Vec<StateOfLine>,
+}
+
+type StateOfLine = Box<dyn Fn() -> LineState + Send + Sync>;
+
+/// What is remembered of a carrier between two looks.
+struct Remembered {
+    lines: Vec<Seen>,
+    probing: Probing,
+    refused: Told,
 }
 
 /// What is remembered of a connection between two looks.
@@ -41,14 +54,15 @@ struct Seen {
 /// Looks until the token is cancelled.
 pub(super) async fn run(
     service: Service,
+    metrics: Arc<Metrics>,
     carriers: Arc<Vec<Watched>>,
     shutdown: CancellationToken,
 ) {
-    let mut seen: HashMap<(usize, usize), Seen> = HashMap::new();
+    let mut remembered: Vec<_> = carriers.iter().map(Remembered::of).collect();
     let (mut written, mut written_at) = (Vec::new(), None::<Instant>);
     while !shutdown.is_cancelled() {
         let drained = service.drained().notified();
-        let records = look(&service, &carriers, &mut seen).await;
+        let records = look(&service, &metrics, &carriers, &mut remembered).await;
         let old = written_at.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL);
         if old || !alike(&records, &written) {
             match service.report_connections(records.clone()).await {
@@ -66,19 +80,20 @@ pub(super) async fn run(
     }
 }
 
+/// Looks once, and acts on what is seen; how the connections are.
 async fn look(
     service: &Service,
+    metrics: &Metrics,
     carriers: &[Watched],
-    seen: &mut HashMap<(usize, usize), Seen>,
+    remembered: &mut [Remembered],
 ) -> Vec<ConnectionRecord> {
-    let drained = match service.drained_carriers().await {
-        Ok(drained) => Some(drained),
+    match service.drained_carriers().await {
+        Ok(drained) => carriers.iter().for_each(|watched| watched.heed(&drained)),
         Err(error) => {
             tracing::error!(detail = ?error, "which carriers are drained can't be read");
-            None
         }
-    };
-    let elsewhere = match service.bound_elsewhere().await {
+    }
+    let elsewhere = match service.connections_elsewhere().await {
         Ok(elsewhere) => elsewhere,
         Err(error) => {
             tracing::error!(detail = ?error, "what other processes are bound to can't be read");
@@ -86,30 +101,85 @@ async fn look(
         }
     };
     let mut records = Vec::new();
-    for (place, watched) in carriers.iter().enumerate() {
-        if let Some(drained) = &drained {
-            let open = !drained.contains(&watched.carrier);
-            watched
-                .open
-                .send_if_modified(|was| std::mem::replace(was, open) != open);
+    for (watched, remembered) in carriers.iter().zip(remembered) {
+        let states: Vec<_> = watched.lines.iter().map(|line| line()).collect();
+        let others = elsewhere.iter().filter(|c| c.carrier == watched.carrier);
+        remembered.decide(service, watched, &states, others);
+        remembered.tell_refusals(metrics, &watched.carrier, &states);
+        for (number, (state, seen)) in states.into_iter().zip(&remembered.lines).enumerate() {
+            let now = service.clock().now();
+            records.push(record(&watched.carrier, number, state, seen, now));
         }
-        // Another process takes what this one can't hand over.
-        let mut usable = elsewhere.contains(&watched.carrier);
-        for (number, line) in watched.lines.iter().enumerate() {
-            let state = line();
-            let seen = seen.entry((place, number)).or_insert_with(Seen::new);
-            usable |= seen.update(&state);
-            records.push(record(
-                &watched.carrier,
-                number,
-                state,
-                seen,
-                service.clock().now(),
-            ));
-        }
-        service.set_usable(&watched.carrier, usable && *watched.open.borrow());
     }
     records
+}
+
+impl Watched {
+    pub(super) fn new(carrier: String, lines: Vec<StateOfLine>) -> Self {
+        Self {
+            carrier,
+            open: watch::Sender::new(false),
+            lines,
+        }
+    }
+
+    fn heed(&self, drained: &[String]) {
+        let open = !drained.contains(&self.carrier);
+        self.open
+            .send_if_modified(|was| std::mem::replace(was, open) != open);
+    }
+
+    fn is_open(&self) -> bool {
+        *self.open.borrow()
+    }
+}
+
+impl Remembered {
+    fn of(watched: &Watched) -> Self {
+        Self {
+            lines: watched.lines.iter().map(|_| Seen::new()).collect(),
+            probing: Probing::default(),
+            refused: Told::default(),
+        }
+    }
+
+    /// Decides whether messages may be meant for the carrier, or one of them to probe it.
+    fn decide<'a>(
+        &mut self,
+        service: &Service,
+        watched: &Watched,
+        states: &[LineState],
+        others: impl Iterator<Item = &'a ConnectionRecord>,
+    ) {
+        let (mut usable, mut probed, mut takes_probe) = (false, false, false);
+        for (state, seen) in states.iter().zip(&mut self.lines) {
+            usable |= seen.update(state);
+            probed |= state.state == ConnectionState::Probing;
+            takes_probe |= state.takes_probe;
+        }
+        // Another process takes what this one can't hand over.
+        for other in others {
+            usable |= other.state == ConnectionState::Bound;
+            takes_probe |= other.state == ConnectionState::Probing && other.in_flight == 0;
+        }
+        usable &= watched.is_open();
+        takes_probe &= watched.is_open() && !usable;
+        service.set_usable(&watched.carrier, usable);
+        self.probing.update(service, &watched.carrier, takes_probe);
+        if self.probing.ended(probed) && !usable {
+            // What else was queued for it meanwhile goes another way.
+            service.routes_changed().notify_one();
+        }
+    }
+
+    fn tell_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[LineState]) {
+        let mut refused = Refused::default();
+        for state in states {
+            refused.add(&state.refused);
+        }
+        self.refused.update(carrier, &refused);
+        metrics.refused.set(carrier, refused.counts().clone());
+    }
 }
 
 impl Seen {
@@ -170,8 +240,15 @@ fn record(
     }
 }
 
-/// Whether nothing happened that must be seen at once.
+/// Whether nothing happened that must be seen at once. Whether a probe is under way concerns other
+/// processes too.
 fn alike(now: &[ConnectionRecord], before: &[ConnectionRecord]) -> bool {
-    let told = |c: &ConnectionRecord| (c.state, c.throttled, c.last_error.clone());
+    let told = |c: &ConnectionRecord| {
+        let probe = c.state == ConnectionState::Probing && c.in_flight > 0;
+        (c.state, probe, c.throttled, c.last_error.clone())
+    };
     now.iter().map(told).eq(before.iter().map(told))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,9 @@
-//! How the carriers are: read from the database for each answer, not counted by the process.
+//! How the carriers are: read from the database for each answer, not counted by the process. And
+//! what they refused this process, which it counts.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
 
 use domain::Timestamp;
 use domain::records::{CarrierRecord, ConnectionState};
@@ -17,7 +20,7 @@ const FIGURES: [Figure; 8] = [
     (
         "up",
         "gauge",
-        "1 while a connection to the carrier is bound.",
+        "1 while a connection to the carrier is bound and answers what it is handed.",
         |carrier, _| u8::from(is_bound(carrier)).to_string(),
     ),
     (
@@ -67,6 +70,37 @@ const FIGURES: [Figure; 8] = [
         |carrier, _| carrier.receipts_matched.to_string(),
     ),
 ];
+
+/// Submits that carriers refused since the start, by carrier and reason.
+#[derive(Default)]
+pub struct Refusals(Mutex<BTreeMap<String, BTreeMap<String, u64>>>);
+
+impl Refusals {
+    /// A carrier's counts by now.
+    pub fn set(&self, carrier: &str, counts: BTreeMap<String, u64>) {
+        let mut carriers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        carriers.insert(carrier.to_owned(), counts);
+    }
+
+    /// In Prometheus' text format.
+    pub fn render(&self) -> String {
+        let mut text = "# HELP heliograph_carrier_refused_total Submits of this process that the carrier refused, for \
+                        good or for now; those that asked for a slower pace are throttled_total.\n\
+                        # TYPE heliograph_carrier_refused_total counter\n"
+            .to_owned();
+        let carriers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (carrier, counts) in carriers.iter() {
+            for (reason, count) in counts {
+                // Writing to a String can't fail.
+                let _ = writeln!(
+                    text,
+                    "heliograph_carrier_refused_total{{carrier=\"{carrier}\",reason=\"{reason}\"}} {count}"
+                );
+            }
+        }
+        text
+    }
+}
 
 fn is_bound(carrier: &CarrierRecord) -> bool {
     let bound = |state| state == ConnectionState::Bound;

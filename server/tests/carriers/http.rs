@@ -170,8 +170,10 @@ fn what_is_no_receipt_is_refused_and_says_nothing_of_the_secret() {
 
     assert_eq!(post(server, FORM, &receipt).status, 200);
     assert_eq!(started.report(&transid)["status"], "delivered");
-    let log = server.log();
-    assert!(log.contains("/carriers/{name}/{secret}"), "{log}");
+    let log = until("the log's line about a receipt", || {
+        let log = server.log();
+        log.contains("/carriers/{name}/{secret}").then_some(log)
+    });
     assert!(
         !log.contains(SECRET) && !log.contains(wrong_secret),
         "{log}"
@@ -239,6 +241,16 @@ fn what_the_upstream_refuses_costs_nothing() {
     assert_eq!(report["charge"]["released"].to_string(), "0.05");
     assert_eq!(started.balance(), "100");
     assert_eq!(upstream.requests_for("26657000001").len(), 1);
+    until("a counted refusal", || {
+        let counted =
+            "heliograph_carrier_refused_total{carrier=\"upstream\",reason=\"http_400\"} 1\n";
+        let metrics = started.server.get_ops("/metrics").text();
+        metrics.contains(counted).then_some(())
+    });
+    until("an error of the connection", || {
+        let connection = started.connection("upstream");
+        (connection["last_error"] == "HTTP status 400 unknown sender").then_some(())
+    });
     started.stop();
 }
 
@@ -258,6 +270,37 @@ fn what_is_too_much_at_once_is_sent_later() {
         .map(|number| upstream.requests_for(&format!("266{number}")).len())
         .sum();
     assert_eq!(requests, 8 + 5, "each accepted once");
+    started.stop();
+}
+
+/// It needs no bind, so that it could be handed messages the moment that the process starts.
+#[test]
+fn a_drained_carrier_is_handed_nothing_at_a_start() {
+    let (upstream, mut started) = accepting();
+    let settings = settings(&upstream.address);
+    started.server.place.json(&["carrier", "drain", "upstream"]);
+    let mut sent = Vec::new();
+    for number in 57_000_001..57_000_007_u32 {
+        sent.push(started.send(&number.to_string(), "Hello"));
+        started = started.restarted(&settings);
+    }
+    let last = started.send("57000009", "Hello");
+    let before_resume = started.report(&last)["created_at"].clone();
+    started
+        .server
+        .place
+        .json(&["carrier", "resume", "upstream"]);
+    started.until_all(&sent, "submitted");
+    for transid in &sent {
+        let report = started.report(transid);
+        let timeline = report["timeline"].as_array().unwrap();
+        let begun = timeline.iter().find(|event| event["status"] == "sending");
+        let begun = begun.unwrap()["at"].as_str().unwrap();
+        assert!(begun >= before_resume.as_str().unwrap(), "{report}");
+    }
+    for number in 57_000_001..57_000_007 {
+        assert_eq!(upstream.requests_for(&format!("266{number}")).len(), 1);
+    }
     started.stop();
 }
 

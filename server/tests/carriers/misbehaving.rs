@@ -63,6 +63,66 @@ fn what_is_never_answered_is_unknown_and_not_sent_again() {
     started.stop();
 }
 
+/// Takes the 5 s that an answer has under so short a claim. Without another way the messages wait.
+#[test]
+fn what_waits_for_a_carrier_that_answers_nothing_is_handed_over_one_by_one() {
+    let smsc = Scripted::start(|_| Vec::new());
+    let settings = format!("lease_seconds = 10\n{}", settings(&smsc, "window = 5"));
+    let started = Started::start(&settings);
+    smsc.until_bound();
+    let lost = started.send_to(57_000_000..57_000_005);
+    smsc.until_submits(5);
+    let waiting = started.send_to(57_000_005..57_000_011);
+    started.until_all(&lost, "unknown");
+    until("a probe", || {
+        let connection = started.connection("acme");
+        (connection["state"] == "probing" && connection["in_flight"] == 1).then_some(())
+    });
+    assert_eq!(smsc.submits().len(), 6);
+    smsc.follow(accept);
+    smsc.accept_late(5, "first");
+    started.until_all(&waiting, "submitted");
+    for number in numbers(57_000_000..57_000_011) {
+        assert_eq!(smsc.count(&number), 1, "{number}");
+    }
+    until("a connection that is as good as before", || {
+        (started.connection("acme")["state"] == "bound").then_some(())
+    });
+    assert_eq!(started.balance(), "99.45");
+    started.stop();
+}
+
+/// Thirty of thirty: operators see it.
+#[test]
+fn a_carrier_that_refuses_everything_is_told_of() {
+    const TEXT: &str = "Words of a customer";
+    let (smsc, started) = start(|_| vec![Act::Refuse(INVALID_DESTINATION)]);
+    let sent: Vec<String> = (57_000_000..57_000_030)
+        .map(|number: u32| started.send(&number.to_string(), TEXT))
+        .collect();
+    started.until_all(&sent, "rejected");
+    assert_eq!(smsc.submits().len(), 30);
+    let counted =
+        "heliograph_carrier_refused_total{carrier=\"acme\",reason=\"invalid_destination\"} 30\n";
+    until("thirty counted refusals", || {
+        let metrics = started.server.get_ops("/metrics").text();
+        metrics.contains(counted).then_some(())
+    });
+    until("an error of the connection", || {
+        let connection = started.connection("acme");
+        let refused = connection["last_error"] == "a submit was refused: invalid_destination";
+        (refused && connection["state"] == "bound").then_some(())
+    });
+    let log = started.server.log();
+    let told = |line: &&str| line.contains("a carrier refused messages");
+    let lines: Vec<&str> = log.lines().filter(told).collect();
+    assert_eq!(lines.len(), 1, "once a minute: {log}");
+    assert!(lines[0].contains("acme") && lines[0].contains("invalid_destination"));
+    assert!(!log.contains("5700") && !log.contains(TEXT), "{log}");
+    assert_eq!(started.balance(), "100");
+    started.stop();
+}
+
 #[test]
 fn a_throttle_storm_loses_nothing_and_counts_no_attempt() {
     let (smsc, started) = start(|submit| {

@@ -1,5 +1,8 @@
 //! Which carrier gets which message.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use domain::Category;
 
 use crate::harness::{Place, until};
@@ -128,6 +131,73 @@ fn messages_go_around_a_carrier_that_is_gone_until_it_is_back() {
     });
     let sent = usize::try_from(number - 57_000_100).unwrap();
     assert_eq!(one.submits().len() + two.submits().len(), 10 + sent);
+    started.stop();
+}
+
+/// Takes some 25 s: an answer has 5 s under so short a claim, and a probe is sent every 10 s.
+#[test]
+fn messages_go_around_a_carrier_that_answers_nothing_but_its_probes() {
+    const WINDOW: u32 = 10;
+    const BINDS: usize = 4;
+    let unanswered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&unanswered);
+    let one = Scripted::start(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Vec::new()
+    });
+    let two = Scripted::delivering();
+    let settings = carriers(&[("one", &one.address)])
+        + &format!("window = {WINDOW}\n")
+        + &carriers(&[("two", &two.address)])
+        + AROUND;
+    let settings = format!("lease_seconds = 10\n{settings}");
+    let place = Place::new();
+    let keys = place.funded("a@example.org", "1000");
+    let started = Started::start_with(place, keys, &settings);
+    one.until_bound();
+    two.until_bound();
+    let lost = started.send_to(57_000_000..57_000_000 + WINDOW);
+    one.until_submits(lost.len());
+
+    // Each waits until one of both has it.
+    let mut number = 57_000_100;
+    let mut hand_over = || {
+        number += 1;
+        let transid = started.send(&number.to_string(), "Hello");
+        let seen = format!("266{number}");
+        until("a carrier to have it", || {
+            (one.count(&seen) + two.count(&seen) == 1).then_some(())
+        });
+        transid
+    };
+    let mut sent = Vec::new();
+    while one.binds() < BINDS {
+        sent.push(hand_over());
+    }
+    one.follow(deliver);
+    let probes = unanswered.load(Ordering::Relaxed) - lost.len();
+    assert!(probes < BINDS, "one at each bind: {probes}");
+    assert!(probes > 0, "nothing finds out whether it answers");
+    assert!(sent.len() > 20, "the others wait for it: {}", sent.len());
+
+    let before = one.submits().len();
+    while one.submits().len() < before + 20 {
+        sent.push(hand_over());
+    }
+    started.until_all(&lost, "unknown");
+    let ends = || {
+        sent.iter()
+            .map(|transid| started.report(transid)["status"].clone())
+    };
+    until("the end of all others", || {
+        let delivered = ends().filter(|status| status == "delivered").count();
+        (delivered + probes == sent.len()).then_some(())
+    });
+    assert_eq!(ends().filter(|status| status == "unknown").count(), probes);
+    assert_eq!(
+        one.submits().len() + two.submits().len(),
+        lost.len() + sent.len()
+    );
     started.stop();
 }
 

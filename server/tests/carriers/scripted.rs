@@ -148,6 +148,10 @@ impl Scripted {
         });
     }
 
+    pub fn binds(&self) -> usize {
+        self.shared.inner().binds
+    }
+
     pub fn until_bound(&self) {
         self.until_binds(1);
     }

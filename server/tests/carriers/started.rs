@@ -61,6 +61,16 @@ impl Started {
         }
     }
 
+    /// A carrier's first connection, once it is told of.
+    pub fn connection(&self, carrier: &str) -> Value {
+        until("a connection", || {
+            let carriers = self.server.place.json(&["carrier", "list"]);
+            let mut carriers = carriers.as_array().unwrap().iter();
+            let found = carriers.find(|found| found["name"] == carrier)?;
+            Some(found["connections"][0].clone()).filter(Value::is_object)
+        })
+    }
+
     pub fn balance(&self) -> String {
         self.server.balance(self.key())
     }

@@ -79,7 +79,7 @@ pub fn measure(database: &str, server: &Server, table: &mut Table) {
         let mut requests = Requests::new([http::get(&target)], filter.digits);
         let mut talker = Talker::connect(server.address());
         let (p50, p99) = p50_p99(talker.ask_all(&mut requests, REQUESTS, TIME));
-        let beside = [format!("p50; p99 {p99:.2?}")];
+        let beside = [format!("p50 {p50:.2?} p99 {p99:.2?}")];
         table.add_beside(
             what,
             Figure::millis(p50),

@@ -17,7 +17,6 @@ statements! {
     ADD_PARKED = "INSERT INTO carriers (name, receipts_parked, receipts_matched) VALUES ($1, $2, $3) \
                   ON CONFLICT (name) DO UPDATE SET receipts_parked = carriers.receipts_parked + $2, \
                   receipts_matched = carriers.receipts_matched + $3";
-    DRAINED = "SELECT name FROM carriers WHERE drained_at IS NOT NULL";
     ALL = "SELECT name, drained_at, receipts_parked, receipts_matched FROM carriers ORDER BY name";
     CONNECTIONS = "SELECT carrier, number, state, since, in_flight, window_size, rate, throttled, last_error, \
                           updated_at, node FROM connections ORDER BY carrier, node, number";
@@ -47,12 +46,6 @@ pub(crate) async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp)
 pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
     let done = query(RESUME).bind(name);
     Ok(done.execute(conn).await?.rows_affected() > 0)
-}
-
-/// The carriers that somebody drained.
-pub(crate) async fn drained(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    let rows = query(DRAINED).fetch_all(conn).await?;
-    rows.iter().map(|row| row::text(row, "name")).collect()
 }
 
 /// Counts receipts that were parked, and those of them that were matched later.

@@ -298,6 +298,23 @@ impl Dialect {
         }
     }
 
+    /// Begins a transaction that writes, and asks how the server knows it, in one way to the server and back.
+    pub(crate) async fn begin_named(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<Option<TransactionName>, sqlx::Error> {
+        match self {
+            Self::Sqlite => conn.execute(self.begin()).await.map(|_| None),
+            Self::Postgres => {
+                let row = sqlx::raw_sql(postgres::BEGIN_NAMED).fetch_one(conn).await?;
+                Ok(Some(TransactionName {
+                    id: row.try_get("id")?,
+                    server: row.try_get("server")?,
+                }))
+            }
+        }
+    }
+
     /// Whether a statement failed because there is no such table.
     pub(crate) fn is_missing_table(self, error: &Error) -> bool {
         // SQLite has a code for whatever is wrong with a statement; ours are known to be right.
@@ -395,7 +412,7 @@ pub(crate) struct Batch {
     pub(crate) finish_messages: &'static str,
     /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all, the moments from
     /// which single messages and those of batches are looked for → `[[message, begun, suspended 0|1, due at, of a
-    /// batch 0|1, application]]`: rows that may be claimed.
+    /// batch 0|1, application]]`: rows that may be claimed; none while the carrier is drained.
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,

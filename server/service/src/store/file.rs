@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -17,6 +18,10 @@ const PREPARED_MAX: usize = 256;
 const LOG_PAGES: i32 = 4000;
 /// Pages from which on whoever commits does so: no turn came for long.
 const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
+
+/// How long to wait before the file is tried again while another process writes, and how often.
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+const BUSY_TRIES: i32 = 10_000;
 
 thread_local! {
     /// Pages in the log after the last commit on this thread.
@@ -39,6 +44,7 @@ impl FileConnection {
         let conn = Connection::open_with_flags(file, flags)?;
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
+        conn.busy_handler(Some(wait_for_others))?;
         // A statement's plan doesn't depend on what is bound to it. Otherwise SQLite compiles a statement anew at each
         // execution when the condition of a partial index might follow from a parameter.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -105,6 +111,13 @@ impl FileConnection {
             tracing::error!(%error, "a transaction can't be rolled back");
         }
     }
+}
+
+/// Waits for another process that writes to the file, like the command line; false when it takes too long. SQLite's
+/// own waits get longer with each, so that others would be in between again and again.
+fn wait_for_others(tries: i32) -> bool {
+    std::thread::sleep(BUSY_PAUSE);
+    tries < BUSY_TRIES
 }
 
 /// Runs what may take its time without keeping other tasks of this thread waiting.

@@ -12,6 +12,10 @@ statements! {
               ON CONFLICT (id) DO NOTHING";
     CURRENCY = "SELECT currency FROM installation WHERE id = 1";
     PRICES = "SELECT local, international FROM prices ORDER BY id DESC LIMIT 1";
+    /// In one statement, since each is a way to the server and back.
+    PRICES_AND_DRAINED = "SELECT local, international, CAST(NULL AS TEXT) AS name \
+                          FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1) p \
+                          UNION ALL SELECT 0, 0, name FROM carriers WHERE drained_at IS NOT NULL";
     INSERT_PRICES = "INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)";
     SWEPT = "SELECT sweep_low_id, swept_at FROM installation WHERE id = 1";
     HISTORY_LOW = "SELECT history_low_id FROM installation WHERE id = 1";
@@ -48,6 +52,25 @@ pub(crate) async fn prices_or_none(conn: &mut dyn Connection) -> Result<Option<P
         local,
         international,
     }))
+}
+
+/// What a turn that admits sends goes by: the prices in force, and the carriers that somebody drained.
+pub(crate) async fn prices_and_drained(
+    conn: &mut dyn Connection,
+) -> Result<(Option<Prices>, Vec<String>)> {
+    let (mut prices, mut drained) = (None, Vec::new());
+    for row in query(PRICES_AND_DRAINED).fetch_all(conn).await? {
+        match row::opt_text(&row, "name")? {
+            Some(name) => drained.push(name),
+            None => {
+                prices = Some(Prices {
+                    local: Money::from_micros(row::int(&row, "local")?),
+                    international: Money::from_micros(row::int(&row, "international")?),
+                });
+            }
+        }
+    }
+    Ok((prices, drained))
 }
 
 /// The prices in force: there are some from the first start on.

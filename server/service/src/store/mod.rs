@@ -196,7 +196,7 @@ impl WriteTx<'_> {
             }
             Way::Own(own) => {
                 let conn = own.conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
-                let known_as = store.name(conn).await?;
+                let known_as = own.transaction.take();
                 let committed = tokio::time::timeout(COMMIT_TIMEOUT, conn.execute("COMMIT")).await;
                 let committed = committed.unwrap_or(Err(sqlx::Error::PoolTimedOut));
                 let committed = committed_on_server(committed.map(drop), known_as)?;
@@ -244,6 +244,8 @@ pub(crate) struct OwnConnection {
     conn: Option<AnyConnection>,
     /// A transaction may be open on it.
     open: bool,
+    /// How the server knows it.
+    transaction: Option<TransactionName>,
 }
 
 /// Work that several processes would only do twice.
@@ -562,14 +564,14 @@ impl Store {
             self.dialect.prepare_writer(&mut conn).await?;
             *own = OwnConnection {
                 conn: Some(conn),
-                open: false,
+                ..OwnConnection::default()
             };
         }
         if let Some(conn) = &mut own.conn {
             if std::mem::replace(&mut own.open, true) {
                 conn.execute("ROLLBACK").await?;
             }
-            conn.execute(self.dialect.begin()).await?;
+            own.transaction = self.dialect.begin_named(conn).await?;
         }
         Ok(())
     }

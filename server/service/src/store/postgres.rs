@@ -59,6 +59,10 @@ pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clo
 pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id, \
     concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
 
+/// Begins a transaction and gives it its number at once.
+pub(super) const BEGIN_NAMED: &str = "BEGIN; SELECT pg_current_xact_id()::text AS id, \
+    concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
+
 /// What became of a transaction. A server that crashed forgets the numbers of transactions of which nothing was
 /// written, and gives them again: that one of this number is committed says nothing then.
 pub(super) const OUTCOME: &str = "\
@@ -258,15 +262,16 @@ pub(super) const BATCH: Batch = Batch {
     // What another process is about to claim is passed over. An application's row may have left many old versions
     // behind: it is looked up once, not for each message.
     due: "\
-        WITH singles AS MATERIALIZED ( \
+        WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL), \
+        singles AS MATERIALIZED ( \
             SELECT message_id, application_id, begun, due_at, 0 AS bulk FROM queue \
             WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2 AND message_id >= $3 \
-              AND lease_token = 0 \
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained) \
             ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED), \
         of_batches AS MATERIALIZED ( \
             SELECT message_id, application_id, begun, due_at, 1 AS bulk FROM queue \
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2 AND message_id >= $3 \
-              AND lease_token = 0 \
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained) \
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles) FOR UPDATE SKIP LOCKED), \
         due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches), \
         suspended AS MATERIALIZED ( \

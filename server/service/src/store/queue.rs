@@ -34,7 +34,8 @@ statements! {
                 SELECT MIN(due_at) AS due_at FROM queue \
                 WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0 AND due_at >= $3 \
                 UNION ALL SELECT MIN(due_at) FROM queue \
-                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0 AND due_at >= $4) q";
+                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0 AND due_at >= $4) q \
+                WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)";
     OUTSTANDING = "SELECT id, application_id, number, kind, submitted_at FROM messages \
                    WHERE id > $1 AND id < $5 AND status = 3 AND carrier = $2 AND submitted_at < $4 \
                    ORDER BY id LIMIT $3";
@@ -323,7 +324,7 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
     })
 }
 
-/// When the next row of a carrier can be claimed.
+/// When the next row of a carrier can be claimed; none of one that is drained.
 pub(crate) async fn next_due(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -369,7 +370,7 @@ pub(crate) struct DueLimits {
     pub(crate) all: i64,
 }
 
-/// The rows that may be claimed.
+/// The rows that may be claimed; none of a carrier that is drained.
 pub(crate) async fn due(
     conn: &mut dyn Connection,
     batch: &Batch,

@@ -104,15 +104,16 @@ pub(super) const BATCH: Batch = Batch {
         WHERE id IN (SELECT value FROM json_each($1)) AND status < 2",
     // No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
     due: "\
-        WITH singles AS MATERIALIZED ( \
+        WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL), \
+        singles AS MATERIALIZED ( \
             SELECT message_id, application_id, begun, due_at, 0 AS bulk FROM queue \
             WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2 AND message_id >= $3 \
-              AND lease_token = 0 \
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained) \
             ORDER BY due_at, message_id LIMIT $4), \
         of_batches AS ( \
             SELECT message_id, application_id, begun, due_at, 1 AS bulk FROM queue \
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2 AND message_id >= $3 \
-              AND lease_token = 0 \
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained) \
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)) \
         SELECT json_group_array(json_array(q.message_id, q.begun, a.status = 'Suspended', q.due_at, q.bulk, \
                                            q.application_id)) AS found \

@@ -18,7 +18,7 @@ use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::messages::{self, MessageTransfer, NewMessage, Subject};
 use crate::store::queue::QueuedRow;
 use crate::store::transfers::{REVENUE, TransferKind};
-use crate::store::{WriteTx, idempotency, installation, queue};
+use crate::store::{WriteTx, idempotency, queue};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 
 /// A send that was accepted, and what is written for it.
@@ -58,13 +58,15 @@ pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
     requests: &[&SendRequest],
+    prices: Option<Prices>,
     places: &mut Places,
     lease: Lease,
 ) -> Result<Vec<std::result::Result<Sent, Reason>>> {
-    if requests.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut admission = Admission::read(service, tx, requests).await?;
+    // There are prices from the first start on.
+    let Some(prices) = prices.filter(|_| !requests.is_empty()) else {
+        return Ok(requests.iter().map(|_| Err(Reason::Internal)).collect());
+    };
+    let mut admission = Admission::read(service, tx, prices, requests).await?;
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
         answers.push(match admission.decide(service, request)? {
@@ -88,10 +90,10 @@ impl Admission {
     async fn read(
         service: &Service,
         tx: &mut WriteTx<'_>,
+        prices: Prices,
         requests: &[&SendRequest],
     ) -> Result<Self> {
         let now = service.now();
-        let prices = installation::prices(tx).await?;
         let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();
         let batch = tx.batch();
         let applications: HashMap<Reference, Purse> =

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::intake::SendRequest;
 use crate::settlement::settle;
 use crate::store::messages::Ended;
-use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, carriers, settlement};
+use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, installation, settlement};
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
@@ -224,11 +224,13 @@ async fn write(
     }
     // Before the first application's row is written: transactions lock them together, in one order.
     settle_in_turn(service, tx, &ended, &requests).await?;
-    let claimable = places.claimable();
-    if !requests.is_empty() || !claimable.is_empty() {
-        places.close(carriers::drained(tx).await?);
+    let mut prices = None;
+    if !requests.is_empty() || !places.claimable().is_empty() {
+        let drained;
+        (prices, drained) = installation::prices_and_drained(tx).await?;
+        places.close(drained);
     }
-    let sent = admit_all(service, tx, &requests, &mut places, lease).await?;
+    let sent = admit_all(service, tx, &requests, prices, &mut places, lease).await?;
     let mut sent = sent.into_iter();
     for (input, answer) in inputs.iter().zip(&mut answers) {
         match input {

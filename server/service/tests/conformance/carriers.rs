@@ -583,6 +583,33 @@ async fn messages_leave_a_carrier_that_cannot_take_them() {
 }
 
 #[tokio::test]
+async fn one_message_probes_a_carrier_that_cannot_be_relied_on() {
+    let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
+    let customer = world.active("one@example.org", "2").await;
+    let service = &world.service;
+    let three = async || {
+        for _ in 0..3 {
+            world.send(&customer.live, "12345678").await.unwrap();
+        }
+        let (_, by_acme) = claim(&world, "acme").await;
+        let (_, by_beta) = claim(&world, "beta").await;
+        (by_acme.len(), by_beta.len())
+    };
+    // One that is usable isn't probed.
+    service.let_probe("acme", true);
+    service.set_usable("acme", false);
+    assert_eq!(three().await, (0, 3));
+    service.let_probe("acme", true);
+    service.set_usable("acme", false);
+    assert_eq!(three().await, (1, 2));
+    assert_eq!(three().await, (0, 3));
+    service.let_probe("acme", true);
+    service.let_probe("acme", false);
+    assert_eq!(three().await, (0, 3));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
 async fn a_refused_message_is_offered_to_every_other_carrier_once() {
     let world = World::with(network(&[("acme", 1, None), ("beta", 2, None)])).await;
     let customer = world.active("one@example.org", "1").await;
@@ -657,6 +684,25 @@ async fn a_drained_carrier_is_known_as_such() {
     assert!(service.drain_carrier(&STAFF, "nobody").await.is_err());
     assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
     assert!(service.drained_carriers().await.unwrap().is_empty());
+}
+
+/// Whatever a process knows of it: the claim looks by itself.
+#[tokio::test]
+async fn nothing_is_claimed_for_a_drained_carrier() {
+    let (world, customer) = world().await;
+    let service = &world.service;
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(10_000);
+    assert!(service.drain_carrier(&STAFF, "acme").await.unwrap());
+    assert!(claim(&world, "acme").await.1.is_empty());
+    // Nobody has to look again and again meanwhile.
+    assert_eq!(service.next_due("acme").await.unwrap(), None);
+    assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
+    assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.next_due("acme").await.unwrap().is_some());
+    let (_, claimed) = claim(&world, "acme").await;
+    assert_eq!(Some(claimed[0].id), sent.transid);
+    world.assert_sound().await;
 }
 
 #[tokio::test]

@@ -18,5 +18,6 @@ mod links;
 mod malformed;
 mod pacing;
 mod pausing;
+mod probing;
 mod reconnect;
 mod tls;

@@ -27,10 +27,11 @@ impl Answer {
     /// other 4xx say that nothing was done; everything else leaves it open.
     pub(super) fn outcome(&self, rules: &[AnswerRule]) -> HttpOutcome {
         let Some(rule) = rules.iter().find(|rule| self.fits(rule)) else {
-            let error = format!("HTTP status {}, for which there is no rule", self.status);
-            return match self.status {
+            let status = self.status;
+            let error = format!("HTTP status {status}, for which there is no rule");
+            return match status {
                 429 => HttpOutcome::Throttled,
-                400..=499 => HttpOutcome::Retry { error },
+                400..=499 => HttpOutcome::Retry { status, error },
                 _ => HttpOutcome::Unknown { error },
             };
         };
@@ -39,10 +40,12 @@ impl Answer {
                 message_id: (rule.message_id.as_ref()).and_then(|pointer| self.value(pointer)),
             },
             Meaning::Refused => HttpOutcome::Refused {
+                status: self.status,
                 error: self.words(rule),
             },
             Meaning::Throttled => HttpOutcome::Throttled,
             Meaning::Retry => HttpOutcome::Retry {
+                status: self.status,
                 error: self.words(rule),
             },
         }

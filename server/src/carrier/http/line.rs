@@ -9,6 +9,7 @@ use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::super::refused::Refused;
 use super::super::{Confirmation, Line, LineState, News, last_start};
 use super::{HttpCarrier, HttpOutcome, HttpSubmit};
 use crate::config::ConfigError;
@@ -47,6 +48,7 @@ struct Inner {
     closed: bool,
     answers: u64,
     throttled: u64,
+    refused: Refused,
     last_error: Option<String>,
 }
 
@@ -76,6 +78,7 @@ impl HttpLine {
                 closed: false,
                 answers: 0,
                 throttled: 0,
+                refused: Refused::default(),
                 last_error: None,
             }),
             told: Notify::new(),
@@ -126,6 +129,12 @@ impl Inner {
         most.saturating_sub(self.in_flight)
     }
 
+    fn count_refused(&mut self, status: u16, error: &str) {
+        // The upstream's own words may repeat what it was sent.
+        self.refused.count(&format!("http_{status}"));
+        self.last_error = Some(error.to_owned());
+    }
+
     fn is_paused(&self) -> bool {
         self.paused_until
             .is_some_and(|until| Instant::now() < until)
@@ -139,13 +148,16 @@ impl Inner {
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
                 self.last_error = Some(error.clone());
             }
-            HttpOutcome::Retry { error } => {
-                self.last_error = Some(error.clone());
+            HttpOutcome::Retry { status, error } => {
+                self.count_refused(*status, error);
                 return;
             }
             // That isn't the upstream's doing.
             HttpOutcome::TooLate => return,
             HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
+                if let HttpOutcome::Refused { status, error } = outcome {
+                    self.count_refused(*status, error);
+                }
                 if self.pause.take().is_some() {
                     self.since = Instant::now();
                 }
@@ -171,11 +183,11 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
         HttpOutcome::Accepted { message_id } => SubmitOutcome::Accepted {
             carrier_message_id: message_id,
         },
-        HttpOutcome::Refused { error } => SubmitOutcome::Refused { error },
+        HttpOutcome::Refused { error, .. } => SubmitOutcome::Refused { error },
         HttpOutcome::Throttled => SubmitOutcome::Throttled {
             error: "throttled".to_owned(),
         },
-        HttpOutcome::Retry { error } => SubmitOutcome::Temporary { error },
+        HttpOutcome::Retry { error, .. } => SubmitOutcome::Temporary { error },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
         HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error },
     }
@@ -270,8 +282,10 @@ impl Line for HttpLine {
         LineState {
             state: if inner.closed {
                 ConnectionState::Closed
-            } else if inner.is_paused() || (inner.pause.is_some() && inner.in_flight > 0) {
+            } else if inner.is_paused() {
                 ConnectionState::Waiting
+            } else if inner.pause.is_some() {
+                ConnectionState::Probing
             } else {
                 ConnectionState::Bound
             },
@@ -281,6 +295,8 @@ impl Line for HttpLine {
             answered: inner.answers,
             throttled: inner.throttled,
             throttled_until: None,
+            takes_probe: inner.pause.is_some() && inner.free(self.shared.window) > 0,
+            refused: inner.refused.clone(),
             last_error: inner.last_error.clone(),
         }
     }

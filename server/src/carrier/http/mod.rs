@@ -56,12 +56,12 @@ pub enum HttpOutcome {
         /// The upstream's id, when its answer has one.
         message_id: Option<String>,
     },
-    /// Refused for good.
-    Refused { error: String },
+    /// Refused for good, with this HTTP status.
+    Refused { status: u16, error: String },
     /// Too many at once: not taken, to be tried again more slowly.
     Throttled,
-    /// Not taken, to be tried again.
-    Retry { error: String },
+    /// Not taken, to be tried again; with this HTTP status.
+    Retry { status: u16, error: String },
     /// Certainly not begun to be sent: may be tried again.
     NotSent { error: String },
     /// Not begun, because its time was over when its turn came.

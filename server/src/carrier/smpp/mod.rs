@@ -17,6 +17,7 @@ use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::refused::Refused;
 use super::{Confirmation, Line, LineState, News, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
@@ -47,6 +48,7 @@ struct Inner {
     pending: Pending,
     /// Segments of claimed messages that the window has no place for yet.
     waiting: VecDeque<Submit>,
+    refused: Refused,
 }
 
 impl SmppLine {
@@ -87,6 +89,11 @@ impl SmppLine {
             match event {
                 Event::Answer { tag, outcome } => {
                     let outcome = self.outcome(outcome);
+                    if let SubmitOutcome::Refused { error } | SubmitOutcome::Temporary { error } =
+                        &outcome
+                    {
+                        inner.refused.count(error);
+                    }
                     inner.pending.answer(tag, outcome, &mut news.submitted);
                 }
                 Event::Deliver(delivery) => {
@@ -208,9 +215,11 @@ impl Line for SmppLine {
 
     fn state(&self) -> LineState {
         let status = self.connection.status();
+        let refused = self.inner().refused.clone();
         LineState {
             state: match status.state {
                 ::smpp::State::Connecting => ConnectionState::Connecting,
+                ::smpp::State::Bound if status.probing => ConnectionState::Probing,
                 ::smpp::State::Bound => ConnectionState::Bound,
                 ::smpp::State::Waiting => ConnectionState::Waiting,
                 ::smpp::State::Closed => ConnectionState::Closed,
@@ -221,13 +230,25 @@ impl Line for SmppLine {
             answered: status.answered,
             throttled: status.throttled,
             throttled_until: status.throttled_until,
-            last_error: status.last_error,
+            takes_probe: status.probing && self.free() > 0,
+            last_error: last_error(status, &refused),
+            refused,
         }
     }
 
     async fn close(&self) {
         self.connection.close().await;
     }
+}
+
+/// Why the last link ended; on one that holds, why the carrier last refused a submit.
+fn last_error(status: ::smpp::Status, refused: &Refused) -> Option<String> {
+    let bound = status.state == ::smpp::State::Bound;
+    let refusal = refused
+        .last()
+        .filter(|(_, at)| bound && *at >= status.since);
+    let refusal = refusal.map(|(reason, _)| format!("a submit was refused: {reason}"));
+    refusal.or(status.last_error)
 }
 
 fn session_settings(settings: &SmppSettings, answer: Duration) -> ::smpp::Settings {

@@ -123,8 +123,16 @@ async fn answers_mean_what_the_rules_say() {
     let accepted = |id: Option<&str>| HttpOutcome::Accepted {
         message_id: id.map(str::to_owned),
     };
-    let retry = |text| HttpOutcome::Retry { error: error(text) };
-    let refused = |text| HttpOutcome::Refused { error: error(text) };
+    // After "HTTP status ".
+    let status = |text: &str| text[12..15].parse().unwrap();
+    let retry = |text| HttpOutcome::Retry {
+        status: status(text),
+        error: error(text),
+    };
+    let refused = |text| HttpOutcome::Refused {
+        status: status(text),
+        error: error(text),
+    };
     let unknown = |status| HttpOutcome::Unknown {
         error: format!("HTTP status {status}, for which there is no rule"),
     };

@@ -1,0 +1,83 @@
+//! Counts what a carrier refuses.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+/// Reasons that are counted apart. They may be the carrier's own numbers, of which there are many.
+const REASONS_MAX: usize = 30;
+/// Stands for all further ones.
+const OTHER: &str = "other";
+
+/// Submits that a carrier refused, for good or for now, but not those that it was too busy for.
+#[derive(Clone, Debug, Default)]
+pub struct Refused {
+    counts: BTreeMap<String, u64>,
+    last: Option<(String, Instant)>,
+}
+
+impl Refused {
+    /// Counts one. The reason is a stable word: no part of a message may stand in it.
+    pub fn count(&mut self, reason: &str) {
+        self.add_to(reason, 1);
+        self.last = Some((reason.to_owned(), Instant::now()));
+    }
+
+    /// Counts what another connection's carrier refused too.
+    pub fn add(&mut self, other: &Self) {
+        for (reason, count) in &other.counts {
+            self.add_to(reason, *count);
+        }
+        let at = |last: &Option<(String, Instant)>| last.as_ref().map(|(_, at)| *at);
+        if at(&other.last) > at(&self.last) {
+            self.last.clone_from(&other.last);
+        }
+    }
+
+    fn add_to(&mut self, reason: &str, count: u64) {
+        let known = self.counts.contains_key(reason) || self.counts.len() < REASONS_MAX;
+        let reason = if known { reason } else { OTHER };
+        *self.counts.entry(reason.to_owned()).or_default() += count;
+    }
+
+    pub fn counts(&self) -> &BTreeMap<String, u64> {
+        &self.counts
+    }
+
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// The last reason, and when that was.
+    pub fn last(&self) -> Option<(&str, Instant)> {
+        self.last
+            .as_ref()
+            .map(|(reason, at)| (reason.as_str(), *at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_without_end_are_counted_as_one() {
+        let mut one = Refused::default();
+        for status in 0..1000 {
+            one.count(&format!("refused_{status}"));
+            one.count("refused_0");
+        }
+        assert_eq!(one.counts().len(), REASONS_MAX + 1);
+        assert_eq!(one.counts()["refused_0"], 1001);
+        assert_eq!(one.total(), 2000);
+
+        let mut both = Refused::default();
+        both.add(&one);
+        let mut later = Refused::default();
+        later.count("unknown_error");
+        both.add(&later);
+        both.add(&one);
+        assert_eq!(both.total(), 4001);
+        assert_eq!(both.last().unwrap().0, "unknown_error");
+    }
+}

@@ -1,0 +1,32 @@
+//! Says in the log that a carrier refuses messages.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::carrier::refused::Refused;
+
+/// How often that is worth a word: a carrier may refuse thousands in a second.
+const INTERVAL: Duration = Duration::from_mins(1);
+
+/// What the log was told of a carrier.
+#[derive(Default)]
+pub(super) struct Told {
+    count: u64,
+    at: Option<Instant>,
+}
+
+impl Told {
+    /// Tells what was refused since the last word. Of the messages themselves nothing is said.
+    pub(super) fn update(&mut self, carrier: &str, refused: &Refused) {
+        let total = refused.total();
+        let lately = self.at.is_some_and(|at| at.elapsed() < INTERVAL);
+        if total == self.count || lately {
+            return;
+        }
+        let count = total - self.count;
+        let reason = refused.last().map(|(reason, _)| reason);
+        tracing::warn!(carrier, count, reason, "a carrier refused messages");
+        (self.count, self.at) = (total, Some(Instant::now()));
+    }
+}
