@@ -306,7 +306,9 @@ impl Dialect {
         match self {
             Self::Sqlite => conn.execute(self.begin()).await.map(|_| None),
             Self::Postgres => {
-                let row = sqlx::raw_sql(postgres::BEGIN_NAMED).fetch_one(conn).await?;
+                // The first of the two statements has no row.
+                let rows = sqlx::raw_sql(postgres::BEGIN_NAMED).fetch_all(conn).await?;
+                let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
                 Ok(Some(TransactionName {
                     id: row.try_get("id")?,
                     server: row.try_get("server")?,
