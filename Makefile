@@ -53,14 +53,10 @@ test-browser: build ## Run the browser tests against the release build
 .PHONY: soak
 soak: setup ## Run the long tests: histories, kills during an upload of a million, 10,000 cuts, storms, ten minutes' hold
 	@.make/setup postgres
-	@PROPTEST_CASES=10000 .make/postgres run cargo test --release -p service --test conformance model::
-	@SOAK_KILLS=50 SOAK_ROWS=1000000 .make/postgres run cargo test --release -p server --test api crash_bulk:: -- --nocapture
-	@SOAK_CUTS=10000 .make/postgres run cargo test --release -p server --test carriers cuts:: -- --nocapture
-	@HOLD_MINUTES=10 cargo bench -p server --bench sends -- postgres-pinned
-	@SOAK_STORMS=100 cargo test --release -p server --test nodes storm:: -- --nocapture
+	@.make/soak
 
 .PHONY: bench
-bench: build ## Measure the release build, beside Kannel and a bare handler; takes a quarter of an hour
+bench: build ## Measure the release build, beside Kannel and a bare handler; takes three quarters of an hour
 	@.make/setup kannel postgres
 	@cargo bench -p server --bench sends
 

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use axum::extract::Query;
 use axum::routing::get;
@@ -9,7 +10,9 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
 use crate::http;
+use crate::requests::{DIGITS, Requests};
 use crate::rounds::Contender;
+use crate::usage::Work;
 
 /// Calls this executable as the bare handler.
 pub const ARGUMENT: &str = "serve-bare-handler";
@@ -85,9 +88,11 @@ impl Bare {
     pub fn contender(&self) -> Contender<'_> {
         Contender {
             addresses: vec![self.address.clone()],
-            request: request(),
+            requests: requests(),
             processes: vec![self.child.id()],
-            settle: Box::new(|_| {}),
+            work: Box::new(Work::default),
+            rest: Duration::ZERO,
+            settle: Box::new(|_| None),
         }
     }
 }
@@ -99,9 +104,9 @@ impl Drop for Bare {
     }
 }
 
-fn request() -> Vec<u8> {
+fn requests() -> Requests {
     let key = "123456hk_000000000000000000000000000000000000";
-    http::get(&format!(
-        "/sms/send/{key}?number=57000001&message=Hello%20there"
-    ))
+    let text = http::query_text();
+    let request = http::get(&format!("/sms/send/{key}?number={DIGITS}&message={text}"));
+    Requests::of(request)
 }

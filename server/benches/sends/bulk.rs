@@ -3,14 +3,19 @@
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rand::RngExt as _;
 use serde_json::Value;
 
+use crate::load::Load;
+use crate::measured::Measured;
 use crate::server::Server;
-use crate::{http, machine, rounds, row};
+use crate::table::{Figure, Table, Target};
+use crate::{http, machine, requests};
 
-pub const ROWS: usize = 1_000_000;
+const ROWS: usize = 1_000_000;
 /// Single sends beside a file that becomes messages.
 const CONNECTIONS: usize = 64;
 const BESIDE: Duration = Duration::from_secs(5);
@@ -18,65 +23,73 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const DEADLINE: Duration = Duration::from_mins(3);
 const BOUNDARY: &str = "divider";
 
-pub fn measure() {
-    println!("\nuploads of {ROWS} rows, one to one");
-    let file = file();
-    alone(Server::start(), &file, "≤ 8 s");
-    beside_sends(&file);
+pub fn measure(table: &mut Table) {
+    alone("SQLite", Server::start(), 5.0, table);
+    beside_sends(table);
 }
 
-/// Nothing else goes on: the application is suspended as soon as the file is accepted, so that nothing is
-/// sent meanwhile.
-pub fn alone(server: Server, file: &str, queued_target: &str) {
+/// Nothing else goes on: the application is suspended as soon as the file is accepted, so that
+/// nothing is sent meanwhile.
+pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut Table) {
+    println!("an upload of {ROWS} rows, one to one, random numbers, texts of 100 characters");
     // Anew, since what hashing the demo's passwords took would hide what the upload takes.
     let server = server.start_again(|_| {});
     let before = machine::rss_kib(server.id());
     machine::forget_peak(server.id());
-    let upload = Upload::of(file, &server);
+    let upload = Upload::of(&file(), &server);
     let reference = server.reference();
-    server.call(&[
-        "application",
-        "suspend",
-        &reference,
-        "--reason",
-        "benchmark",
-    ]);
-    wait_until_queued(&server, &upload.batchid);
-    let queued = upload.written.elapsed();
+    let reason = ["--reason", "benchmark"];
+    server.call(&["application", "suspend", &reference, reason[0], reason[1]]);
+    let deadline = upload.written + DEADLINE;
+    let queued = upload.watch(&server, deadline).join().unwrap();
+    assert!(queued < deadline, "the rows don't get queued");
+    let queued = queued - upload.written;
     let peak = machine::peak_kib(server.id());
-    row("the file on its way", format!("{:.2?}", upload.writing), "");
-    row(
-        "answer after the last byte",
-        format!("{:.0?}", upload.answer),
-        "≤ 1 s",
+    println!("      the file was on its way for {:.1?}", upload.writing);
+    let mut add = |what: &str, figure, most| {
+        table.add(
+            format!("{database}: a million rows, {what}"),
+            figure,
+            Target::AtMost(most),
+        );
+    };
+    let answer = Figure::Seconds(upload.answer.as_secs_f64());
+    add("answer after the last byte", answer, 1.0);
+    let queued = Figure::Seconds(queued.as_secs_f64());
+    add(
+        "all queued after it, nothing else going on",
+        queued,
+        queued_within_s,
     );
-    let queued = format!("{queued:.2?}");
-    row("all rows queued after it", queued, queued_target);
-    row(
-        "growth of the server's RSS",
-        format!(
-            "{} (from {} to {})",
-            machine::mib(peak - before),
-            machine::mib(before),
-            machine::mib(peak)
-        ),
-        "≤ 64 MiB",
-    );
+    let growth = Figure::mebibytes_of(peak.saturating_sub(before));
+    add("growth of the server's RSS", growth, 64.0);
     server.check();
 }
 
 /// Single sends while the rows of a file become messages and are sent.
-fn beside_sends(file: &str) {
+fn beside_sends(table: &mut Table) {
     let server = Server::start();
-    let upload = Upload::of(file, &server);
-    let request = server.send_request();
-    let sends = rounds::run(server.address(), &request, CONNECTIONS, BESIDE);
-    let during = status(&server, &upload.batchid);
-    let what = format!("p99 of single sends, {CONNECTIONS} connections, meanwhile");
-    row(&what, format!("{:.1?} ({sends})", sends.p99), "≤ 50 ms");
-    if during != "expanding" {
-        println!("(for part of this time all rows were queued already)");
-    }
+    let (file, mut sends) = (file(), server.sends(1));
+    let upload = Upload::of(&file, &server);
+    let started = Instant::now();
+    let watching = upload.watch(&server, started + BESIDE);
+    let load = Load {
+        addresses: &[server.address().to_owned()],
+        requests: &mut sends,
+        connections: CONNECTIONS,
+        duration: BESIDE,
+    };
+    let answers = load.run().within(started, watching.join().unwrap());
+    let measured = Measured::of(&answers);
+    let what =
+        format!("SQLite: p99 of sends, {CONNECTIONS} connections, while a million rows expand");
+    let beside = format!("{measured}, during {:.1?}", answers.duration);
+    table.add_beside(
+        what,
+        Figure::millis(measured.p99),
+        Target::AtMost(12.0),
+        &[beside],
+    );
 }
 
 /// A file that was accepted.
@@ -119,36 +132,34 @@ impl Upload {
             answer: answered,
         }
     }
-}
 
-fn wait_until_queued(server: &Server, batchid: &str) {
-    let started = Instant::now();
-    while status(server, batchid) == "expanding" {
-        assert!(started.elapsed() < DEADLINE, "the rows don't get queued");
-        std::thread::sleep(LOOK_AGAIN);
+    /// Looks on until all rows are queued, but not for ever; when it saw that.
+    fn watch(&self, server: &Server, until: Instant) -> JoinHandle<Instant> {
+        let target = format!("/sms/batches/{}/{}", server.key(), self.batchid);
+        let address = server.address().to_owned();
+        let expanding = move || {
+            let batch = http::json(&http::fetch(&address, &target));
+            text(&batch, "/batch/status") == "expanding"
+        };
+        std::thread::spawn(move || {
+            while Instant::now() < until && expanding() {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            Instant::now()
+        })
     }
 }
 
-fn status(server: &Server, batchid: &str) -> String {
-    let target = format!("/sms/batches/{}/{batchid}", server.key());
-    let answer = http::fetch(server.address(), &target);
-    text(&http::json(&answer), "/batch/status")
-}
-
 fn text(value: &Value, pointer: &str) -> String {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap()
-        .to_owned()
+    let word = value.pointer(pointer).and_then(Value::as_str);
+    word.unwrap().to_owned()
 }
 
-/// So many rows, each with a number of its own.
-pub fn file() -> String {
-    let mut file = String::new();
-    for n in 0..ROWS {
-        let number = 57_000_000 + n;
-        writeln!(file, "{number},Hello, your code is {n:06}").unwrap();
+fn file() -> String {
+    let (mut file, mut random, text) = (String::new(), rand::rng(), http::TEXT);
+    for _ in 0..ROWS {
+        let number = random.random_range(requests::NUMBERS);
+        writeln!(file, "{number},\"{text}\"").unwrap();
     }
     file
 }

@@ -5,9 +5,29 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
+/// What every message says: 100 characters, as they stand in a file and in a query.
+pub const TEXT: &str = "Dear customer, your parcel is on its way. It will be with you tomorrow between 9 and 12. Thank you!!";
+const _: () = assert!(TEXT.len() == 100, "of 100 characters");
+
+/// The same in a query.
+pub fn query_text() -> String {
+    TEXT.replace(' ', "%20")
+}
+
 /// A request for a connection that goes on.
 pub fn get(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: bench\r\n\r\n").into_bytes()
+}
+
+/// A form as a browser without JavaScript sends it, with more lines of the head where there are
+/// some.
+pub fn form(target: &str, head: &str, form: &str) -> Vec<u8> {
+    let request = format!(
+        "POST {target} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\n{head}\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+        form.len()
+    );
+    request.into_bytes()
 }
 
 /// The whole answer to a GET on a connection of its own.

@@ -1,8 +1,8 @@
 //! Kannel, the SMS gateway that most others are measured by: the same load on its `sendsms`.
 //!
-//! It queues in memory (no store is configured) and hands each message to an SMSC: here to a fake one of its own
-//! protocol, which is a thread of this process that counts, and a run is over when all that was answered has
-//! arrived there; `smpp` puts a sink behind SMPP in its place.
+//! It queues in memory (no store is configured) and hands each message to an SMSC: here to a fake
+//! one of its own protocol, which is a thread of this process that counts, and a run is over when
+//! all that was answered has arrived there; `smpp` puts a sink behind SMPP in its place.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::http;
+use crate::requests::{DIGITS, Requests};
 use crate::rounds::Contender;
+use crate::usage::Work;
 
-const TARGET: &str =
-    "/cgi-bin/sendsms?username=bench&password=bench&from=12345&to=57000001&text=Hello%20there";
+/// Why there is nothing to compare with.
+pub const MISSING: &str = "Kannel isn't installed (.make/setup kannel)";
 /// Where Debian's package puts programs that are not in every PATH.
 const BESIDE_PATH: &str = "/usr/sbin";
 /// By when it must be up, and by when all that it answered must have arrived.
@@ -63,11 +65,12 @@ impl Boxes {
         vec![self.bearerbox.id(), self.smsbox.id()]
     }
 
-    /// Sends until one is taken rather than kept for later: the SMSC is known to it then. How many it took.
+    /// Sends until one is taken rather than kept for later: the SMSC is known to it then. How many
+    /// it took.
     pub fn wait_until_connected(&self) -> u64 {
         let started = Instant::now();
         for answered in 1.. {
-            let answer = http::fetch(&self.address, TARGET);
+            let answer = http::fetch(&self.address, &target("57000001"));
             if answer.contains("Accepted for delivery") {
                 return answered;
             }
@@ -119,9 +122,14 @@ impl Kannel {
     pub fn contender(&mut self) -> Contender<'_> {
         Contender {
             addresses: vec![self.boxes.address().to_owned()],
-            request: send_request(),
+            requests: sends(),
             processes: self.boxes.processes(),
-            settle: Box::new(|answered| self.settle(answered)),
+            work: Box::new(Work::default),
+            rest: Duration::ZERO,
+            settle: Box::new(|answered| {
+                self.settle(answered);
+                None
+            }),
         }
     }
 
@@ -146,14 +154,19 @@ impl Kannel {
 }
 
 /// Without a delivery report.
-pub fn send_request() -> Vec<u8> {
-    http::get(TARGET)
+pub fn sends() -> Requests {
+    Requests::of(http::get(&target(DIGITS)))
 }
 
 /// With every delivery report there is, each a call of this URL, in which `%d` becomes its kind.
-pub fn reported_request(url: &str) -> Vec<u8> {
-    let url = url.replace('%', "%25");
-    http::get(&format!("{TARGET}&dlr-mask=31&dlr-url={url}"))
+pub fn reported_sends(url: &str) -> Requests {
+    let (target, url) = (target(DIGITS), url.replace('%', "%25"));
+    Requests::of(http::get(&format!("{target}&dlr-mask=31&dlr-url={url}")))
+}
+
+fn target(number: &str) -> String {
+    let text = http::query_text();
+    format!("/cgi-bin/sendsms?username=bench&password=bench&from=12345&to={number}&text={text}")
 }
 
 fn find(program: &str) -> Option<PathBuf> {

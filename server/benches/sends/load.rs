@@ -1,168 +1,263 @@
-//! The load generator: as many connections as asked for, each sending the next request when its answer
-//! is whole. One thread, so that it takes as little as possible from what it measures.
+//! The load generator: as many connections as asked for, each sending the next request when its
+//! answer is whole. One thread that waits for all of them at once, so that it takes as little as
+//! possible from what it measures.
 
-use std::fmt;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::machine;
+use crate::requests::Requests;
 
 /// Not counted, at the start of each run.
 const WARM_UP: Duration = Duration::from_millis(300);
-
-/// Connections that are made at a time.
+/// Connections that are made at a time: Kannel lets ten wait to be accepted.
 const AT_ONCE: usize = 4;
+const BUFFER: usize = 64 * 1024;
+/// By when an answer must be there.
+const PATIENCE: Duration = Duration::from_mins(1);
 
-pub struct Load {
+pub struct Load<'a> {
     /// The connections are spread over them.
-    pub addresses: Vec<String>,
-    pub request: Vec<u8>,
+    pub addresses: &'a [String],
+    pub requests: &'a mut Requests,
     pub connections: usize,
     pub duration: Duration,
 }
 
-/// What a run gave.
-#[derive(Clone, Copy, Debug)]
-pub struct Measured {
-    pub per_second: f64,
-    pub p50: Duration,
-    pub p99: Duration,
-    /// All answers, those of the warm-up among them.
-    pub answers: u64,
-    /// Processor time of an answer and all that followed from it, where it was measured: it says more than the
-    /// rate on a machine that does something else besides.
-    pub cpu: Option<Duration>,
+/// What came back.
+pub struct Answers {
+    /// Those to requests after the warm-up.
+    pub times: Vec<Answer>,
+    /// All of them.
+    pub count: u64,
+    /// How long requests were sent after the warm-up.
+    pub duration: Duration,
+    /// Processor time of the generator, that of its connections' beginning apart.
+    pub cpu: Duration,
 }
 
-impl Measured {
-    /// The run in the middle by rate.
-    pub fn median(mut runs: Vec<Self>) -> Self {
-        runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-        runs[runs.len() / 2]
-    }
+#[derive(Clone, Copy)]
+pub struct Answer {
+    pub asked: Instant,
+    pub took: Duration,
 }
 
-impl fmt::Display for Measured {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-        let (p50, p99) = (ms(self.p50), ms(self.p99));
-        write!(f, "{:.0}/s p50 {p50:.2} p99 {p99:.2} ms", self.per_second)?;
-        match self.cpu {
-            Some(cpu) => write!(f, " cpu {} µs", cpu.as_micros()),
-            None => Ok(()),
-        }
-    }
+struct Connection {
+    stream: mio::net::TcpStream,
+    /// The part of an answer that is there.
+    part: Vec<u8>,
+    asked: Instant,
 }
 
-impl Load {
-    pub fn run(self) -> Measured {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let (mut latencies, answers) = runtime.block_on(async {
-            let connections = self.connect().await;
-            let mut answers = connections.len() as u64;
-            let from = Instant::now() + WARM_UP;
-            let until = from + self.duration;
-            let tasks: Vec<_> = connections
-                .into_iter()
-                .map(|connection| tokio::spawn(talk(connection, self.request.clone(), from, until)))
-                .collect();
-            let mut latencies = Vec::new();
-            for task in tasks {
-                let (counted, all) = task.await.unwrap();
-                latencies.extend(counted);
-                answers += all;
-            }
-            (latencies, answers)
-        });
-        latencies.sort_unstable();
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let per_second = latencies.len() as f64 / self.duration.as_secs_f64();
-        Measured {
-            per_second,
-            p50: percentile(&latencies, 0.5),
-            p99: percentile(&latencies, 0.99),
-            answers,
-            cpu: None,
-        }
-    }
-
-    /// Connections that have had an answer each. A few at a time: Kannel lets ten wait to be accepted.
-    async fn connect(&self) -> Vec<TcpStream> {
-        let connect = async |address: &str| {
-            let mut stream = TcpStream::connect(address).await.unwrap();
-            stream.set_nodelay(true).unwrap();
-            ask(&mut stream, &self.request, &mut Vec::new()).await;
-            stream
+impl Load<'_> {
+    pub fn run(mut self) -> Answers {
+        let streams = self.connect();
+        let from = Instant::now() + WARM_UP;
+        let mut running = Running {
+            poll: Poll::new().unwrap(),
+            connections: Vec::with_capacity(streams.len()),
+            requests: self.requests,
+            from,
+            until: from + self.duration,
+            answers: Answers {
+                times: Vec::new(),
+                count: streams.len() as u64,
+                duration: self.duration,
+                cpu: Duration::ZERO,
+            },
         };
+        let before = machine::own_cpu();
+        running.begin(streams);
+        let mut answers = running.finish();
+        answers.cpu = machine::own_cpu().saturating_sub(before);
+        answers
+    }
+
+    /// Connections that have had an answer each.
+    fn connect(&mut self) -> Vec<TcpStream> {
         let addresses = self.addresses.iter().cycle().take(self.connections);
         let addresses: Vec<_> = addresses.collect();
-        let mut connections = Vec::with_capacity(self.connections);
+        let mut streams = Vec::with_capacity(self.connections);
         for some in addresses.chunks(AT_ONCE) {
-            let some = some.iter().map(|address| connect(address));
-            connections.extend(futures_util::future::join_all(some).await);
+            let mut talkers: Vec<_> = some
+                .iter()
+                .map(|address| Talker::connect(address))
+                .collect();
+            for talker in &mut talkers {
+                talker.write(self.requests.next());
+            }
+            for mut talker in talkers {
+                talker.read();
+                streams.push(talker.stream);
+            }
         }
-        connections
+        streams
     }
 }
 
-/// The time that this part of them took at most; of sorted ones.
-pub fn percentile(times: &[Duration], part: f64) -> Duration {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "an index into what fits in memory"
-    )]
-    let index = (times.len() as f64 * part) as usize;
-    let last = times.len().saturating_sub(1);
-    times.get(index.min(last)).copied().unwrap_or_default()
-}
-
-/// The times of the answers that count, and how many answers there were.
-async fn talk(
-    mut stream: TcpStream,
-    request: Vec<u8>,
+struct Running<'a> {
+    poll: Poll,
+    connections: Vec<Connection>,
+    requests: &'a mut Requests,
     from: Instant,
     until: Instant,
-) -> (Vec<Duration>, u64) {
-    let mut buffer = Vec::with_capacity(64 * 1024);
-    let mut latencies = Vec::new();
-    let mut answers = 0;
-    loop {
-        let started = Instant::now();
-        if started >= until {
-            return (latencies, answers);
+    answers: Answers,
+}
+
+impl Running<'_> {
+    /// Every connection asks.
+    fn begin(&mut self, streams: Vec<TcpStream>) {
+        for (number, stream) in streams.into_iter().enumerate() {
+            stream.set_nonblocking(true).unwrap();
+            let mut stream = mio::net::TcpStream::from_std(stream);
+            let registry = self.poll.registry();
+            registry
+                .register(&mut stream, Token(number), Interest::READABLE)
+                .unwrap();
+            self.connections.push(Connection {
+                stream,
+                part: Vec::new(),
+                asked: Instant::now(),
+            });
+            self.ask(number);
         }
-        ask(&mut stream, &request, &mut buffer).await;
-        answers += 1;
-        if started >= from {
-            latencies.push(started.elapsed());
+    }
+
+    /// Whoever has an answer asks again until the time is over.
+    fn finish(mut self) -> Answers {
+        let mut events = Events::with_capacity(self.connections.len());
+        let mut buffer = vec![0; BUFFER];
+        let mut asking = self.connections.len();
+        while asking > 0 {
+            self.poll.poll(&mut events, Some(PATIENCE)).unwrap();
+            assert!(!events.is_empty(), "no answer within {PATIENCE:?}");
+            for event in &events {
+                let number = event.token().0;
+                if !self.connections[number].answered(&mut buffer) {
+                    continue;
+                }
+                self.count(number);
+                if Instant::now() < self.until {
+                    self.ask(number);
+                } else {
+                    asking -= 1;
+                }
+            }
+        }
+        self.answers
+    }
+
+    fn ask(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        let request = self.requests.next();
+        connection.asked = Instant::now();
+        let written = connection.stream.write(request).unwrap();
+        assert_eq!(
+            written,
+            request.len(),
+            "a request fits into what the kernel keeps"
+        );
+    }
+
+    fn count(&mut self, number: usize) {
+        let asked = self.connections[number].asked;
+        self.answers.count += 1;
+        if asked >= self.from {
+            let took = asked.elapsed();
+            self.answers.times.push(Answer { asked, took });
         }
     }
 }
 
-async fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) {
-    stream.write_all(request).await.unwrap();
-    read_answer(stream, buffer).await;
+impl Connection {
+    /// Reads what is there; whether the answer is whole, which must then be a good one.
+    fn answered(&mut self, buffer: &mut [u8]) -> bool {
+        loop {
+            let read = match self.stream.read(buffer) {
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) => panic!("reading an answer: {error}"),
+            };
+            assert!(read > 0, "the server closed the connection");
+            // Most come in one piece.
+            if self.part.is_empty() && whole(&buffer[..read]) {
+                assert_good(&buffer[..read]);
+                return true;
+            }
+            self.part.extend_from_slice(&buffer[..read]);
+            if whole(&self.part) {
+                assert_good(&self.part);
+                self.part.clear();
+                return true;
+            }
+        }
+    }
 }
 
-/// Reads one answer, which must be a 200, or a 202 as Kannel's are.
-async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) {
-    buffer.clear();
-    loop {
-        if whole(buffer) {
-            break;
+/// One connection that waits for each answer.
+pub struct Talker {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Talker {
+    pub fn connect(address: &str) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self {
+            stream,
+            buffer: vec![0; BUFFER],
+            answer: Vec::new(),
         }
-        let read = stream.read_buf(buffer).await.unwrap();
-        assert!(read > 0, "the server closed the connection");
     }
+
+    pub fn ask(&mut self, request: &[u8]) {
+        self.write(request);
+        self.read();
+    }
+
+    fn write(&mut self, request: &[u8]) {
+        self.stream.write_all(request).unwrap();
+    }
+
+    fn read(&mut self) {
+        self.answer.clear();
+        while !whole(&self.answer) {
+            let read = self.stream.read(&mut self.buffer).unwrap();
+            assert!(read > 0, "the server closed the connection");
+            self.answer.extend_from_slice(&self.buffer[..read]);
+        }
+        assert_good(&self.answer);
+    }
+
+    /// So many requests, or fewer if they take longer than this; the times of the answers.
+    pub fn ask_all(
+        &mut self,
+        requests: &mut Requests,
+        count: usize,
+        at_most: Duration,
+    ) -> Vec<Duration> {
+        let (mut times, started) = (Vec::new(), Instant::now());
+        while times.len() < count && started.elapsed() < at_most {
+            let asked = Instant::now();
+            self.ask(requests.next());
+            times.push(asked.elapsed());
+        }
+        times
+    }
+}
+
+/// A 200, or a 202 as Kannel's are.
+fn assert_good(answer: &[u8]) {
     assert!(
-        buffer.starts_with(b"HTTP/1.1 200") || buffer.starts_with(b"HTTP/1.1 202"),
+        answer.starts_with(b"HTTP/1.1 200") || answer.starts_with(b"HTTP/1.1 202"),
         "{}",
-        String::from_utf8_lossy(&buffer[..buffer.len().min(400)])
+        String::from_utf8_lossy(&answer[..answer.len().min(400)])
     );
 }
 

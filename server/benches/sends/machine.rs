@@ -6,10 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SYNCS: usize = 200;
+const SYNCS: usize = 50;
 /// What a small commit appends to the write-ahead log.
 const SYNC_BYTES: usize = 4096;
+/// Linux tells user space of a hundred ticks a second, whatever it does itself.
+const TICK_MS: u64 = 10;
 
+/// What runs, and on what.
 pub fn print() {
     let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus
@@ -25,16 +28,10 @@ pub fn print() {
         "load before the start: {}",
         load.split(' ').next().unwrap_or_default()
     );
-    print_sync_time();
 }
 
 /// What a commit costs at least, as it is now: the disk may be shared with others.
-pub fn print_sync_time() {
-    let what = format!("fsync of {SYNC_BYTES} bytes, median of {SYNCS}");
-    crate::row(&what, format!("{:.2?}", sync_time()), "≤ 1 ms");
-}
-
-fn sync_time() -> Duration {
+pub fn sync_time() -> Duration {
     let folder = tempfile::tempdir().unwrap();
     let mut file = File::create(folder.path().join("sync")).unwrap();
     let block = [7_u8; SYNC_BYTES];
@@ -50,10 +47,9 @@ fn sync_time() -> Duration {
     times[SYNCS / 2]
 }
 
-/// Processor time that a process and its children have used, those that ended among them, to a hundredth of a second.
+/// Processor time that a process and its children have used, those that ended among them, to a
+/// hundredth of a second.
 pub fn cpu(id: u32) -> Duration {
-    /// Linux tells user space of a hundred ticks a second, whatever it does itself.
-    const TICK_MS: u64 = 10;
     let own = ticks(id).unwrap();
     // A child that ends meanwhile is missing.
     let theirs: u64 = children(id).into_iter().filter_map(ticks).sum();
@@ -63,10 +59,46 @@ pub fn cpu(id: u32) -> Duration {
 /// User and system time of a process and of its ended children; `None` when it has ended.
 fn ticks(id: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name, in brackets, may hold anything. Of the fields after it these are the 12th to the 15th.
+    Some(ticks_in(&stat))
+}
+
+fn ticks_in(stat: &str) -> u64 {
+    // The name, in brackets, may hold anything. Of the fields after it these are the 12th to the
+    // 15th.
     let (_, fields) = stat.rsplit_once(')').unwrap();
     let fields = fields.split_whitespace().skip(11).take(4);
-    Some(fields.map(|field| field.parse::<u64>().unwrap()).sum())
+    fields.map(|field| field.parse::<u64>().unwrap()).sum()
+}
+
+/// Processor time of the thread that asks.
+pub fn own_cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    Duration::from_millis(ticks_in(&stat) * TICK_MS)
+}
+
+/// How often the threads of a process and of its children were put aside for others so far.
+pub fn switches(id: u32) -> u64 {
+    let family = [id].into_iter().chain(children(id));
+    family.map(switches_of_threads).sum()
+}
+
+fn switches_of_threads(id: u32) -> u64 {
+    // A process or thread that ends meanwhile is missing.
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{id}/task")) else {
+        return 0;
+    };
+    let statuses = threads.filter_map(|thread| {
+        let status = thread.ok()?.path().join("status");
+        std::fs::read_to_string(status).ok()
+    });
+    let count = |status: String| {
+        let lines = status
+            .lines()
+            .filter(|line| line.contains("_ctxt_switches:"));
+        let counts = lines.filter_map(|line| line.rsplit('\t').next()?.parse::<u64>().ok());
+        counts.sum::<u64>()
+    };
+    statuses.map(count).sum()
 }
 
 /// Processes that a process has started.
@@ -106,10 +138,6 @@ pub fn forget_peak(id: u32) {
     std::fs::write(format!("/proc/{id}/clear_refs"), "5").unwrap();
 }
 
-pub fn mib(kib: u64) -> String {
-    format!("{}.{} MiB", kib / 1024, kib % 1024 * 10 / 1024)
-}
-
 pub fn signal(id: u32, name: &str) {
     let sent = send(id, name).status().unwrap();
     assert!(sent.success());
@@ -131,12 +159,8 @@ fn send(id: u32, name: &str) -> Command {
     command
 }
 
-/// Size of the portal's WebAssembly as browsers fetch it.
-pub fn print_wasm() {
+/// Size of the portal's WebAssembly as browsers fetch it, in bytes; `None` if it isn't built.
+pub fn wasm_bytes() -> Option<u64> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site/pkg/heliograph.wasm.br");
-    let size = match std::fs::metadata(built) {
-        Ok(file) => format!("{} KB", file.len().div_ceil(1000)),
-        Err(_) => "not built (make build)".to_owned(),
-    };
-    crate::row("WebAssembly, brotli", size, "≤ 250 KB");
+    Some(std::fs::metadata(built).ok()?.len())
 }

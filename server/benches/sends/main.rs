@@ -1,10 +1,12 @@
-//! `make bench`: how fast the real binary is on this machine, beside Kannel and a bare handler in the same run.
+//! `make bench`: how fast the real binary is on this machine, beside Kannel and a bare handler in
+//! the same run.
 //!
-//! Everything runs on one machine and shares its cores: the load generator (this process), the server
-//! (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or PostgreSQL with `fsync` and
-//! `synchronous_commit`), Kannel where it is installed, and the bare handler (this executable called again). Runs that are compared alternate, and
-//! medians are printed, so that a machine that is busy with something else disturbs both alike.
-//! `cargo bench -p server --bench sends -- bulk` measures one part.
+//! Everything runs on one machine and shares its cores: the load generator (this process), the
+//! server (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or
+//! PostgreSQL with `fsync` and `synchronous_commit`), Kannel where it is installed, and the bare
+//! handler (this executable called again). Runs that are compared alternate, and medians are
+//! printed, so that a machine that is busy with something else disturbs both alike. `cargo bench -p
+//! server --bench sends -- bulk` measures one part. docs/BENCHMARKS.md says what the figures mean.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,6 +14,7 @@
     reason = "a benchmark prints, and ends where something doesn't work"
 )]
 
+mod applications;
 mod bare;
 mod bulk;
 mod history;
@@ -19,38 +22,48 @@ mod http;
 mod kannel;
 mod load;
 mod machine;
+mod measured;
+mod metrics;
+mod portal;
 mod postgres;
+mod requests;
 mod rounds;
+mod sends;
 mod server;
-mod singles;
+mod sizes;
 mod smpp;
+mod steady;
+mod stored;
+mod storm;
+mod table;
+mod usage;
 
-use std::time::Duration;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
 
-use bare::Bare;
-use load::Measured;
-use rounds::{ROUNDS, run};
-use server::Server;
+use table::{Figure, Table, Target};
 
-const PAGE_RUN: Duration = Duration::from_secs(1);
-/// Connections that read pages.
-const PAGE_CONNECTIONS: usize = 8;
-const STARTS: usize = 5;
+type Measure = fn(&mut Table);
 
-const PARTS: [(&str, fn()); 10] = [
-    ("sizes", sizes),
-    ("sends", one_server),
+const PARTS: [(&str, Measure); 13] = [
+    ("sizes", sizes::measure),
+    ("sends", sends::measure),
     ("smpp", smpp::measure),
     ("bulk", bulk::measure),
+    ("storm", storm::measure),
+    ("portal", portal::measure),
     ("history", history::measure),
-    ("postgres-sends", postgres::sends::measure),
-    ("postgres-claims", postgres::claims::measure),
-    ("postgres-bulk", postgres::bulk::measure),
+    ("postgres-sends", postgres::sends),
     ("postgres-nodes", postgres::nodes::measure),
+    ("postgres-bulk", postgres::bulk),
+    ("postgres-storm", postgres::storm),
+    ("postgres-history", postgres::history),
     ("postgres-pinned", postgres::pinned::measure),
 ];
 
-fn main() {
+fn main() -> ExitCode {
     // Cargo adds an option of its own.
     let wanted: Vec<String> = std::env::args()
         .skip(1)
@@ -58,64 +71,53 @@ fn main() {
         .collect();
     if wanted == [bare::ARGUMENT] {
         bare::serve();
-        return;
+        return ExitCode::SUCCESS;
     }
+    let known = PARTS.map(|(name, _)| name);
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|wanted| !known.contains(&wanted.as_str()))
+    {
+        println!("{unknown} is no part; the parts are {}", known.join(", "));
+        return ExitCode::FAILURE;
+    }
+    let mut table = Table::default();
     machine::print();
+    println!(
+        "medians of {} runs; those that are compared alternate",
+        rounds::rounds()
+    );
+    let sync = Figure::millis(machine::sync_time());
+    table.add("fsync of 4 KiB at the start", sync, Target::None);
+    let mut failed = false;
     for (name, measure) in PARTS {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            measure();
+            failed |= !run(name, measure, &mut table);
         }
     }
-}
-
-/// A figure, and what it is to be.
-fn row(what: &str, figure: impl AsRef<str>, target: &str) {
-    let figure = figure.as_ref();
-    let target = match target {
-        "" => String::new(),
-        target => format!("  [{target}]"),
-    };
-    println!("{what:<52} {figure}{target}");
-}
-
-/// What is there before anything is sent; and the time from the start of the process to the line that says it
-/// is ready.
-fn sizes() {
-    machine::print_wasm();
-    let (mut times, rss) = server::starts(STARTS);
-    times.sort();
-    let median = times[times.len() / 2];
-    let what = format!("start to ready, migrated database, median of {STARTS}");
-    row(&what, format!("{median:.0?}"), "≤ 300 ms");
-    row("RSS then", machine::mib(rss), "≤ 40 MiB");
-}
-
-fn one_server() {
-    let server = Server::start();
-    let rss = machine::mib(machine::rss_kib(server.id()));
-    row("RSS with demo data, whose passwords were hashed", rss, "");
-    singles::compare(&server, Some(&Bare::start()), "≥ 3");
-    pages(&server);
-    let rss = machine::mib(machine::rss_kib(server.id()));
-    row("RSS after sends and pages", rss, "");
-    server.check();
-}
-
-/// Pages of a signed-in customer who has sent a lot, rendered by the server.
-fn pages(server: &Server) {
-    println!(
-        "\nportal, signed in, {PAGE_CONNECTIONS} connections, medians of {ROUNDS} runs of {PAGE_RUN:?}"
-    );
-    let paths = [
-        "/applications".to_owned(),
-        format!("/applications/{}", server.reference()),
-        "/reports".to_owned(),
-    ];
-    for (path, request) in paths.iter().zip(server.page_requests(&paths)) {
-        let measured = (0..ROUNDS)
-            .map(|_| run(server.address(), &request, PAGE_CONNECTIONS, PAGE_RUN))
-            .collect();
-        let measured = Measured::median(measured);
-        row(path, measured.to_string(), "≥ 2000/s, p50 ≤ 5 ms");
+    table.print();
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     }
+}
+
+/// One part; whether it came to its end. The others' figures aren't lost with it.
+fn run(name: &str, measure: Measure, table: &mut Table) -> bool {
+    println!("\n== {name} (fsync {:.2?})", machine::sync_time());
+    let started = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(|| measure(table)));
+    if let Err(panic) = &result {
+        table.not_measured(format!("{name}: the rest"), message(panic.as_ref()));
+    }
+    println!("({name} took {:.0?})", started.elapsed());
+    result.is_ok()
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("it panicked");
+    text.lines().next().unwrap_or_default().to_owned()
 }

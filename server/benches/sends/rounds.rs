@@ -2,27 +2,40 @@
 
 use std::time::Duration;
 
-use crate::load::{Load, Measured};
+use crate::load::Load;
 use crate::machine;
+use crate::measured::{Measured, Runs};
+use crate::requests::Requests;
+use crate::usage::{Usage, Work};
+
+/// Runs of each kind, where they aren't five.
+const ROUNDS: &str = "BENCH_ROUNDS";
 
 /// Runs of each kind; the median is taken.
-pub const ROUNDS: usize = 5;
+pub fn rounds() -> usize {
+    std::env::var(ROUNDS).map_or(5, |rounds| rounds.parse().unwrap())
+}
 
 /// Somebody who answers.
 pub struct Contender<'a> {
     /// Several when it is several processes: the connections are spread over them.
     pub addresses: Vec<String>,
-    pub request: Vec<u8>,
+    pub requests: Requests,
     /// Stopped while others are measured, with their children.
     pub processes: Vec<u32>,
-    /// Waits until all that was accepted, so much of it in this turn, was handed on.
-    pub settle: Box<dyn FnMut(u64) + 'a>,
+    /// What it counts of its work.
+    pub work: Box<dyn Fn() -> Work + 'a>,
+    /// How long it has for what follows from its answers.
+    pub rest: Duration,
+    /// After that: waits until all that follows from so many answers is done. `None` if it was;
+    /// else how many messages waited for a carrier.
+    pub settle: Box<dyn FnMut(u64) -> Option<u64> + 'a>,
 }
 
 impl Contender<'_> {
-    /// Processor time of its processes so far.
-    fn cpu(&self) -> Duration {
-        self.processes.iter().map(|id| machine::cpu(*id)).sum()
+    fn usage(&self) -> Usage {
+        let work = (self.work)();
+        Usage::now(&self.processes, work)
     }
 
     fn signal(&self, name: &str) {
@@ -30,52 +43,71 @@ impl Contender<'_> {
             machine::signal_family(*id, name);
         }
     }
+
+    /// One run, until all that follows from it is done.
+    fn run(&mut self, connections: usize, duration: Duration) -> Measured {
+        let sync = machine::sync_time();
+        let before = self.usage();
+        let load = Load {
+            addresses: &self.addresses,
+            requests: &mut self.requests,
+            connections,
+            duration,
+        };
+        let answers = load.run();
+        std::thread::sleep(self.rest);
+        let mut after = self.usage();
+        let late = (self.settle)(answers.count);
+        if late.is_some() {
+            after = self.usage();
+        }
+        let mut measured = Measured::of(&answers);
+        measured.cost = Some(after.each_since(&before, answers.count));
+        measured.waiting = late.unwrap_or(0);
+        measured.sync = Some(sync);
+        measured
+    }
 }
 
-/// The median run of each, in the same order.
+/// The runs of each, in the same order.
 pub fn alternate(
     contenders: &mut [Contender],
     connections: usize,
     duration: Duration,
-) -> Vec<Measured> {
-    let mut runs = vec![Vec::new(); contenders.len()];
+) -> Vec<Runs> {
+    let mut runs = vec![Runs::default(); contenders.len()];
     for contender in &*contenders {
         contender.signal("STOP");
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         for (contender, runs) in contenders.iter_mut().zip(&mut runs) {
             contender.signal("CONT");
-            let before = contender.cpu();
-            let addresses = contender.addresses.clone();
-            let mut measured = spread(addresses, &contender.request, connections, duration);
-            (contender.settle)(measured.answers);
-            let answers = u32::try_from(measured.answers).unwrap();
-            measured.cpu = Some(contender.cpu().saturating_sub(before) / answers);
+            runs.push(contender.run(connections, duration));
             contender.signal("STOP");
-            runs.push(measured);
         }
     }
     for contender in &*contenders {
         contender.signal("CONT");
     }
-    runs.into_iter().map(Measured::median).collect()
+    runs
 }
 
-pub fn run(address: &str, request: &[u8], connections: usize, duration: Duration) -> Measured {
-    spread(vec![address.to_owned()], request, connections, duration)
-}
-
-fn spread(
-    addresses: Vec<String>,
-    request: &[u8],
+/// Runs of one alone.
+pub fn repeat(
+    address: &str,
+    requests: &mut Requests,
     connections: usize,
     duration: Duration,
-) -> Measured {
-    Load {
-        addresses,
-        request: request.to_vec(),
-        connections,
-        duration,
+) -> Runs {
+    let mut runs = Runs::default();
+    for _ in 0..rounds() {
+        let load = Load {
+            addresses: &[address.to_owned()],
+            requests,
+            connections,
+            duration,
+        };
+        runs.push(Measured::of(&load.run()));
     }
-    .run()
+    runs
 }

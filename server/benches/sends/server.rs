@@ -8,16 +8,20 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sqlx::ConnectOptions as _;
-use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
+use crate::metrics::Metrics;
 use crate::postgres::cluster::Cluster;
+use crate::requests::{DIGITS, NUMBERS, Requests};
 use crate::rounds::Contender;
-use crate::{http, machine};
+use crate::usage::Work;
+use crate::{applications, http, machine, stored};
 
 /// More than the sends of a run can cost.
-const DEPOSIT: &str = "100000000";
+pub const DEPOSIT: &str = "100000000";
+/// How long after a load nothing may wait any more. The sandbox delivers half a second after it was
+/// handed a message.
+const REST: Duration = Duration::from_secs(2);
 /// By when all that was accepted must be on its way.
 const DEADLINE: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -29,6 +33,8 @@ pub struct Server {
     child: Child,
     folder: TempDir,
     ready: Value,
+    /// Live keys of its applications, the demo's first.
+    keys: Vec<String>,
     /// Where its database isn't a file.
     cluster: Option<Rc<Cluster>>,
 }
@@ -71,8 +77,8 @@ fn folder_with(settings: &str) -> TempDir {
     folder
 }
 
-/// Times from the start of the process to the line that says it is ready, and the memory that the last
-/// of them then holds, in KiB.
+/// Times from the start of the process to the line that says it is ready, and the memory that the
+/// last of them then holds, in KiB.
 pub fn starts(count: usize) -> (Vec<Duration>, u64) {
     let folder = tempfile::tempdir().unwrap();
     let mut times = Vec::new();
@@ -92,13 +98,32 @@ pub fn starts(count: usize) -> (Vec<Duration>, u64) {
 impl Server {
     /// With demo data and more money than a run can spend.
     pub fn start() -> Self {
-        Self::start_with("")
+        Self::start_with("", None)
     }
 
     /// The same on PostgreSQL.
     pub fn start_on(cluster: Cluster) -> Self {
-        let mut server = Self::start_with(&cluster.setting());
-        server.cluster = Some(Rc::new(cluster));
+        Self::start_with(&cluster.setting(), Some(Rc::new(cluster)))
+    }
+
+    /// On SQLite with more settings.
+    pub fn start_set(settings: &str) -> Self {
+        Self::start_with(settings, None)
+    }
+
+    fn start_with(settings: &str, cluster: Option<Rc<Cluster>>) -> Self {
+        let folder = folder_with(settings);
+        let (child, ready) = start(folder.path(), DEMO);
+        let keys = vec![text(&ready, "/api_key")];
+        let server = Self {
+            child,
+            folder,
+            ready,
+            keys,
+            cluster,
+        };
+        let reference = server.reference();
+        server.call(&["deposit", "add", &reference, DEPOSIT, "--bank-id", "bench"]);
         server
     }
 
@@ -111,37 +136,33 @@ impl Server {
             child,
             folder,
             ready: self.ready.clone(),
+            keys: self.keys.clone(),
             cluster: Some(cluster),
         };
         server.move_to(ready);
         server
     }
 
-    /// The first with a settings file.
-    pub fn start_with(settings: &str) -> Self {
-        let folder = folder_with(settings);
-        let (child, ready) = start(folder.path(), DEMO);
-        let server = Self {
-            child,
-            folder,
-            ready,
-            cluster: None,
-        };
-        let reference = server.reference();
-        server.call(&["deposit", "add", &reference, DEPOSIT, "--bank-id", "bench"]);
-        server
-    }
-
-    /// Starts anew on the same data, after work on the database that nobody else has open. Without `--demo`: no
-    /// password is hashed, which would leave memory behind.
-    pub fn start_again(mut self, between: impl FnOnce(&Path)) -> Self {
+    /// Starts anew on the same data, after work on the database that nobody else has open. Without
+    /// `--demo`: no password is hashed, which would leave memory behind.
+    pub fn start_again(mut self, between: impl FnOnce(&mut Self)) -> Self {
         machine::signal(self.id(), "TERM");
         assert!(self.child.wait().unwrap().success());
-        between(&self.folder.path().join("data/heliograph.db"));
+        between(&mut self);
         let (child, ready) = start(self.folder.path(), SERVE);
         self.child = child;
         self.move_to(ready);
         self
+    }
+
+    /// Starts anew with so many applications in all.
+    pub fn with_applications(self, count: usize) -> Self {
+        self.start_again(|server| {
+            let more = count - server.keys.len();
+            let data = server.folder.path().join("data");
+            let keys = applications::make(more, &server.database_url(), &data);
+            server.keys.extend(keys);
+        })
     }
 
     /// Takes over the addresses that a start without the demo's data has printed.
@@ -162,129 +183,123 @@ impl Server {
         text
     }
 
+    /// Every invariant holds after the load.
+    pub fn check(&self) {
+        println!("heliograph check: {}", self.call(&["check"]).trim());
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    fn text(&self, pointer: &str) -> String {
-        self.ready
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap()
-            .to_owned()
-    }
-
     pub fn address(&self) -> &str {
-        let url = self.ready["url"].as_str().unwrap();
-        url.split_once("://").unwrap().1
+        host(&self.ready["url"])
     }
 
-    /// In turns with others; its turn is over when all it accepted was handed to the carrier.
-    pub fn contender(&self, request: Vec<u8>) -> Contender<'_> {
-        Contender {
-            addresses: vec![self.address().to_owned()],
-            request,
-            processes: self.processes(),
-            settle: Box::new(|_| self.wait_until_sent()),
+    pub fn database_url(&self) -> String {
+        match &self.cluster {
+            Some(cluster) => cluster.url().to_owned(),
+            None => format!(
+                "sqlite:{}",
+                self.folder.path().join("data/heliograph.db").display()
+            ),
         }
     }
 
-    /// Its own, and that of its database where it has one.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_deref()
+    }
+
+    pub fn reference(&self) -> String {
+        text(&self.ready, "/reference")
+    }
+
+    /// The key of the demo's application.
+    pub fn key(&self) -> &str {
+        &self.keys[0]
+    }
+
+    /// A word of the line that said it was ready.
+    pub fn said(&self, pointer: &str) -> String {
+        text(&self.ready, pointer)
+    }
+
+    /// Its own process, and that of its database where it has one.
     pub fn processes(&self) -> Vec<u32> {
         let database = self.cluster.as_ref().map(|cluster| cluster.process());
         [self.id()].into_iter().chain(database).collect()
     }
 
-    /// Waits until no message waits for a carrier.
-    pub fn wait_until_sent(&self) {
-        const NAME: &str = "heliograph_queue_messages ";
-        let ops = self.text("/ops_url");
-        let (_, address) = ops.split_once("://").unwrap();
-        let started = Instant::now();
-        loop {
-            let metrics = http::fetch(address, "/metrics");
-            let waiting = metrics.lines().find_map(|line| line.strip_prefix(NAME));
-            if waiting.unwrap() == "0" {
-                return;
-            }
-            assert!(started.elapsed() < DEADLINE, "{waiting:?} still wait");
-            std::thread::sleep(LOOK_AGAIN);
+    /// Sends by so many of its applications.
+    pub fn sends(&self, applications: usize) -> Requests {
+        let text = http::query_text();
+        let request =
+            |key: &String| http::get(&format!("/sms/send/{key}?number={DIGITS}&message={text}"));
+        Requests::new(self.keys[..applications].iter().map(request), NUMBERS)
+    }
+
+    /// In turns with others; its turn is over when all it accepted was delivered.
+    pub fn contender(&self, requests: Requests) -> Contender<'_> {
+        Contender {
+            addresses: vec![self.address().to_owned()],
+            requests,
+            processes: self.processes(),
+            work: Box::new(|| self.work()),
+            rest: REST,
+            settle: Box::new(|_| self.settle()),
         }
     }
 
-    /// How many messages are stored as delivered.
-    pub fn delivered(&self) -> u64 {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let database = self.folder.path().join("data/heliograph.db");
-        let count = "SELECT COALESCE(SUM(n), 0) FROM message_days WHERE status = 4";
-        let delivered: i64 = runtime.block_on(async {
-            let options = SqliteConnectOptions::new().filename(database);
-            let mut db = options.read_only(true).connect().await.unwrap();
-            sqlx::query_scalar(count).fetch_one(&mut db).await.unwrap()
+    /// What it, or its database, counts of its work.
+    pub fn work(&self) -> Work {
+        match &self.cluster {
+            Some(cluster) => cluster.work(),
+            None => self.metrics().work(),
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        Metrics::of(host(&self.ready["ops_url"]))
+    }
+
+    /// Waits until every message is final; how many waited for a carrier, if any wasn't final.
+    fn settle(&self) -> Option<u64> {
+        let waiting = self.metrics().waiting();
+        if waiting == 0 && stored::unfinished(&self.database_url()) == 0 {
+            return None;
+        }
+        self.wait_until_final();
+        Some(waiting)
+    }
+
+    pub fn wait_until_final(&self) {
+        self.wait_until_sent();
+        let url = self.database_url();
+        wait_until("every message to be final", || {
+            stored::unfinished(&url) == 0
         });
-        delivered.unsigned_abs()
     }
 
-    pub fn reference(&self) -> String {
-        self.text("/reference")
+    /// Waits until no message waits for a carrier.
+    pub fn wait_until_sent(&self) {
+        wait_until("the queue to be empty", || self.metrics().waiting() == 0);
     }
+}
 
-    pub fn key(&self) -> String {
-        self.text("/api_key")
-    }
+fn host(url: &Value) -> &str {
+    url.as_str().unwrap().split_once("://").unwrap().1
+}
 
-    pub fn send_request(&self) -> Vec<u8> {
-        let key = self.key();
-        http::get(&format!(
-            "/sms/send/{key}?number=57000001&message=Hello%20there"
-        ))
-    }
+fn text(value: &Value, pointer: &str) -> String {
+    let word = value.pointer(pointer).and_then(Value::as_str);
+    word.unwrap().to_owned()
+}
 
-    /// The first page of the messages, a hundred of them.
-    pub fn report_request(&self) -> Vec<u8> {
-        http::get(&format!("/sms/reports/{}?limit=100", self.key()))
-    }
-
-    /// Pages asked for by a browser in which the demo's customer is signed in.
-    pub fn page_requests(&self, paths: &[String]) -> Vec<Vec<u8>> {
-        let cookie = self.sign_in();
-        let request = |path: &String| {
-            format!(
-                "GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\nCookie: {cookie}\r\n\r\n"
-            )
-        };
-        paths
-            .iter()
-            .map(|path| request(path).into_bytes())
-            .collect()
-    }
-
-    fn sign_in(&self) -> String {
-        let email = self.text("/customer/email").replace('@', "%40");
-        let form = format!(
-            "email={email}&password={}&next=",
-            self.text("/customer/password")
-        );
-        let request = format!(
-            "POST /fn/sign-in HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\nConnection: close\r\n\
-             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
-            form.len()
-        );
-        let answer = http::exchange(self.address(), request.as_bytes());
-        let cookie = answer
-            .lines()
-            .find_map(|line| line.strip_prefix("set-cookie: "))
-            .and_then(|cookie| cookie.split(';').next());
-        assert!(cookie.is_some(), "{answer}");
-        cookie.unwrap_or_default().to_owned()
-    }
-
-    /// Every invariant holds after the load.
-    pub fn check(&self) {
-        println!("heliograph check: {}", self.call(&["check"]).trim());
+fn wait_until(what: &str, mut look: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !look() {
+        assert!(started.elapsed() < DEADLINE, "waited too long for {what}");
+        std::thread::sleep(LOOK_AGAIN);
     }
 }
 

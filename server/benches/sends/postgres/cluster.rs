@@ -7,8 +7,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
 use tempfile::TempDir;
 
-use super::block_on;
 use crate::machine;
+use crate::stored::block_on;
+use crate::usage::Work;
 
 /// Removed when dropped.
 pub struct Cluster {
@@ -19,7 +20,6 @@ pub struct Cluster {
 impl Cluster {
     /// Starts one, and prints what its figures depend on.
     pub fn start() -> Self {
-        machine::print_sync_time();
         let folder = tempfile::tempdir().unwrap();
         let url = script("start", &place(folder.path()));
         let cluster = Self { folder, url };
@@ -46,6 +46,23 @@ impl Cluster {
     /// A connection without the limits that the program gives its own.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.unwrap()
+    }
+
+    /// Numbers that transactions took because they wrote, and syncs of its log.
+    pub fn work(&self) -> Work {
+        // The next number is looked at, not taken.
+        const WORK: &str = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS numbers, \
+                                   (SELECT wal_sync FROM pg_stat_wal) AS syncs";
+        block_on(async {
+            let mut db = self.connect().await;
+            let row = sqlx::query(WORK).fetch_one(&mut db).await.unwrap();
+            let [numbers, syncs] = ["numbers", "syncs"].map(|name| row.get::<i64, _>(name));
+            db.close().await.unwrap();
+            Work {
+                transactions: Some(numbers.unsigned_abs()),
+                fsyncs: Some(syncs.unsigned_abs()),
+            }
+        })
     }
 
     /// Figures of a server that loses commits say nothing.

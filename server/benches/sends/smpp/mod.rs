@@ -1,8 +1,8 @@
-//! Messages on their way through SMPP, beside Kannel's: each side sends to a sink of its own, by one transceiver
-//! with the same window.
+//! Messages on their way through SMPP, beside Kannel's: each side sends to a sink of its own, by
+//! one transceiver with the same window.
 //!
-//! Kannel keeps messages and what their receipts are matched by in memory, and tells an HTTP server (`dlr-url`) that
-//! a message was handed over and that it was delivered. Heliograph stores both.
+//! Kannel keeps messages and what their receipts are matched by in memory, and tells an HTTP server
+//! (`dlr-url`) that a message was handed over and that it was delivered. Heliograph stores both.
 
 mod calls;
 mod frame;
@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 
 use side::Side;
 
-use crate::rounds::{ROUNDS, run};
-use crate::row;
+use crate::kannel;
+use crate::measured::Measured;
+use crate::rounds::rounds;
+use crate::table::{Figure, Table, Target};
+use crate::usage::{Cost, Usage};
 
-/// Submits that wait for their answer, on both sides.
-const WINDOW: usize = 100;
 /// At least so many messages wait when the sink opens.
 const BACKLOG: u64 = 100_000;
 /// Connections that send.
@@ -32,56 +33,70 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 struct Way {
     what: &'static str,
     run: fn(&mut Side) -> Run,
-    /// What the ratio to Kannel is to be.
-    target: &'static str,
+    /// The rate, and the rate beside Kannel's.
+    rate: Target,
+    ratio: Target,
 }
 
-const WAYS: [Way; 3] = [
-    Way {
+/// A backlog in a wide window; the rest in that of the default.
+const WIDE: (usize, &[Way]) = (
+    500,
+    &[Way {
         what: "a backlog",
         run: backlog,
-        target: "≥ 1",
-    },
-    Way {
-        what: "accepting and sending",
-        run: together,
-        target: "≥ 1",
-    },
-    Way {
-        what: "with receipts",
-        run: receipted,
-        target: "≥ 2",
-    },
-];
+        rate: Target::AtLeast(40_000.0),
+        ratio: Target::AtLeast(0.8),
+    }],
+);
+const DEFAULT: (usize, &[Way]) = (
+    100,
+    &[
+        Way {
+            what: "a backlog",
+            run: backlog,
+            rate: Target::None,
+            ratio: Target::None,
+        },
+        Way {
+            what: "accepting and sending together",
+            run: together,
+            rate: Target::None,
+            ratio: Target::AtLeast(2.0),
+        },
+        Way {
+            what: "the same with receipts",
+            run: receipted,
+            rate: Target::None,
+            ratio: Target::AtLeast(4.0),
+        },
+    ],
+);
 
-pub fn measure() {
-    println!(
-        "\nmessages by SMPP to a sink, window {WINDOW}; {CONNECTIONS} connections send; \
-         medians of {ROUNDS} alternating runs"
-    );
-    let alone = format!("{:.0}/s", raw::submits_per_second(WINDOW));
-    row(
-        "the sink by itself, frames made beforehand",
-        alone,
-        "≥ 60000/s",
-    );
-    let mut sides = vec![Side::heliograph()];
-    match Side::kannel() {
-        Some(kannel) => sides.push(kannel),
-        None => {
-            println!("(Kannel isn't installed: `.make/setup kannel` unpacks Debian's package)");
-        }
+pub fn measure(table: &mut Table) {
+    println!("one transceiver to a sink; {CONNECTIONS} connections send, for {RUN:?} a run");
+    for (window, ways) in [WIDE, DEFAULT] {
+        measure_in(window, ways, table);
     }
-    for Way { what, run, target } in WAYS {
-        let runs = alternate(&mut sides, run);
-        println!("{what:>22}  {}  {}", sides[0].name(), runs[0]);
-        for (side, run) in sides.iter().zip(&runs).skip(1) {
-            let ratio = runs[0].per_second / run.per_second;
-            println!(
-                "{:>22}  {ratio:.2} × {}, {run}  [{target}]",
-                "",
-                side.name()
-            );
+}
+
+fn measure_in(window: usize, ways: &[Way], table: &mut Table) {
+    let alone = raw::submits_per_second(window);
+    println!("window {window}: the sink takes {alone:.0}/s of frames that were made beforehand");
+    let mut sides = vec![Side::heliograph(window)];
+    sides.extend(Side::kannel(window));
+    for way in ways {
+        let what = format!("SMPP, window {window}: {}", way.what);
+        let runs = alternate(&mut sides, way.run);
+        let ours = &runs[0];
+        let beside = [ours.to_string()];
+        table.add_beside(&what, Figure::PerSecond(ours.per_second), way.rate, &beside);
+        let what = what + " : Kannel";
+        match runs.get(1) {
+            Some(kannel) => {
+                let ratio = Figure::Times(ours.per_second / kannel.per_second);
+                table.add_beside(what, ratio, way.ratio, &[format!("Kannel: {kannel}")]);
+            }
+            None => table.not_measured(what, kannel::MISSING),
         }
     }
     for side in &sides {
@@ -90,23 +105,22 @@ pub fn measure() {
 }
 
 /// What a run gave.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Run {
     /// Messages.
     per_second: f64,
     /// Of the sends meanwhile.
     p99: Option<Duration>,
-    /// Processor time of a message.
-    cpu: Duration,
+    cost: Cost,
 }
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.0}/s", self.per_second)?;
         if let Some(p99) = self.p99 {
-            write!(f, " p99 of sends {:.2} ms", p99.as_secs_f64() * 1000.0)?;
+            write!(f, ", p99 of sends {:.2} ms", p99.as_secs_f64() * 1000.0)?;
         }
-        write!(f, " cpu {} µs", self.cpu.as_micros())
+        write!(f, "; {}", self.cost)
     }
 }
 
@@ -116,11 +130,10 @@ fn alternate(sides: &mut [Side], way: fn(&mut Side) -> Run) -> Vec<Run> {
     for side in &*sides {
         side.signal("STOP");
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         for (side, runs) in sides.iter_mut().zip(&mut runs) {
             side.signal("CONT");
             runs.push(way(side));
-            side.settle();
             side.signal("STOP");
         }
     }
@@ -129,55 +142,74 @@ fn alternate(sides: &mut [Side], way: fn(&mut Side) -> Run) -> Vec<Run> {
     }
     let median = |mut runs: Vec<Run>| {
         runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-        runs[runs.len() / 2]
+        runs.swap_remove(runs.len() / 2)
     };
     runs.into_iter().map(median).collect()
 }
 
-/// Messages gather while the sink is away; the time counts from the first of them that it sees to the last.
+/// Messages gather while the sink is away; the time counts from the first of them that it sees to
+/// the last.
 fn backlog(side: &mut Side) -> Run {
     side.sink.close();
     let before = side.sink.submits();
     let mut messages = 0;
     while messages < BACKLOG {
-        messages += run(side.address(), &side.request(), CONNECTIONS, RUN).answers;
+        messages += side.send(CONNECTIONS, RUN).count;
     }
     assert_eq!(side.sink.submits(), before, "the sink was away");
     side.sink.forget_times();
-    let cpu = side.cpu();
+    let usage = side.usage();
     side.sink.open();
     until("the backlog to arrive", || {
         side.sink.submits() >= before + messages
     });
-    side.run(messages, side.sink.span(), None, cpu)
+    finish(side, &usage, messages, side.sink.span(), None)
 }
 
 /// The time counts from the first send until all that was accepted has arrived.
 fn together(side: &mut Side) -> Run {
-    let (before, cpu, started) = (side.sink.submits(), side.cpu(), Instant::now());
-    let sends = run(side.address(), &side.request(), CONNECTIONS, RUN);
+    let (before, usage, started) = (side.sink.submits(), side.usage(), Instant::now());
+    let answers = side.send(CONNECTIONS, RUN);
     until("all messages to arrive", || {
-        side.sink.submits() >= before + sends.answers
+        side.sink.submits() >= before + answers.count
     });
     let took = side.sink.last() - started;
-    side.run(sends.answers, took, Some(sends.p99), cpu)
+    let p99 = Measured::of(&answers).p99;
+    finish(side, &usage, answers.count, took, Some(p99))
 }
 
 /// The time counts from the first send until every receipt was dealt with.
 fn receipted(side: &mut Side) -> Run {
     side.sink.send_receipts(true);
     let (acknowledged, delivered) = (side.sink.acknowledged(), side.delivered());
-    let (cpu, started) = (side.cpu(), Instant::now());
-    let sends = run(side.address(), &side.reported_request(), CONNECTIONS, RUN);
+    let (usage, started) = (side.usage(), Instant::now());
+    let answers = side.send_reported(CONNECTIONS, RUN);
     until("all receipts to be answered", || {
-        side.sink.acknowledged() >= acknowledged + sends.answers
+        side.sink.acknowledged() >= acknowledged + answers.count
     });
     until("all deliveries to be known", || {
-        side.delivered() >= delivered + sends.answers
+        side.delivered() >= delivered + answers.count
     });
     let took = started.elapsed();
     side.sink.send_receipts(false);
-    side.run(sends.answers, took, Some(sends.p99), cpu)
+    let p99 = Measured::of(&answers).p99;
+    finish(side, &usage, answers.count, took, Some(p99))
+}
+
+/// What a run gave, which ends when what was done is stored.
+fn finish(
+    side: &Side,
+    before: &Usage,
+    messages: u64,
+    took: Duration,
+    p99: Option<Duration>,
+) -> Run {
+    side.settle();
+    Run {
+        per_second: crate::table::float(messages) / took.as_secs_f64(),
+        p99,
+        cost: side.usage().each_since(before, messages),
+    }
 }
 
 fn until(what: &str, mut look: impl FnMut() -> bool) {

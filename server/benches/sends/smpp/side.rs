@@ -4,14 +4,20 @@ use std::time::Duration;
 
 use super::calls::Calls;
 use super::sink::Sink;
-use super::{Run, WINDOW, until};
+use super::until;
 use crate::kannel::{self, Boxes};
-use crate::machine;
+use crate::load::{Answers, Load};
+use crate::requests::Requests;
 use crate::server::Server;
+use crate::usage::{Usage, Work};
+use crate::{machine, stored};
 
 pub struct Side {
     program: Program,
     pub sink: Sink,
+    sends: Requests,
+    /// Whose delivery is to be known.
+    reported: Requests,
 }
 
 enum Program {
@@ -20,66 +26,74 @@ enum Program {
 }
 
 impl Side {
-    pub fn heliograph() -> Self {
+    pub fn heliograph(window: usize) -> Self {
         let sink = Sink::opened();
         let settings = format!(
             "[[carrier]]\nname = \"sink\"\nkind = \"smpp\"\naddress = \"127.0.0.1:{}\"\n\
-             system_id = \"bench\"\npassword = \"bench\"\nbind = \"transceiver\"\nwindow = {WINDOW}\n\n\
+             system_id = \"bench\"\npassword = \"bench\"\nbind = \"transceiver\"\nwindow = {window}\n\n\
              [[route]]\ncarrier = \"sink\"\n",
             sink.port()
         );
-        let server = Server::start_with(&settings);
-        let program = Program::Heliograph(server);
-        Self { program, sink }
+        let server = Server::start_set(&settings);
+        Self {
+            sink,
+            sends: server.sends(1),
+            // It always asks for receipts.
+            reported: server.sends(1),
+            program: Program::Heliograph(server),
+        }
     }
 
     /// `None` when it isn't installed.
-    pub fn kannel() -> Option<Self> {
+    pub fn kannel(window: usize) -> Option<Self> {
         let sink = Sink::opened();
         let boxes = Boxes::start(&format!(
             "smsc = smpp\nhost = 127.0.0.1\nport = {}\nsmsc-username = bench\nsmsc-password = bench\n\
-             system-type = \"\"\ntransceiver-mode = true\nmax-pending-submits = {WINDOW}\nreconnect-delay = 1\n",
+             system-type = \"\"\ntransceiver-mode = true\nmax-pending-submits = {window}\nreconnect-delay = 1\n",
             sink.port()
         ))?;
         let taken = boxes.wait_until_connected();
         until("Kannel's first message", || sink.submits() == taken);
-        let program = Program::Kannel(boxes, Calls::start());
-        Some(Self { program, sink })
+        let calls = Calls::start();
+        Some(Self {
+            sink,
+            sends: kannel::sends(),
+            reported: kannel::reported_sends(&calls.url()),
+            program: Program::Kannel(boxes, calls),
+        })
     }
 
-    pub fn name(&self) -> &'static str {
-        match self.program {
-            Program::Heliograph(_) => "heliograph",
-            Program::Kannel(..) => "Kannel",
-        }
-    }
-
-    pub fn address(&self) -> &str {
+    fn address(&self) -> &str {
         match &self.program {
             Program::Heliograph(server) => server.address(),
             Program::Kannel(boxes, _) => boxes.address(),
         }
     }
 
-    pub fn request(&self) -> Vec<u8> {
-        match &self.program {
-            Program::Heliograph(server) => server.send_request(),
-            Program::Kannel(..) => kannel::send_request(),
-        }
+    /// By so many connections, for so long.
+    pub fn send(&mut self, connections: usize, duration: Duration) -> Answers {
+        let addresses = [self.address().to_owned()];
+        let load = Load {
+            addresses: &addresses,
+            requests: &mut self.sends,
+            connections,
+            duration,
+        };
+        load.run()
     }
 
-    /// A send whose delivery is to be known.
-    pub fn reported_request(&self) -> Vec<u8> {
-        match &self.program {
-            Program::Heliograph(server) => server.send_request(),
-            Program::Kannel(_, calls) => kannel::reported_request(&calls.url()),
-        }
+    /// The same of messages whose delivery is to be known.
+    pub fn send_reported(&mut self, connections: usize, duration: Duration) -> Answers {
+        std::mem::swap(&mut self.sends, &mut self.reported);
+        let answers = self.send(connections, duration);
+        std::mem::swap(&mut self.sends, &mut self.reported);
+        answers
     }
 
     /// How many messages it knows, or has said, to be delivered.
     pub fn delivered(&self) -> u64 {
         match &self.program {
-            Program::Heliograph(server) => server.delivered(),
+            Program::Heliograph(server) => stored::delivered(&server.database_url()),
             Program::Kannel(_, calls) => calls.delivered(),
         }
     }
@@ -98,19 +112,13 @@ impl Side {
         }
     }
 
-    /// What a run gave, begun when its processes had used so much processor time.
-    pub fn run(&self, messages: u64, took: Duration, p99: Option<Duration>, cpu: Duration) -> Run {
-        let messages = u32::try_from(messages).unwrap();
-        Run {
-            per_second: f64::from(messages) / took.as_secs_f64(),
-            p99,
-            cpu: self.cpu().saturating_sub(cpu) / messages,
-        }
-    }
-
-    /// Processor time of its processes so far.
-    pub fn cpu(&self) -> Duration {
-        self.processes().into_iter().map(machine::cpu).sum()
+    /// What its processes have used so far.
+    pub fn usage(&self) -> Usage {
+        let work = match &self.program {
+            Program::Heliograph(server) => server.work(),
+            Program::Kannel(..) => Work::default(),
+        };
+        Usage::now(&self.processes(), work)
     }
 
     pub fn signal(&self, name: &str) {

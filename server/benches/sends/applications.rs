@@ -1,0 +1,55 @@
+//! Applications beside the demo's, made by the service's own verbs: nothing in the command line
+//! makes one, since customers do it in the portal.
+
+use std::path::Path;
+
+use domain::{Category, Email, Money, Password, Prices};
+use service::{Actor, Clock, Config, DepositOrder, Entropy, Limits, Network, Service};
+
+use crate::server::DEPOSIT;
+use crate::stored::block_on;
+
+/// So many Active, funded ones of an account each; their live keys. No server may be running on an
+/// SQLite database meanwhile.
+pub fn make(count: usize, database_url: &str, data_dir: &Path) -> Vec<String> {
+    block_on(async {
+        let service = Service::open(config(database_url, data_dir)).await.unwrap();
+        let mut keys = Vec::new();
+        for number in 0..count {
+            keys.push(make_one(&service, number).await);
+        }
+        service.close().await;
+        keys
+    })
+}
+
+fn config(database_url: &str, data_dir: &Path) -> Config {
+    let money = |text| Money::parse(text).unwrap();
+    Config {
+        database_url: database_url.to_owned(),
+        prices: Prices::new(money("0.05"), money("0.25")).unwrap(),
+        currency: "USD".to_owned(),
+        data_dir: data_dir.to_owned(),
+        network: Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
+        limits: Limits::default(),
+        clock: Clock::system(),
+        entropy: Entropy::system(),
+    }
+}
+
+async fn make_one(service: &Service, number: usize) -> String {
+    let email = Email::parse(&format!("bench{number}@example.org")).unwrap();
+    let password = Password::parse("correct horse battery").unwrap();
+    let account = service.register(&email, &password, "127.0.0.1").await;
+    let new = service.create_application(account.unwrap().id, Category::Sms, None);
+    let new = new.await.unwrap();
+    let actor = Actor::CommandLine;
+    service.approve(&actor, new.reference).await.unwrap();
+    let order = DepositOrder {
+        bank_id: format!("bench {number}"),
+        reference: new.reference.as_str().to_owned(),
+        amount: Money::parse(DEPOSIT).unwrap(),
+    };
+    service.add_deposit(&actor, &order).await.unwrap();
+    new.live_key.expose().to_owned()
+}

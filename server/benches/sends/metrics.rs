@@ -1,0 +1,38 @@
+//! What a server says of itself at `/metrics`.
+
+use crate::http;
+use crate::usage::Work;
+
+/// Turns: each is one write transaction, and its commit syncs once.
+const TURNS: &str = "heliograph_turn_seconds_count";
+const COMMITS: &str = "heliograph_turn_commit_seconds_count";
+const WAITING: &str = "heliograph_queue_messages";
+
+/// The text at one moment.
+pub struct Metrics(String);
+
+impl Metrics {
+    pub fn of(address: &str) -> Self {
+        Self(http::fetch(address, "/metrics"))
+    }
+
+    pub fn work(&self) -> Work {
+        Work {
+            transactions: self.sum(TURNS),
+            fsyncs: self.sum(COMMITS),
+        }
+    }
+
+    /// Messages that wait for a carrier.
+    pub fn waiting(&self) -> u64 {
+        self.sum(WAITING).unwrap()
+    }
+
+    /// The sum over all labels of a whole number; `None` if it isn't there.
+    fn sum(&self, name: &str) -> Option<u64> {
+        let lines = self.0.lines().filter_map(|line| line.strip_prefix(name));
+        let values = lines.filter(|rest| rest.starts_with([' ', '{']));
+        let values = values.map(|rest| rest.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+        values.reduce(|sum, value| sum + value)
+    }
+}

@@ -1,0 +1,61 @@
+//! The portal's pages, as a signed-in customer's browser asks for them; rendered by the server.
+
+use std::time::Duration;
+
+use crate::http;
+use crate::requests::Requests;
+use crate::rounds::repeat;
+use crate::server::Server;
+use crate::table::{Figure, Table, Target};
+
+const RUN: Duration = Duration::from_secs(1);
+/// Connections that read pages.
+const CONNECTIONS: usize = 8;
+
+/// Pages of a customer who has sent a lot.
+pub fn measure(table: &mut Table) {
+    println!("pages, signed in, {CONNECTIONS} connections, runs of {RUN:?}");
+    let server = Server::start();
+    let mut sends = server.sends(1);
+    repeat(server.address(), &mut sends, CONNECTIONS, RUN);
+    server.wait_until_sent();
+    let application = format!("/applications/{}", server.reference());
+    let pages = [
+        ("/applications", 2000.0),
+        (&application, 2000.0),
+        ("/reports", 1500.0),
+    ];
+    let cookie = sign_in(&server);
+    for (path, least) in pages {
+        let mut requests = page(path, &cookie);
+        let measured = repeat(server.address(), &mut requests, CONNECTIONS, RUN).median();
+        let name = path.replace(&server.reference(), "REF");
+        let rate = Figure::PerSecond(measured.per_second);
+        table.add(format!("portal: {name}"), rate, Target::AtLeast(least));
+        let p50 = Figure::millis(measured.p50);
+        table.add(format!("portal: {name}, p50"), p50, Target::AtMost(5.0));
+    }
+}
+
+/// A page as a browser with this cookie asks for it.
+pub fn page(path: &str, cookie: &str) -> Requests {
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\nCookie: {cookie}\r\n\r\n"
+    );
+    Requests::of(request.into_bytes())
+}
+
+/// Signs the demo's customer in; the cookie.
+pub fn sign_in(server: &Server) -> String {
+    let email = server.said("/customer/email").replace('@', "%40");
+    let password = server.said("/customer/password");
+    let form = format!("email={email}&password={password}&next=");
+    let request = http::form("/fn/sign-in", "Connection: close\r\n", &form);
+    let answer = http::exchange(server.address(), &request);
+    let cookie = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .and_then(|cookie| cookie.split(';').next());
+    assert!(cookie.is_some(), "{answer}");
+    cookie.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,62 @@
+//! Requests as bytes, each with a number of its own.
+
+use std::ops::Range;
+
+use rand::RngExt as _;
+
+/// Stands in a template for eight digits that differ from request to request.
+pub const DIGITS: &str = "{digits}";
+
+/// Local numbers, none of them reserved by the sandbox.
+pub const NUMBERS: Range<u64> = 10_000_000..100_000_000;
+
+/// Requests of one kind: of so many templates, with digits from a range, both chosen at random.
+pub struct Requests {
+    templates: Vec<Template>,
+    digits: Range<u64>,
+}
+
+struct Template {
+    bytes: Vec<u8>,
+    /// Where the digits stand, if there are any.
+    digits: Option<usize>,
+}
+
+impl Requests {
+    /// Templates of whole requests, and what their digits are taken from.
+    pub fn new(templates: impl IntoIterator<Item = Vec<u8>>, digits: Range<u64>) -> Self {
+        Self {
+            templates: templates.into_iter().map(Template::new).collect(),
+            digits,
+        }
+    }
+
+    /// Of one template, to local numbers.
+    pub fn of(request: Vec<u8>) -> Self {
+        Self::new([request], NUMBERS)
+    }
+
+    /// The next one.
+    pub fn next(&mut self) -> &[u8] {
+        let mut random = rand::rng();
+        let which = random.random_range(0..self.templates.len());
+        let template = &mut self.templates[which];
+        if let Some(at) = template.digits {
+            let mut number = random.random_range(self.digits.clone());
+            for digit in template.bytes[at..at + DIGITS.len()].iter_mut().rev() {
+                *digit = b"0123456789"[usize::try_from(number % 10).unwrap()];
+                number /= 10;
+            }
+        }
+        &template.bytes
+    }
+}
+
+impl Template {
+    fn new(bytes: Vec<u8>) -> Self {
+        let digits = bytes
+            .windows(DIGITS.len())
+            .position(|window| window == DIGITS.as_bytes());
+        Self { bytes, digits }
+    }
+}

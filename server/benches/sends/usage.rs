@@ -1,0 +1,69 @@
+//! What messages cost: processor time, changes of thread, write transactions, fsyncs.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::machine;
+use crate::table::float;
+
+/// Write transactions and fsyncs so far, where somebody counts them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    pub transactions: Option<u64>,
+    pub fsyncs: Option<u64>,
+}
+
+/// So far, of some processes and their children.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    cpu: Duration,
+    switches: u64,
+    work: Work,
+}
+
+/// Of a message, or another request.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    pub cpu_us: f64,
+    switches: f64,
+    transactions: Option<f64>,
+    fsyncs: Option<f64>,
+}
+
+impl Usage {
+    pub fn now(processes: &[u32], work: Work) -> Self {
+        Self {
+            cpu: processes.iter().map(|id| machine::cpu(*id)).sum(),
+            switches: processes.iter().map(|id| machine::switches(*id)).sum(),
+            work,
+        }
+    }
+
+    /// What each of so many messages cost since an earlier moment.
+    pub fn each_since(&self, before: &Self, messages: u64) -> Cost {
+        let messages = float(messages.max(1));
+        let each = |now: u64, before: u64| float(now.saturating_sub(before)) / messages;
+        let counted = |now: Option<u64>, before: Option<u64>| Some(each(now?, before?));
+        Cost {
+            cpu_us: self.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e6 / messages,
+            // Threads that ended meanwhile took their count with them.
+            switches: each(self.switches, before.switches),
+            transactions: counted(self.work.transactions, before.work.transactions),
+            fsyncs: counted(self.work.fsyncs, before.work.fsyncs),
+        }
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |figure: Option<f64>| figure.map_or("–".to_owned(), |n| format!("{n:.3}"));
+        write!(
+            f,
+            "each: {:.0} µs, {} transactions, {} fsyncs, {:.2} context switches",
+            self.cpu_us,
+            number(self.transactions),
+            number(self.fsyncs),
+            self.switches
+        )
+    }
+}
