@@ -170,11 +170,32 @@ CREATE TABLE messages (
     final_at       BIGINT
 ) PARTITION BY RANGE (id);
 CREATE INDEX messages_by_application ON messages (application_id, test, id);
-CREATE INDEX messages_by_number ON messages (application_id, number, id);
-CREATE INDEX messages_by_batch ON messages (application_id, batch_id, id) WHERE batch_id IS NOT NULL;
-CREATE INDEX messages_by_requestid ON messages (application_id, requestid, id) WHERE requestid IS NOT NULL;
+CREATE INDEX messages_by_number ON messages (application_id, test, number, id);
+CREATE INDEX messages_by_batch ON messages (application_id, test, batch_id, id) WHERE batch_id IS NOT NULL;
+CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid, id) WHERE requestid IS NOT NULL;
 -- A message is updated three times, in no column of an index: with room in its page that touches no index.
 CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60);
+
+-- What failed, expired or was rejected: rare among what was delivered. An index that names the status, if only for
+-- some of the rows, would make each update of any message write to all indexes of it.
+CREATE TABLE undelivered (
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL,
+    status         BIGINT NOT NULL,
+    message_id     BIGINT NOT NULL,
+    PRIMARY KEY (application_id, test, status, message_id)
+);
+CREATE FUNCTION note_undelivered() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO undelivered (application_id, test, status, message_id)
+    VALUES (NEW.application_id, NEW.test, NEW.status, NEW.id) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER messages_end_undelivered AFTER UPDATE OF status ON messages
+    FOR EACH ROW WHEN (NEW.status > 4 AND NEW.status <> OLD.status) EXECUTE FUNCTION note_undelivered();
+-- Rows that are copied from another database.
+CREATE TRIGGER messages_come_undelivered AFTER INSERT ON messages
+    FOR EACH ROW WHEN (NEW.status > 4) EXECUTE FUNCTION note_undelivered();
 
 CREATE SEQUENCE message_events_id;
 CREATE TABLE message_events (
@@ -292,6 +313,7 @@ CREATE TABLE batches (
     CHECK (expanded_rows <= rows AND expanded_cost <= cost)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
+CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, id) WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 
 CREATE TABLE message_days (

@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use domain::Timestamp;
 
 use super::dialect::Batch;
+use super::history::Range;
 use super::query::{Connection, query, run_of};
 use crate::error::Result;
 use crate::history::id_of_day;
@@ -132,6 +133,16 @@ pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()
     let statements =
         format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
     run_of(conn, statements).await?;
+    Ok(())
+}
+
+/// Forgets which of these messages failed, expired or were rejected.
+pub(super) async fn forget_undelivered(conn: &mut dyn Connection, range: Range) -> Result<()> {
+    query("DELETE FROM undelivered WHERE message_id >= $1 AND message_id < $2")
+        .bind(range.from)
+        .bind(range.below)
+        .execute(conn)
+        .await?;
     Ok(())
 }
 
@@ -422,6 +433,12 @@ pub(super) const BATCH: Batch = Batch {
                                                   batch_id, status, pages, segments, unit_price, cost, released, \
                                                   error, carrier, created_at, sending_at, submitted_at, \
                                                   final_at)), '[]')::text AS found",
+    through_index: None,
+    undelivered: "(SELECT message_id AS id, application_id, test, status FROM undelivered) d",
+    // One after the other, in their order, until there are enough: a join that PostgreSQL is free to choose may read all
+    // messages of the days.
+    their_messages: "\
+        CROSS JOIN LATERAL (SELECT * FROM messages WHERE id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
     by_day: true,
     balances: "\
         SELECT id, balance FROM applications \
