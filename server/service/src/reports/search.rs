@@ -45,12 +45,13 @@ pub(super) async fn search(
         path,
         until,
         step: FIRST_STEP,
+        went_on: false,
         rows: Vec::new(),
     };
     let mut resume = None;
     let parts = parts(conn, batch, selection, path, now).await?;
     for (place, part) in parts.iter().enumerate() {
-        resume = if place > 0 && search.is_over() {
+        resume = if place > 0 && search.went_on && search.is_over() {
             Some(part.span.below)
         } else {
             search.look_in(conn, part).await?
@@ -181,6 +182,8 @@ struct Search<'a> {
     until: Instant,
     /// Messages along the path that the next step goes through.
     step: i64,
+    /// Whether there were messages along the path in the part before: a part without any takes no time.
+    went_on: bool,
     rows: Vec<MessageRow>,
 }
 
@@ -227,9 +230,10 @@ impl Search<'_> {
     }
 
     /// The least id of the next step.
-    async fn step_end(&self, conn: &mut dyn Connection, span: Span) -> Result<i64> {
+    async fn step_end(&mut self, conn: &mut dyn Connection, span: Span) -> Result<i64> {
         let (batch, selection) = (self.batch, self.selection);
         let counted = reports::count(conn, batch, selection, self.path, span, self.step).await?;
+        self.went_on = counted.n > 0;
         Ok(match counted.least {
             Some(least) if counted.n >= self.step => least,
             _ => span.from,

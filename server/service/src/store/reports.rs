@@ -1,6 +1,8 @@
 //! Reading messages for reports.
 
 mod paths;
+#[cfg(test)]
+mod plans;
 
 pub(crate) use paths::{Condition, Path};
 
