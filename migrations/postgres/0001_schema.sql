@@ -176,26 +176,33 @@ CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid,
 -- A message is updated three times, in no column of an index: with room in its page that touches no index.
 CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60);
 
--- What failed, expired or was rejected: rare among what was delivered. An index that names the status, if only for
--- some of the rows, would make each update of any message write to all indexes of it.
-CREATE TABLE undelivered (
+-- What is unknown, failed, expired or was rejected: rare, and a message that goes the usual way has no row. An index
+-- that names the status, if only for some of the messages, would make each update of any of them write to all indexes.
+CREATE TABLE unusual_messages (
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL,
     status         BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     PRIMARY KEY (application_id, test, status, message_id)
 );
-CREATE FUNCTION note_undelivered() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION note_unusual() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO undelivered (application_id, test, status, message_id)
-    VALUES (NEW.application_id, NEW.test, NEW.status, NEW.id) ON CONFLICT DO NOTHING;
+    IF TG_OP = 'UPDATE' THEN
+        DELETE FROM unusual_messages WHERE application_id = OLD.application_id AND test = OLD.test
+            AND status = OLD.status AND message_id = OLD.id;
+    END IF;
+    IF NEW.status > 4 OR NEW.status = 2 THEN
+        INSERT INTO unusual_messages (application_id, test, status, message_id)
+        VALUES (NEW.application_id, NEW.test, NEW.status, NEW.id);
+    END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER messages_end_undelivered AFTER UPDATE OF status ON messages
-    FOR EACH ROW WHEN (NEW.status > 4 AND NEW.status <> OLD.status) EXECUTE FUNCTION note_undelivered();
+CREATE TRIGGER messages_become_unusual AFTER UPDATE OF status ON messages FOR EACH ROW
+    WHEN (NEW.status <> OLD.status AND (NEW.status > 4 OR NEW.status = 2 OR OLD.status = 2))
+    EXECUTE FUNCTION note_unusual();
 -- Rows that are copied from another database.
-CREATE TRIGGER messages_come_undelivered AFTER INSERT ON messages
-    FOR EACH ROW WHEN (NEW.status > 4) EXECUTE FUNCTION note_undelivered();
+CREATE TRIGGER messages_come_unusual AFTER INSERT ON messages FOR EACH ROW
+    WHEN (NEW.status > 4 OR NEW.status = 2) EXECUTE FUNCTION note_unusual();
 
 CREATE SEQUENCE message_events_id;
 CREATE TABLE message_events (

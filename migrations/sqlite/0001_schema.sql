@@ -181,8 +181,8 @@ CREATE INDEX messages_by_application ON messages (application_id, test);
 CREATE INDEX messages_by_number ON messages (application_id, test, number);
 CREATE INDEX messages_by_batch ON messages (application_id, test, batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid) WHERE requestid IS NOT NULL;
--- What failed, expired or was rejected: rare among what was delivered, and no entry for what is delivered.
-CREATE INDEX messages_undelivered ON messages (application_id, test, status) WHERE status > 4;
+-- What is unknown, failed, expired or was rejected: rare, and a message that goes the usual way has no entry.
+CREATE INDEX messages_unusual ON messages (application_id, test, status) WHERE status > 4 OR status = 2;
 
 -- What a message's own row can't say: retries, receipts that came late.
 CREATE TABLE message_events (

@@ -8,7 +8,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::load::Measured;
-use crate::rounds::alternate;
+use crate::rounds::{alternate, run};
 use crate::row;
 use crate::server::Server;
 
@@ -39,7 +39,26 @@ pub fn measure() {
         page.into_iter().next().unwrap()
     });
     compare("/reports in the portal", servers, requests, READS);
+    for (filter, target) in FILTERS {
+        let measured = run(full.address(), &full.filtered_request(filter), 1, RUN);
+        let what = format!("first page of reports, {}", &filter[1..]);
+        row(&what, measured, target);
+    }
 }
+
+/// Filters, and how long the first page of what they find may take: few messages, then many.
+const FILTERS: [(&str, &str); 10] = [
+    ("&requestid=few", "p50 ≤ 10 ms"),
+    ("&number=57000042", "p50 ≤ 10 ms"),
+    ("&status=failed", "p50 ≤ 10 ms"),
+    ("&status=expired", "p50 ≤ 10 ms"),
+    ("&status=rejected", "p50 ≤ 10 ms"),
+    ("&status=unknown", "p50 ≤ 10 ms"),
+    ("&status=queued", "p50 ≤ 10 ms"),
+    ("&status=delivered", "p50 ≤ 30 ms"),
+    ("&requestid=many", "p50 ≤ 30 ms"),
+    ("&requestid=many&status=failed", "p50 ≤ 30 ms"),
+];
 
 fn compare(what: &str, servers: [&Server; 2], requests: [Vec<u8>; 2], connections: usize) {
     let mut contenders: Vec<_> = servers
@@ -54,7 +73,7 @@ fn compare(what: &str, servers: [&Server; 2], requests: [Vec<u8>; 2], connection
 }
 
 /// Puts messages of the last thirty days into the demo's application, with all that belongs to them: they are
-/// charged and delivered.
+/// charged and delivered, but for one in ten thousand that failed, and one of the first that expired.
 fn fill(database: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -81,24 +100,24 @@ fn fill(database: &Path) {
         .unwrap();
         // Built at the end from sorted rows they take a fraction of the time.
         for (name, _) in &indexes {
-            run(&mut db, &format!("DROP INDEX {name}")).await;
+            execute(&mut db, &format!("DROP INDEX {name}")).await;
         }
         for statement in STATEMENTS {
-            run(
+            execute(
                 &mut db,
                 &statement.replace(":messages", &MESSAGES.to_string()),
             )
             .await;
         }
         for (_, sql) in &indexes {
-            run(&mut db, sql).await;
+            execute(&mut db, sql).await;
         }
         db.close().await.unwrap();
     });
     std::fs::File::open(database).unwrap().sync_all().unwrap();
 }
 
-async fn run(db: &mut SqliteConnection, sql: &str) {
+async fn execute(db: &mut SqliteConnection, sql: &str) {
     let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await;
     assert!(done.is_ok(), "{sql}: {done:?}");
 }
@@ -107,10 +126,13 @@ async fn run(db: &mut SqliteConnection, sql: &str) {
 const STATEMENTS: [&str; 5] = [
     "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :messages - 1), \
      start (ms, application_id) AS (SELECT CAST(unixepoch() AS INTEGER) * 1000 - 30 * 86400000, MAX(id) FROM applications) \
-     INSERT INTO messages (id, application_id, test, number, kind, body, status, pages, segments, unit_price, cost, \
-                           released, carrier, created_at, sending_at, submitted_at, final_at) \
+     INSERT INTO messages (id, application_id, test, number, kind, body, requestid, status, error, pages, segments, \
+                           unit_price, cost, released, carrier, created_at, sending_at, submitted_at, final_at) \
      SELECT (at - 1704067200000) << 21, application_id, 0, CAST(57000000 + i * 7919 % 1000000 AS TEXT), 'local', \
-            'Your code is ' || i, 4, 1, 1, 50000, 50000, 0, 'sandbox', at, at + 10, at + 20, at + 520 \
+            'Your code is ' || i, CASE WHEN i % 10 = 1 THEN 'many' WHEN i % 20000 = 2 THEN 'few' END, \
+            CASE WHEN i % 10000 = 11 THEN 5 WHEN i = 5000 THEN 6 ELSE 4 END, \
+            CASE WHEN i % 10000 = 11 THEN 'unreachable' WHEN i = 5000 THEN 'no_receipt' END, \
+            1, 1, 50000, 50000, 0, 'sandbox', at, at + 10, at + 20, at + 520 \
      FROM (SELECT i, application_id, ms + i * (29 * 86400000) / :messages AS at FROM n, start)",
     "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, message_id, \
                             balance_after, created_at) \

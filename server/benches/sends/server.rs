@@ -245,7 +245,12 @@ impl Server {
 
     /// The first page of the messages, a hundred of them.
     pub fn report_request(&self) -> Vec<u8> {
-        http::get(&format!("/sms/reports/{}?limit=100", self.key()))
+        self.filtered_request("")
+    }
+
+    /// The first page of the messages that fit.
+    pub fn filtered_request(&self, filter: &str) -> Vec<u8> {
+        http::get(&format!("/sms/reports/{}?limit=100{filter}", self.key()))
     }
 
     /// Pages asked for by a browser in which the demo's customer is signed in.

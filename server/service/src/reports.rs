@@ -131,7 +131,7 @@ impl Service {
         conn: &mut dyn Connection,
         selections: Vec<Selection>,
     ) -> Result<Paged<MessageRecord>> {
-        let (batch, now) = (self.store().dialect().batch(), self.now());
+        let batch = self.store().dialect().batch();
         let end = Instant::now() + self.limits().report_time;
         let searches = u32::try_from(selections.len()).unwrap_or(u32::MAX);
         let mut newest = Newest::default();
@@ -141,7 +141,7 @@ impl Service {
             let share = end.saturating_duration_since(started) / left;
             newest.limit = selection.limit;
             selection.span.from = selection.span.from.max(newest.floor());
-            let found = search(conn, batch, &selection, now, started + share).await?;
+            let found = search(conn, batch, selection, started + share).await?;
             newest.add(found);
         }
         Ok(newest.page())
@@ -252,9 +252,7 @@ async fn detail(
         ..MessageFilter::default()
     };
     let selection = selection(application_id, test, &filter)?;
-    // Its own moment says where it is.
-    let now = Timestamp::from_unix_ms(ids::id_unix_ms(transid.0));
-    let found = search(conn, batch, &selection, now, Instant::now()).await?;
+    let found = search(conn, batch, selection, Instant::now()).await?;
     let Some(row) = found.rows.into_iter().next() else {
         return Ok(None);
     };

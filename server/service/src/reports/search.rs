@@ -10,7 +10,7 @@ use crate::history::id_of_day;
 use crate::store::dialect::Batch;
 use crate::store::query::Connection;
 use crate::store::reports::{self, Condition, MessageRow, Path, Selection, Span};
-use crate::store::{installation, tally};
+use crate::store::{batches, installation, tally};
 
 /// A path to no more messages than this needs no better one.
 const FEW: i64 = 1000;
@@ -34,14 +34,14 @@ pub(super) struct Found {
 pub(super) async fn search(
     conn: &mut dyn Connection,
     batch: &Batch,
-    selection: &Selection,
-    now: Timestamp,
+    mut selection: Selection,
     until: Instant,
 ) -> Result<Found> {
-    let path = path(conn, batch, selection, now).await?;
+    selection.span = narrowed(conn, batch, &selection).await?;
+    let path = path(conn, batch, &selection).await?;
     let mut search = Search {
         batch,
-        selection,
+        selection: &selection,
         path,
         until,
         step: FIRST_STEP,
@@ -49,7 +49,7 @@ pub(super) async fn search(
         rows: Vec::new(),
     };
     let mut resume = None;
-    let parts = parts(conn, batch, selection, path, now).await?;
+    let parts = parts(conn, batch, &selection, path).await?;
     for (place, part) in parts.iter().enumerate() {
         resume = if place > 0 && search.went_on && search.is_over() {
             Some(part.span.below)
@@ -66,13 +66,36 @@ pub(super) async fn search(
     })
 }
 
+/// Where there can be any: among the ids of the upload that is asked for, and where a look at a day opens a table of
+/// its own, between the first day with messages and the last one.
+async fn narrowed(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -> Result<Span> {
+    let Span { from, below } = selection.span;
+    let (application_id, test) = (selection.application_id, selection.test);
+    if below.saturating_sub(from) <= 1 {
+        return Ok(selection.span);
+    }
+    let of_batch = |condition: &Condition| match condition {
+        Condition::Batch(id) => Some(*id),
+        _ => None,
+    };
+    let bounds = if let Some(id) = selection.conditions.iter().find_map(of_batch) {
+        let ids = batches::messages(conn, application_id, test, id).await?;
+        ids.map(|(first, last)| (first, last + 1))
+    } else if batch.by_day {
+        let days = tally::first_and_last(conn, application_id, test).await?;
+        days.map(|(first, last)| (id_of_day(first), id_of_day(last + 1)))
+    } else {
+        return Ok(selection.span);
+    };
+    let (least, end) = bounds.unwrap_or((from, from));
+    Ok(Span {
+        from: from.max(least),
+        below: below.min(end),
+    })
+}
+
 /// The path to the fewest messages, as far as that is found out at little cost.
-async fn path(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    selection: &Selection,
-    now: Timestamp,
-) -> Result<Path> {
+async fn path(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -> Result<Path> {
     let Span { from, below } = selection.span;
     let paths: Vec<Path> = selection
         .conditions
@@ -89,7 +112,7 @@ async fn path(
         [path] => Ok(*path),
         [first, ..] => {
             for path in &paths {
-                if leads_to_few(conn, batch, selection, *path, now).await? {
+                if leads_to_few(conn, batch, selection, *path).await? {
                     return Ok(*path);
                 }
             }
@@ -110,10 +133,9 @@ async fn leads_to_few(
     batch: &Batch,
     selection: &Selection,
     path: Path,
-    now: Timestamp,
 ) -> Result<bool> {
     let mut left = FEW + 1;
-    for span in reports::spans(batch, selection.span, now) {
+    for span in reports::spans(batch, selection.span) {
         left -= reports::count(conn, batch, selection, path, span, left)
             .await?
             .n;
@@ -137,14 +159,13 @@ async fn parts(
     batch: &Batch,
     selection: &Selection,
     path: Path,
-    now: Timestamp,
 ) -> Result<Vec<Part>> {
     let [Condition::Status(status)] = selection.conditions.as_slice() else {
-        return Ok(unknown_parts(batch, selection, now));
+        return Ok(unknown_parts(batch, selection));
     };
     let Span { from, below } = selection.span;
     if path != Path::Application || from >= below {
-        return Ok(unknown_parts(batch, selection, now));
+        return Ok(unknown_parts(batch, selection));
     }
     // The counts by day say on which days there are any. Those of days that were dropped stay.
     let from = from.max(installation::history_low(conn).await?);
@@ -165,12 +186,12 @@ async fn parts(
     Ok(days.into_iter().map(part).collect())
 }
 
-fn unknown_parts(batch: &Batch, selection: &Selection, now: Timestamp) -> Vec<Part> {
+fn unknown_parts(batch: &Batch, selection: &Selection) -> Vec<Part> {
     let part = |span| Part {
         span,
         at_most: None,
     };
-    let spans = reports::spans(batch, selection.span, now);
+    let spans = reports::spans(batch, selection.span);
     spans.into_iter().map(part).collect()
 }
 

@@ -282,7 +282,7 @@ mod tests {
     /// What is in memory or in files with SQLite.
     const SHARED: [&str; 3] = ["rate_buckets", "spool_frames", "uploads"];
     /// What PostgreSQL fills by itself as messages come.
-    const FILLED: [&str; 1] = ["undelivered"];
+    const FILLED: [&str; 1] = ["unusual_messages"];
     const TABLES_OF_SQLITE: &str =
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     const COLUMNS_OF_POSTGRES: &str = "SELECT column_name::text AS name FROM information_schema.columns \

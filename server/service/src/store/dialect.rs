@@ -132,7 +132,10 @@ impl Dialect {
     ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
-            Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
+            Self::Postgres => {
+                conn.execute(postgres::SESSION).await?;
+                conn.execute(postgres::READER).await.map(drop)
+            }
         }
     }
 
@@ -267,7 +270,7 @@ impl Dialect {
     }
 
     /// Forgets messages that were dropped where they are noted beside.
-    pub(crate) async fn forget_undelivered(
+    pub(crate) async fn forget_unusual(
         self,
         conn: &mut dyn Connection,
         range: Range,
@@ -275,7 +278,7 @@ impl Dialect {
         match self {
             // Its index has rows of messages that are there.
             Self::Sqlite => Ok(()),
-            Self::Postgres => postgres::forget_undelivered(conn, range).await,
+            Self::Postgres => postgres::forget_unusual(conn, range).await,
         }
     }
 
@@ -478,8 +481,8 @@ pub(crate) struct Batch {
     /// What names the index that a list of messages goes through, before its name; `None` where the database finds
     /// it by statistics of its own.
     pub(crate) through_index: Option<&'static str>,
-    /// Where messages that failed, expired or were rejected are found by their status; called `d`.
-    pub(crate) undelivered: &'static str,
+    /// Where messages that are unknown, failed, expired or were rejected are found by their status; called `d`.
+    pub(crate) unusual: &'static str,
     /// Adds to such rows, or to those of the queue, their messages, called `m`: each by its id, of a range.
     pub(crate) their_messages: &'static str,
     /// Whether messages are in tables by day: a statement should name few days.

@@ -110,7 +110,7 @@ impl From<Columns> for MessageRow {
 
 /// The spans of ids to look in, newest first, each reaching back further than the one before: where messages are in
 /// tables by day, a look at all of them at once would open every one.
-pub(crate) fn spans(batch: &Batch, whole: Span, now: Timestamp) -> Vec<Span> {
+pub(crate) fn spans(batch: &Batch, whole: Span) -> Vec<Span> {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     /// The first span; each is four times the one before.
     const FIRST_DAYS: i64 = 2;
@@ -118,20 +118,13 @@ pub(crate) fn spans(batch: &Batch, whole: Span, now: Timestamp) -> Vec<Span> {
     if !batch.by_day || whole.from >= whole.below {
         return vec![whole];
     }
-    // Ids of uploads are a little ahead of the clock, and clocks may have been.
-    let newest = domain::ids::compose_id(now.unix_ms() + DAY_MS, 0).clamp(whole.from, whole.below);
-    let mut spans = vec![Span {
-        from: newest,
-        below: whole.below,
-    }];
-    let (mut below, mut days) = (newest, FIRST_DAYS);
+    let (mut spans, mut below, mut days) = (Vec::new(), whole.below, FIRST_DAYS);
     while below > whole.from {
         let reach = domain::ids::compose_id(domain::ids::id_unix_ms(below) - days * DAY_MS, 0);
         let from = reach.max(whole.from);
         spans.push(Span { from, below });
         (below, days) = (from, (days * 4).min(DAYS_MAX));
     }
-    spans.retain(|span| span.from < span.below);
     spans
 }
 

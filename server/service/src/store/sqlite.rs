@@ -236,7 +236,7 @@ pub(super) const BATCH: Batch = Batch {
                                            final_at)) AS found",
     // Without statistics SQLite takes one index for as good as the other.
     through_index: Some("INDEXED BY "),
-    undelivered: "messages d INDEXED BY messages_undelivered",
+    unusual: "messages d INDEXED BY messages_unusual",
     their_messages: "CROSS JOIN messages m ON m.id = d.id",
     by_day: false,
     balances: "SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",

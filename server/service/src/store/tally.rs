@@ -17,6 +17,8 @@ statements! {
     DAYS = "SELECT day, status, CAST(SUM(n) AS BIGINT) AS n FROM message_days \
             WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4 \
             GROUP BY day, status ORDER BY day";
+    FIRST_AND_LAST = "SELECT MIN(day) AS first, MAX(day) AS last FROM message_days \
+                      WHERE application_id = $1 AND test = $2";
     DAYS_OF_STATUS = "SELECT day, CAST(SUM(n) AS BIGINT) AS n FROM message_days \
                       WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5 \
                       GROUP BY day HAVING SUM(n) > 0 ORDER BY day DESC";
@@ -219,6 +221,20 @@ pub(crate) async fn days(
         .into_iter()
         .map(|(day, counts)| DayCounts { day, counts })
         .collect())
+}
+
+/// The first day with messages of an application, and the last one.
+pub(crate) async fn first_and_last(
+    conn: &mut dyn Connection,
+    application_id: i64,
+    test: bool,
+) -> Result<Option<(i64, i64)>> {
+    let row = query(FIRST_AND_LAST)
+        .bind(application_id)
+        .bind(i64::from(test))
+        .fetch_one(conn)
+        .await?;
+    Ok(row::opt_int(&row, "first")?.zip(row::opt_int(&row, "last")?))
 }
 
 /// The days on which an application's messages of this status were accepted, the newest first, and how many they are;

@@ -39,6 +39,7 @@ mod reports;
 mod schema;
 #[path = "../conformance/sender_names.rs"]
 mod sender_names;
+mod unusual;
 #[path = "../conformance/upkeep.rs"]
 mod upkeep;
 #[path = "../conformance/world.rs"]

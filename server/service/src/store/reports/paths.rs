@@ -40,11 +40,17 @@ impl Condition {
             Self::Requestid(_) => Some(Path::Requestid),
             Self::Batch(_) => Some(Path::Batch),
             Self::Number(_) => Some(Path::Number),
-            Self::Status(status) if status.code() > MessageStatus::Delivered.code() => {
-                Some(Path::Undelivered)
-            }
-            // Most messages are delivered, and each is anything else before: an index would cost every send.
-            Self::Status(_) => None,
+            Self::Status(status) => match status {
+                MessageStatus::Unknown
+                | MessageStatus::Failed
+                | MessageStatus::Expired
+                | MessageStatus::Rejected => Some(Path::Unusual),
+                // Every message is, or was, something of this: an index would cost each send.
+                MessageStatus::Queued
+                | MessageStatus::Sending
+                | MessageStatus::Submitted
+                | MessageStatus::Delivered => None,
+            },
         }
     }
 }
@@ -57,8 +63,8 @@ pub(crate) enum Path {
     Requestid,
     Batch,
     Number,
-    /// What failed, expired or was rejected.
-    Undelivered,
+    /// What is unknown, failed, expired or was rejected.
+    Unusual,
     /// What no carrier has taken yet, of all applications.
     Queue,
 }
@@ -70,7 +76,7 @@ impl Path {
         Self::Requestid,
         Self::Batch,
         Self::Number,
-        Self::Undelivered,
+        Self::Unusual,
         Self::Queue,
     ];
 
@@ -80,7 +86,7 @@ impl Path {
             Self::Requestid => Some("messages_by_requestid"),
             Self::Batch => Some("messages_by_batch"),
             Self::Number => Some("messages_by_number"),
-            Self::Undelivered | Self::Queue => None,
+            Self::Unusual | Self::Queue => None,
         }
     }
 
@@ -90,7 +96,7 @@ impl Path {
             (Self::Queue, ..) => {
                 "(SELECT message_id AS id, application_id FROM queue) d".to_owned()
             }
-            (_, None, _) => batch.undelivered.to_owned(),
+            (_, None, _) => batch.unusual.to_owned(),
             (_, Some(index), Some(through)) => format!("messages d {through}{index}"),
             (_, Some(_), None) => "messages d".to_owned(),
         }
@@ -100,7 +106,7 @@ impl Path {
     const fn always(self) -> &'static str {
         match self {
             // A partial index is only used for a condition that is written like its own.
-            Self::Undelivered => " AND d.test = $2 AND d.status > 4",
+            Self::Unusual => " AND d.test = $2 AND (d.status > 4 OR d.status = 2)",
             Self::Queue => "",
             _ => " AND d.test = $2",
         }
@@ -108,7 +114,7 @@ impl Path {
 
     /// Whether the messages themselves are elsewhere.
     const fn leads_elsewhere(self) -> bool {
-        matches!(self, Self::Undelivered | Self::Queue)
+        matches!(self, Self::Unusual | Self::Queue)
     }
 
     /// Application, test, ids from, below, limit → the messages, as one JSON value: of fixed parts alone, each value a

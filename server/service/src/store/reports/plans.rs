@@ -20,7 +20,7 @@ const STATISTICS: &str = "
         ('messages', 'messages_by_number', '10000000 10000000 10000000 5000000'),
         ('messages', 'messages_by_batch', '9000000 9000000 9000000 4500000'),
         ('messages', 'messages_by_requestid', '9000000 9000000 9000000 9000000'),
-        ('messages', 'messages_undelivered', '9000000 9000000 9000000 9000000'),
+        ('messages', 'messages_unusual', '9000000 9000000 9000000 9000000'),
         ('batches', 'batches_by_application', '1000000 200000 200000 1'),
         ('batches', 'batches_by_requestid', '1000000 200000 200000 100000'),
         ('queue', NULL, '1000000'),
@@ -47,7 +47,7 @@ fn sqlite_search(path: Path) -> &'static str {
         Path::Requestid => "messages_by_requestid (application_id=? AND test=? AND requestid=?",
         Path::Batch => "messages_by_batch (application_id=? AND test=? AND batch_id=?",
         Path::Number => "messages_by_number (application_id=? AND test=? AND number=?",
-        Path::Undelivered => "messages_undelivered (application_id=? AND test=? AND status=?",
+        Path::Unusual => "messages_unusual (application_id=? AND test=? AND status=?",
         Path::Queue => "queue USING INTEGER PRIMARY KEY (",
     }
 }
@@ -177,16 +177,16 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
             vec![Condition::Batch(BatchId(20_003))],
             "application_id_test_batch_id_id_idx",
         ),
-        (Path::Undelivered, vec![rejected()], "undelivered_pkey"),
+        (Path::Unusual, vec![rejected()], "unusual_messages_pkey"),
         (
             Path::Number,
             vec![number(), rejected()],
             "application_id_test_number_id_idx",
         ),
         (
-            Path::Undelivered,
+            Path::Unusual,
             vec![number(), rejected()],
-            "undelivered_pkey",
+            "unusual_messages_pkey",
         ),
     ] {
         let batch = store.dialect().batch();
