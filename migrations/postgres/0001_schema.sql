@@ -170,11 +170,39 @@ CREATE TABLE messages (
     final_at       BIGINT
 ) PARTITION BY RANGE (id);
 CREATE INDEX messages_by_application ON messages (application_id, test, id);
-CREATE INDEX messages_by_number ON messages (application_id, number, id);
-CREATE INDEX messages_by_batch ON messages (application_id, batch_id, id) WHERE batch_id IS NOT NULL;
-CREATE INDEX messages_by_requestid ON messages (application_id, requestid, id) WHERE requestid IS NOT NULL;
+CREATE INDEX messages_by_number ON messages (application_id, test, number, id);
+CREATE INDEX messages_by_batch ON messages (application_id, test, batch_id, id) WHERE batch_id IS NOT NULL;
+CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid, id) WHERE requestid IS NOT NULL;
 -- A message is updated three times, in no column of an index: with room in its page that touches no index.
 CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60);
+
+-- What is unknown, failed, expired or was rejected: rare, and a message that goes the usual way has no row. An index
+-- that names the status, if only for some of the messages, would make each update of any of them write to all indexes.
+CREATE TABLE unusual_messages (
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL,
+    status         BIGINT NOT NULL,
+    message_id     BIGINT NOT NULL,
+    PRIMARY KEY (application_id, test, status, message_id)
+);
+CREATE FUNCTION note_unusual() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        DELETE FROM unusual_messages WHERE application_id = OLD.application_id AND test = OLD.test
+            AND status = OLD.status AND message_id = OLD.id;
+    END IF;
+    IF NEW.status > 4 OR NEW.status = 2 THEN
+        INSERT INTO unusual_messages (application_id, test, status, message_id)
+        VALUES (NEW.application_id, NEW.test, NEW.status, NEW.id);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER messages_become_unusual AFTER UPDATE OF status ON messages FOR EACH ROW
+    WHEN (NEW.status <> OLD.status AND (NEW.status > 4 OR NEW.status = 2 OR OLD.status = 2))
+    EXECUTE FUNCTION note_unusual();
+-- Rows that are copied from another database.
+CREATE TRIGGER messages_come_unusual AFTER INSERT ON messages FOR EACH ROW
+    WHEN (NEW.status > 4 OR NEW.status = 2) EXECUTE FUNCTION note_unusual();
 
 CREATE SEQUENCE message_events_id;
 CREATE TABLE message_events (
@@ -293,6 +321,7 @@ CREATE TABLE batches (
     CHECK (expanded_rows <= rows AND expanded_cost <= cost)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
+CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, id) WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 
 CREATE TABLE message_days (

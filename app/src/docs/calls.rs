@@ -158,7 +158,9 @@ pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
         (
             "cursor",
             "no",
-            "The value of next in the answer before.".to_owned(),
+            "The value of next in the answer before; as long as there is one, there may be more messages, \
+             also after an answer with fewer than limit."
+                .to_owned(),
         ),
         ("format", "no", "json, or csv for a table.".to_owned()),
     ];

@@ -79,6 +79,7 @@ impl Service {
             Some(name) => store.dialect().drop_day(&mut tx, &name).await?,
             None => history::delete(&mut tx, range).await?,
         }
+        store.dialect().forget_unusual(&mut tx, range).await?;
         installation::set_history_low(&mut tx, range.below).await?;
         tx.commit().await?;
         Ok(true)

@@ -131,6 +131,8 @@ pub struct Limits {
     pub history_days: i64,
     /// How long a claim holds, in milliseconds. A submit takes far less; after a crash, others wait this long.
     pub lease_ms: i64,
+    /// How long one answer of a report may look for messages. What it found by then is the page, and its cursor goes on.
+    pub report_time: Duration,
 }
 
 impl Default for Limits {
@@ -145,6 +147,7 @@ impl Default for Limits {
             registrations_max: 20,
             history_days: 400,
             lease_ms: 60_000,
+            report_time: Duration::from_secs(1),
         }
     }
 }

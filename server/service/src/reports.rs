@@ -1,5 +1,9 @@
 //! Reports: what became of messages.
 
+mod search;
+
+use std::time::Instant;
+
 use crate::store::query::Connection;
 use domain::number::LOCAL_DIGITS;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
@@ -12,12 +16,11 @@ use crate::error::{Error, Refusal, Result};
 use crate::intake::KeyAccess;
 use crate::store::applications;
 use crate::store::dialect::Batch;
-use crate::store::reports::{self, Condition, MessageRow, Selection};
+use crate::store::reports::{self, Condition, MessageRow, Selection, Span};
+use search::{Found, search};
 
 /// Most messages of one answer.
 const LIMIT_MAX: i64 = 1000;
-/// Messages that one answer looks through for a status: a few hundredths of a second.
-const SCAN_ROWS_MAX: i64 = 20_000;
 
 /// Which messages; every condition that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +42,9 @@ pub struct MessageFilter {
 }
 
 impl Service {
-    /// Messages that a key may see, newest first.
+    /// Messages that a key may see, newest first. A page is full or the last one, unless looking for messages that fit
+    /// took longer than [`Limits::report_time`]: then it has what was found, which can be nothing, and its cursor goes
+    /// on from there.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -48,19 +53,10 @@ impl Service {
         access: &KeyAccess,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
-        let batch = self.store().dialect().batch();
-        let mut conn = self.store().read().await?;
+        let mut conn = self.report_connection(filter).await?;
         let test = access.kind == KeyKind::Test;
-        let found = list(
-            &mut conn,
-            batch,
-            access.application_id,
-            test,
-            filter,
-            self.now(),
-        )
-        .await?;
-        Ok(paged(vec![found], filter))
+        let selection = selection(access.application_id, test, filter)?;
+        self.merged(conn.as_mut(), vec![selection]).await
     }
 
     /// One message that a key may see.
@@ -85,23 +81,21 @@ impl Service {
         reference: Option<Reference>,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
-        let batch = self.store().dialect().batch();
-        let mut conn = self.store().read().await?;
-        let mut owned = applications::ids_by_account(&mut conn, account_id).await?;
+        let mut conn = self.report_connection(filter).await?;
+        let mut owned = applications::ids_by_account(conn.as_mut(), account_id).await?;
         if let Some(wanted) = reference {
             owned.retain(|(_, reference)| *reference == wanted);
             if owned.is_empty() {
                 return Err(Refusal::NoSuchApplication.into());
             }
         }
-        // An account has few applications: each is read by its index, and the newest of all are kept.
-        let mut found = Vec::new();
+        let mut selections = Vec::new();
         for (id, _) in owned {
             for test in [false, true] {
-                found.push(list(&mut conn, batch, id, test, filter, self.now()).await?);
+                selections.push(selection(id, test, filter)?);
             }
         }
-        Ok(paged(found, filter))
+        self.merged(conn.as_mut(), selections).await
     }
 
     /// One message of an account.
@@ -121,39 +115,37 @@ impl Service {
         }
         Ok(None)
     }
-}
 
-/// What a list found, newest first.
-struct Found {
-    /// One more than asked for when there are more.
-    rows: Vec<MessageRow>,
-    /// Set when the scan ended before it found enough: the list goes on below this id.
-    resume: Option<i64>,
-}
-
-async fn list(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    application_id: i64,
-    test: bool,
-    filter: &MessageFilter,
-    now: Timestamp,
-) -> Result<Found> {
-    let mut selection = selection(application_id, test, filter)?;
-    let mut resume = None;
-    // Only the status has no index: a rare one would otherwise be looked for in years of messages.
-    if filter.status.is_some()
-        && filter.requestid.is_none()
-        && filter.number.is_none()
-        && let Some(end) = reports::scan_end(conn, batch, &selection, SCAN_ROWS_MAX, now).await?
-    {
-        selection.from = end + 1;
-        resume = Some(end + 1);
+    /// A connection for a list. Counts and messages are read of one moment where a status is asked for.
+    async fn report_connection(&self, filter: &MessageFilter) -> Result<Box<dyn Connection>> {
+        Ok(if filter.status.is_some() {
+            Box::new(self.store().snapshot().await?)
+        } else {
+            Box::new(self.store().read().await?)
+        })
     }
-    Ok(Found {
-        rows: reports::list(conn, batch, selection, now).await?,
-        resume,
-    })
+
+    /// The newest of all that is selected. An account has few applications: each is searched by itself.
+    async fn merged(
+        &self,
+        conn: &mut dyn Connection,
+        selections: Vec<Selection>,
+    ) -> Result<Paged<MessageRecord>> {
+        let batch = self.store().dialect().batch();
+        let end = Instant::now() + self.limits().report_time;
+        let searches = u32::try_from(selections.len()).unwrap_or(u32::MAX);
+        let mut newest = Newest::default();
+        for (left, mut selection) in (1..=searches).rev().zip(selections) {
+            let started = Instant::now();
+            // Each has its share of the time that the ones before left.
+            let share = end.saturating_duration_since(started) / left;
+            newest.limit = selection.limit;
+            selection.span.from = selection.span.from.max(newest.floor());
+            let found = search(conn, batch, selection, started + share).await?;
+            newest.add(found);
+        }
+        Ok(newest.page())
+    }
 }
 
 fn selection(application_id: i64, test: bool, filter: &MessageFilter) -> Result<Selection> {
@@ -173,17 +165,17 @@ fn selection(application_id: i64, test: bool, filter: &MessageFilter) -> Result<
     }
     let conditions = [
         filter.requestid.clone().map(Condition::Requestid),
-        filter.batchid.map(Condition::Batch),
         filter.number.clone().map(Condition::Number),
         filter.status.map(Condition::Status),
+        filter.batchid.map(Condition::Batch),
     ];
     Ok(Selection {
         application_id,
         test,
-        from,
-        below,
+        span: Span { from, below },
         conditions: conditions.into_iter().flatten().collect(),
-        limit: limit(filter) + 1,
+        // One more tells whether there is a next page.
+        limit: filter.limit.clamp(1, LIMIT_MAX) + 1,
     })
 }
 
@@ -197,25 +189,53 @@ fn first_id(moment: Timestamp) -> i64 {
     ids::compose_id(moment.unix_ms().max(bounds.0), 0)
 }
 
-fn limit(filter: &MessageFilter) -> i64 {
-    filter.limit.clamp(1, LIMIT_MAX)
+/// The newest of what several searches found.
+#[derive(Default)]
+struct Newest {
+    /// Newest first, and no more than asked for.
+    rows: Vec<MessageRow>,
+    /// How many are asked for: one more than a page has.
+    limit: i64,
+    /// Set when a search ended early: nothing below this id can be told yet, also not from the others.
+    resume: Option<i64>,
 }
 
-/// One page of what was found. Where a scan ended early, nothing below its end can be told yet, also not
-/// from the other lists.
-fn paged(found: Vec<Found>, filter: &MessageFilter) -> Paged<MessageRecord> {
-    let limit = usize::try_from(limit(filter)).unwrap_or(usize::MAX);
-    let resume = found.iter().filter_map(|found| found.resume).max();
-    let mut rows: Vec<_> = found.into_iter().flat_map(|found| found.rows).collect();
-    rows.retain(|row| resume.is_none_or(|end| row.record.transid.0 >= end));
-    rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.record.transid));
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let last = rows.last().filter(|_| more).map(|row| row.record.transid);
-    let next = last.or(resume.map(Transid)).map(|id| id.to_string());
-    Paged {
-        items: rows.into_iter().map(|row| row.record).collect(),
-        next,
+impl Newest {
+    fn is_full(&self) -> bool {
+        i64::try_from(self.rows.len()).is_ok_and(|found| found >= self.limit)
+    }
+
+    /// The least id that further searches need to look for.
+    fn floor(&self) -> i64 {
+        let last = self.rows.last().filter(|_| self.is_full());
+        let last = last.map(|row| row.record.transid.0);
+        last.max(self.resume).unwrap_or(0)
+    }
+
+    fn add(&mut self, found: Found) {
+        self.resume = self.resume.max(found.resume);
+        let resume = self.resume;
+        self.rows.extend(found.rows);
+        self.rows
+            .retain(|row| resume.is_none_or(|end| row.record.transid.0 >= end));
+        self.rows
+            .sort_unstable_by_key(|row| std::cmp::Reverse(row.record.transid));
+        self.rows
+            .truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+    }
+
+    fn page(mut self) -> Paged<MessageRecord> {
+        let full = self.is_full();
+        if full {
+            self.rows.pop();
+        }
+        let last = self.rows.last().filter(|_| full);
+        let last = last.map(|row| row.record.transid);
+        let next = last.or(self.resume.map(Transid)).map(|id| id.to_string());
+        Paged {
+            items: self.rows.into_iter().map(|row| row.record).collect(),
+            next,
+        }
     }
 }
 
@@ -231,13 +251,9 @@ async fn detail(
         limit: 1,
         ..MessageFilter::default()
     };
-    // Its own moment says where it is.
-    let now = Timestamp::from_unix_ms(ids::id_unix_ms(transid.0));
-    let Some(row) = list(conn, batch, application_id, test, &filter, now)
-        .await?
-        .rows
-        .pop()
-    else {
+    let selection = selection(application_id, test, &filter)?;
+    let found = search(conn, batch, selection, Instant::now()).await?;
+    let Some(row) = found.rows.into_iter().next() else {
         return Ok(None);
     };
     let events = reports::events(conn, transid, row.application_id).await?;

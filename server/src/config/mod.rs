@@ -340,6 +340,7 @@ impl Reader<'_> {
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
+            ..service::Limits::default()
         })
     }
 

@@ -1,7 +1,11 @@
 //! `/sms/reports`: filters, cursors, one message, CSV.
 
+use serde_json::Value;
+use sqlx::{Connection as _, Executor as _};
+
 use crate::client::form;
 use crate::harness::TestServer;
+use crate::portal::Browser;
 
 #[test]
 fn wrong_parameters_are_refused() {
@@ -234,4 +238,58 @@ fn csv_is_safe_in_spreadsheets() {
     ));
     assert!(rest.text().contains("'=1+1"));
     assert!(rest.header("x-next-cursor").is_none());
+}
+
+/// Stores 60,000 delivered messages that are newer than the newest one, and counts them.
+fn store_delivered(server: &TestServer) {
+    let path = server.place.path().join("data/heliograph.db");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        sqlx::any::install_default_drivers();
+        let url = format!("sqlite:{}", path.display());
+        let mut conn = sqlx::AnyConnection::connect(&url).await.unwrap();
+        for statement in STORE_DELIVERED {
+            conn.execute(statement).await.unwrap();
+        }
+        conn.close().await.unwrap();
+    });
+}
+
+const STORE_DELIVERED: [&str; 2] = [
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) \
+     INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
+     SELECT application_id, test, (created_at + i) / 86400000, 4, 400, 1, COUNT(*) \
+     FROM n CROSS JOIN messages WHERE id = (SELECT MAX(id) FROM messages) GROUP BY 1, 2, 3",
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) \
+     INSERT INTO messages (id, application_id, test, number, kind, body, status, pages, segments, unit_price, cost, \
+                           released, created_at, final_at) \
+     SELECT id + i * 2097152, application_id, test, number, kind, body, 4, pages, segments, unit_price, cost, 0, \
+            created_at + i, created_at + i \
+     FROM n CROSS JOIN messages WHERE id = (SELECT MAX(id) FROM messages)",
+];
+
+#[test]
+fn a_failed_message_behind_60000_others_is_found_by_its_status() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let failed = server.accepted(key, "00000002");
+    server.final_report(key, &failed);
+    store_delivered(&server);
+    let found = server
+        .get(&format!("/sms/reports/{key}?status=failed"))
+        .json();
+    assert_eq!(found["reports"][0]["transid"], *failed, "{found}");
+    assert_eq!(
+        (found["reports"].as_array().unwrap().len(), &found["next"]),
+        (1, &Value::Null)
+    );
+    let csv = server.get(&format!("/sms/reports/{key}?status=failed&format=csv"));
+    assert!(csv.text().contains(&failed) && csv.header("x-next-cursor").is_none());
+    let mut browser = Browser::of_customer(&server);
+    for path in ["/reports", "/reports/messages.csv"] {
+        let text = browser.get(&format!("{path}?status=failed")).text();
+        assert!(text.contains(&failed), "{path}: {text}");
+    }
 }

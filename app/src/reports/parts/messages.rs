@@ -15,19 +15,6 @@ pub fn Messages(
     currency: String,
 ) -> impl IntoView {
     let heading = view! { <h2 id="messages">"Messages"</h2> };
-    if messages.items.is_empty() {
-        let nothing = if filter.is_empty() {
-            "No message was sent yet. An application's page has the call that sends the first one."
-        } else {
-            "No message fits these filters."
-        };
-        return view! {
-            {heading}
-            <p class="empty">{nothing}</p>
-        }
-        .into_any();
-    }
-    let download = filter.address(CSV_PATH, ("", ""));
     let next = messages.next.map(|cursor| {
         let address = filter.address("/reports", ("cursor", &cursor));
         view! {
@@ -38,6 +25,22 @@ pub fn Messages(
             </p>
         }
     });
+    if messages.items.is_empty() {
+        let nothing = if next.is_some() {
+            "None of the messages looked at so far fits these filters. The search goes on with older ones on the next page."
+        } else if filter.is_empty() {
+            "No message was sent yet. An application's page has the call that sends the first one."
+        } else {
+            "No message fits these filters."
+        };
+        return view! {
+            {heading}
+            <p class="empty">{nothing}</p>
+            {next}
+        }
+        .into_any();
+    }
+    let download = filter.address(CSV_PATH, ("", ""));
     view! {
         {heading}
         <Table messages=messages.items currency/>

@@ -38,6 +38,8 @@ statements! {
     LIST_OF_REQUEST = listed!("WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5 \
                                ORDER BY id DESC LIMIT $4");
     ONE = listed!("WHERE application_id = $1 AND test = $2 AND id = $3");
+    MESSAGES = "SELECT first_message_id, last_message_id FROM batches \
+                WHERE application_id = $1 AND test = $2 AND id = $3";
     EXISTS = "SELECT id FROM batches WHERE id = $1";
     GREATEST = "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches";
     LEAST_UNEXPANDED = "SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL";
@@ -186,6 +188,25 @@ pub(crate) async fn one(
         .fetch_optional(conn)
         .await?;
     row.as_ref().map(record).transpose()
+}
+
+/// The first and the last id that messages of a batch have, or will have.
+pub(crate) async fn messages(
+    conn: &mut dyn Connection,
+    application_id: i64,
+    test: bool,
+    id: BatchId,
+) -> Result<Option<(i64, i64)>> {
+    let row = query(MESSAGES)
+        .bind(application_id)
+        .bind(i64::from(test))
+        .bind(id.0)
+        .fetch_optional(conn)
+        .await?;
+    let id = |row, column| row::int(row, column);
+    row.as_ref()
+        .map(|row| Ok((id(row, "first_message_id")?, id(row, "last_message_id")?)))
+        .transpose()
 }
 
 pub(crate) async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {

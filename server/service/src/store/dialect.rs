@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sqlx::{AnyConnection, Executor as _, Row as _};
 
+use super::history::Range;
 use super::query::{Connection, query, run};
 use super::{Chore, postgres, sqlite};
 use crate::error::{Error, OpenError, Result};
@@ -131,7 +132,10 @@ impl Dialect {
     ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
-            Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
+            Self::Postgres => {
+                conn.execute(postgres::SESSION).await?;
+                conn.execute(postgres::READER).await.map(drop)
+            }
         }
     }
 
@@ -262,6 +266,19 @@ impl Dialect {
                 let name = postgres::day_name(day);
                 Ok(postgres::has_day(conn, &name).await?.then_some(name))
             }
+        }
+    }
+
+    /// Forgets messages that were dropped where they are noted beside.
+    pub(crate) async fn forget_unusual(
+        self,
+        conn: &mut dyn Connection,
+        range: Range,
+    ) -> Result<()> {
+        match self {
+            // Its index has rows of messages that are there.
+            Self::Sqlite => Ok(()),
+            Self::Postgres => postgres::forget_unusual(conn, range).await,
         }
     }
 
@@ -483,6 +500,13 @@ pub(crate) struct Batch {
     /// The beginning of a statement over messages, whose rows come as one JSON value with all that reports
     /// show; `FROM (…) m` follows.
     pub(crate) listed_messages: &'static str,
+    /// What names the index that a list of messages goes through, before its name; `None` where the database finds
+    /// it by statistics of its own.
+    pub(crate) through_index: Option<&'static str>,
+    /// Where messages that are unknown, failed, expired or were rejected are found by their status; called `d`.
+    pub(crate) unusual: &'static str,
+    /// Adds to such rows, or to those of the queue, their messages, called `m`: each by its id, of a range.
+    pub(crate) their_messages: &'static str,
     /// Whether messages are in tables by day: a statement should name few days.
     pub(crate) by_day: bool,
     /// `[id]` → id, balance; where several transactions write at a time it locks them.

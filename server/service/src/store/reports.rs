@@ -1,5 +1,11 @@
 //! Reading messages for reports.
 
+mod paths;
+#[cfg(test)]
+mod plans;
+
+pub(crate) use paths::{Condition, Path};
+
 use super::query::{Connection, Query, query, query_of};
 use domain::records::{MessageRecord, TimelineEntry};
 use domain::{BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
@@ -11,53 +17,27 @@ use super::statements;
 use crate::error::Result;
 
 statements! {
-    /// The id before which a scan of so many rows ends; from the index alone.
-    SCAN_END = "SELECT id FROM messages \
-                WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4 \
-                ORDER BY id DESC LIMIT 1 OFFSET $5";
-    COUNT = "SELECT COUNT(*) AS n FROM messages WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4";
     EVENTS = "SELECT status, at, detail FROM message_events \
               WHERE message_id = $1 AND application_id = $2 ORDER BY id";
-}
-
-/// A condition on messages.
-#[derive(Clone)]
-pub(crate) enum Condition {
-    Requestid(String),
-    Batch(BatchId),
-    Number(String),
-    Status(MessageStatus),
-}
-
-impl Condition {
-    const fn sql(&self) -> &'static str {
-        match self {
-            Self::Requestid(_) => "requestid = ",
-            Self::Batch(_) => "batch_id = ",
-            Self::Number(_) => "number = ",
-            Self::Status(_) => "status = ",
-        }
-    }
-
-    fn bind(self, query: Query) -> Query {
-        match self {
-            Self::Requestid(text) | Self::Number(text) => query.bind(text),
-            Self::Batch(id) => query.bind(id.0),
-            Self::Status(status) => query.bind(status.code()),
-        }
-    }
+    /// From the index alone, and no further than so many.
+    QUEUED = "SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue LIMIT $1) q";
 }
 
 /// Which messages of one application and key kind, newest first.
 pub(crate) struct Selection {
     pub(crate) application_id: i64,
     pub(crate) test: bool,
-    /// Ids from this one on.
-    pub(crate) from: i64,
-    /// Ids below this one.
-    pub(crate) below: i64,
+    pub(crate) span: Span,
+    /// Those that lead to few messages before others.
     pub(crate) conditions: Vec<Condition>,
     pub(crate) limit: i64,
+}
+
+/// Ids from one on, below another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) from: i64,
+    pub(crate) below: i64,
 }
 
 /// A message as it is stored.
@@ -128,115 +108,88 @@ impl From<Columns> for MessageRow {
     }
 }
 
-/// The statement for such conditions: of fixed parts alone, each value a parameter.
-fn list_sql(batch: &Batch, conditions: &[Condition]) -> String {
-    use std::fmt::Write as _;
-    let mut sql = format!(
-        "{} FROM (SELECT * FROM messages WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4",
-        batch.listed_messages
-    );
-    for (place, condition) in conditions.iter().enumerate() {
-        // Writing to a String can't fail.
-        let _ = write!(sql, " AND {}${}", condition.sql(), place + 6);
-    }
-    sql.push_str(" ORDER BY id DESC LIMIT $5) m");
-    sql
-}
-
-/// The ranges of ids to look in, newest first, each reaching back further than the one before: where messages are in
+/// The spans of ids to look in, newest first, each reaching back further than the one before: where messages are in
 /// tables by day, a look at all of them at once would open every one.
-fn ranges(batch: &Batch, from: i64, below: i64, now: Timestamp) -> Vec<(i64, i64)> {
+pub(crate) fn spans(batch: &Batch, whole: Span) -> Vec<Span> {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-    /// The first range; each is four times the one before.
+    /// The first span; each is four times the one before.
     const FIRST_DAYS: i64 = 2;
     const DAYS_MAX: i64 = 64;
-    if !batch.by_day || from >= below {
-        return vec![(from, below)];
+    if !batch.by_day || whole.from >= whole.below {
+        return vec![whole];
     }
-    // Ids of uploads are a little ahead of the clock, and clocks may have been.
-    let newest = domain::ids::compose_id(now.unix_ms() + DAY_MS, 0).clamp(from, below);
-    let mut ranges = vec![(newest, below)];
-    let (mut end, mut days) = (newest, FIRST_DAYS);
-    while end > from {
-        let reach = domain::ids::compose_id(domain::ids::id_unix_ms(end) - days * DAY_MS, 0);
-        ranges.push((reach.max(from), end));
-        (end, days) = (reach, (days * 4).min(DAYS_MAX));
+    let (mut spans, mut below, mut days) = (Vec::new(), whole.below, FIRST_DAYS);
+    while below > whole.from {
+        let reach = domain::ids::compose_id(domain::ids::id_unix_ms(below) - days * DAY_MS, 0);
+        let from = reach.max(whole.from);
+        spans.push(Span { from, below });
+        (below, days) = (from, (days * 4).min(DAYS_MAX));
     }
-    ranges.retain(|(from, below)| from < below);
-    ranges
+    spans
 }
 
-/// Where a scan of at most so many rows ends: the greatest id that it doesn't reach.
-pub(crate) async fn scan_end(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    selection: &Selection,
-    rows: i64,
-    now: Timestamp,
-) -> Result<Option<i64>> {
-    let mut left = rows;
-    for (from, below) in ranges(batch, selection.from, selection.below, now) {
-        let row = query(SCAN_END)
-            .bind(selection.application_id)
-            .bind(i64::from(selection.test))
-            .bind(from)
-            .bind(below)
-            .bind(left)
-            .fetch_optional(&mut *conn)
-            .await?;
-        if let Some(row) = row {
-            return row::int(&row, "id").map(Some);
-        }
-        if batch.by_day {
-            left = (left - count(conn, selection, from, below).await?).max(0);
-        }
-    }
-    Ok(None)
-}
-
-async fn count(
-    conn: &mut dyn Connection,
-    selection: &Selection,
-    from: i64,
-    below: i64,
-) -> Result<i64> {
-    let row = query(COUNT)
-        .bind(selection.application_id)
-        .bind(i64::from(selection.test))
-        .bind(from)
-        .bind(below)
-        .fetch_one(conn)
-        .await?;
-    row::int(&row, "n")
-}
-
+/// Messages of a span, newest first, and no more than so many.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     batch: &Batch,
-    selection: Selection,
-    now: Timestamp,
+    selection: &Selection,
+    path: Path,
+    span: Span,
+    limit: i64,
 ) -> Result<Vec<MessageRow>> {
-    let sql = list_sql(batch, &selection.conditions);
-    let mut rows = Vec::new();
-    for (from, below) in ranges(batch, selection.from, selection.below, now) {
-        let left = selection.limit - i64::try_from(rows.len()).unwrap_or(selection.limit);
-        if left <= 0 {
-            break;
-        }
-        let mut query = query_of(sql.clone())
-            .bind(selection.application_id)
-            .bind(i64::from(selection.test))
-            .bind(from)
-            .bind(below)
-            .bind(left);
-        for condition in selection.conditions.iter().cloned() {
-            query = condition.bind(query);
-        }
-        let row = query.fetch_one(&mut *conn).await?;
-        let found: Vec<Columns> = row::found(&row, "messages")?;
-        rows.extend(found.into_iter().map(MessageRow::from));
-    }
-    Ok(rows)
+    let sql = path.list(batch, &selection.conditions);
+    let query = begin(sql, selection, span, limit);
+    let conditions = selection.conditions.iter().cloned();
+    let query = conditions.fold(query, |query, condition| condition.bind(query));
+    let row = query.fetch_one(conn).await?;
+    let found: Vec<Columns> = row::found(&row, "messages")?;
+    Ok(found.into_iter().map(MessageRow::from).collect())
+}
+
+/// What the newest messages along a path are.
+pub(crate) struct Counted {
+    pub(crate) n: i64,
+    /// The least id of them, if there are any.
+    pub(crate) least: Option<i64>,
+}
+
+/// Counts the messages of a span along a path, whatever else is asked of them, and no more than so many.
+pub(crate) async fn count(
+    conn: &mut dyn Connection,
+    batch: &Batch,
+    selection: &Selection,
+    path: Path,
+    span: Span,
+    limit: i64,
+) -> Result<Counted> {
+    let leading = selection
+        .conditions
+        .iter()
+        .find(|condition| condition.path() == Some(path));
+    let query = begin(path.count(batch, leading), selection, span, limit);
+    let query = match leading {
+        Some(condition) => condition.clone().bind(query),
+        None => query,
+    };
+    let row = query.fetch_one(conn).await?;
+    Ok(Counted {
+        n: row::int(&row, "n")?,
+        least: row::opt_int(&row, "id")?,
+    })
+}
+
+fn begin(sql: String, selection: &Selection, span: Span, limit: i64) -> Query {
+    query_of(sql)
+        .bind(selection.application_id)
+        .bind(i64::from(selection.test))
+        .bind(span.from)
+        .bind(span.below)
+        .bind(limit)
+}
+
+/// How many messages no carrier has taken yet, counted no further than so many.
+pub(crate) async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
+    row::int(&query(QUEUED).bind(limit).fetch_one(conn).await?, "n")
 }
 
 /// What happened to a message besides what its row says.
@@ -261,26 +214,40 @@ pub(crate) async fn events(
         .collect()
 }
 
-/// Every statement that [`list`] can build.
+/// Every statement that [`list`] and [`count`] can build.
 #[cfg(test)]
 pub(crate) fn every_list_sql(batch: &Batch) -> Vec<String> {
-    let all = || {
-        [
-            Condition::Requestid(String::new()),
-            Condition::Batch(BatchId(0)),
-            Condition::Number(String::new()),
-            Condition::Status(MessageStatus::Queued),
-        ]
-    };
-    (0..16)
-        .map(|chosen: u32| {
-            let conditions: Vec<_> = all()
-                .into_iter()
-                .enumerate()
-                .filter(|(place, _)| chosen >> place & 1 == 1)
-                .map(|(_, condition)| condition)
-                .collect();
-            list_sql(batch, &conditions)
-        })
-        .collect()
+    let mut statements = Vec::new();
+    for path in Path::ALL {
+        for chosen in 0..16 {
+            let conditions = some_conditions(chosen);
+            let leading = conditions
+                .iter()
+                .find(|condition| condition.path() == Some(path));
+            // A path that needs a condition isn't taken without it.
+            if leading.is_some() || path == Path::Application {
+                statements.push(path.count(batch, leading));
+            }
+            if leading.is_some() || matches!(path, Path::Application | Path::Queue) {
+                statements.push(path.list(batch, &conditions));
+            }
+        }
+    }
+    statements
+}
+
+/// Some of the four conditions: those whose bit is set.
+#[cfg(test)]
+fn some_conditions(chosen: u32) -> Vec<Condition> {
+    let all = [
+        Condition::Requestid(String::new()),
+        Condition::Batch(BatchId(0)),
+        Condition::Number(String::new()),
+        Condition::Status(MessageStatus::Rejected),
+    ];
+    let chosen = all
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| chosen >> place & 1 == 1);
+    chosen.map(|(_, condition)| condition).collect()
 }

@@ -17,6 +17,11 @@ statements! {
     DAYS = "SELECT day, status, CAST(SUM(n) AS BIGINT) AS n FROM message_days \
             WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4 \
             GROUP BY day, status ORDER BY day";
+    FIRST_AND_LAST = "SELECT MIN(day) AS first, MAX(day) AS last FROM message_days \
+                      WHERE application_id = $1 AND test = $2";
+    DAYS_OF_STATUS = "SELECT day, CAST(SUM(n) AS BIGINT) AS n FROM message_days \
+                      WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5 \
+                      GROUP BY day HAVING SUM(n) > 0 ORDER BY day DESC";
     /// The first day below this one whose counts are in several parts.
     UNFOLDED = "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1";
     FOLD = "INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
@@ -266,6 +271,42 @@ pub(crate) async fn days(
         .into_iter()
         .map(|(day, counts)| DayCounts { day, counts })
         .collect())
+}
+
+/// The first day with messages of an application, and the last one.
+pub(crate) async fn first_and_last(
+    conn: &mut dyn Connection,
+    application_id: i64,
+    test: bool,
+) -> Result<Option<(i64, i64)>> {
+    let row = query(FIRST_AND_LAST)
+        .bind(application_id)
+        .bind(i64::from(test))
+        .fetch_one(conn)
+        .await?;
+    Ok(row::opt_int(&row, "first")?.zip(row::opt_int(&row, "last")?))
+}
+
+/// The days on which an application's messages of this status were accepted, the newest first, and how many they are;
+/// between the first day and the last one, both included.
+pub(crate) async fn days_of_status(
+    conn: &mut dyn Connection,
+    (application_id, test): (i64, bool),
+    status: MessageStatus,
+    first: i64,
+    last: i64,
+) -> Result<Vec<(i64, i64)>> {
+    let rows = query(DAYS_OF_STATUS)
+        .bind(application_id)
+        .bind(i64::from(test))
+        .bind(status.code())
+        .bind(first)
+        .bind(last)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row::int(row, "day")?, row::int(row, "n")?)))
+        .collect()
 }
 
 /// The first day below this one whose counts are in several parts, or in one that a process counts in.

@@ -1,7 +1,11 @@
-use domain::{Category, RequestId, Timestamp};
-use service::{MessageFilter, Refusal};
+use std::time::Duration;
 
-use crate::world::{World, answered, refused, request};
+use domain::records::{MessageRecord, Paged};
+use domain::{Category, MessageStatus, RequestId, Timestamp, Transid};
+use service::{MessageFilter, Receipt, Refusal};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+
+use crate::world::{Customer, HOUR_MS, World, answered, plain, refused, request, taken_as, upload};
 
 fn filter() -> MessageFilter {
     MessageFilter {
@@ -265,48 +269,210 @@ async fn the_charge_of_a_message_is_explained() {
     }
 }
 
-#[tokio::test]
-async fn a_rare_status_is_looked_for_in_bounded_steps_that_lose_nothing() {
-    let world = World::new().await;
-    let customer = world.active("one@example.org", "2000").await;
-    let first = world
-        .send(&customer.live, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
-    let (lease, claimed) = world
-        .service
-        .claim(service::SANDBOX_CARRIER, 1)
-        .await
-        .unwrap();
-    assert_eq!(claimed[0].id, first);
-    let result = answered(&claimed[0], refused());
-    world
-        .record(service::SANDBOX_CARRIER, &lease, vec![result])
-        .await;
-    let request = request(&customer.live, "12345678", "x");
-    // In groups that fit the writer's queue.
-    for _ in 0..21 {
-        let tasks: Vec<_> = (0..1000)
-            .map(|_| {
-                let (service, request) = (world.service.clone(), request.clone());
-                tokio::spawn(async move { service.send(request).await.unwrap() })
-            })
-            .collect();
-        for task in tasks {
-            task.await.unwrap();
-        }
+/// Stores as many copies of a message, one in each millisecond after it, and counts them.
+async fn store_copies(world: &World, of: Transid, copies: i64) {
+    let n = format!(
+        "WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < {copies}) "
+    );
+    let messages = format!(
+        "{n} INSERT INTO messages (id, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
+             segments, unit_price, cost, released, carrier, created_at, submitted_at, final_at) \
+         SELECT id + i * 2097152 + 5, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
+             segments, unit_price, cost, released, carrier, created_at + i, submitted_at, final_at \
+         FROM messages CROSS JOIN n WHERE id = {}",
+        of.0
+    );
+    let days = format!(
+        "{n} INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
+         SELECT application_id, test, (created_at + i) / 86400000, status, 400, 1, COUNT(*) \
+         FROM messages CROSS JOIN n WHERE id = {} GROUP BY 1, 2, 3, 4",
+        of.0
+    );
+    let mut conn = world.database.connect().await;
+    for statement in [days, messages] {
+        conn.execute(AssertSqlSafe(statement)).await.unwrap();
     }
+    conn.close().await.unwrap();
+}
+
+/// Of three messages that wait the first is refused, the second taken without a receipt so far, the third delivered.
+async fn end_three(world: &World) -> Vec<Transid> {
+    let carrier = service::SANDBOX_CARRIER;
+    let (lease, claimed) = world.service.claim(carrier, 3).await.unwrap();
+    let outcomes = [refused(), taken_as("a"), taken_as("b")];
+    let results = claimed.iter().zip(outcomes);
+    let results = results.map(|(message, outcome)| answered(message, outcome));
+    world.record(carrier, &lease, results.collect()).await;
+    let receipts = claimed.iter().skip(2).map(|message| Receipt {
+        id: message.id,
+        application_id: message.application_id,
+        status: MessageStatus::Delivered,
+        error: None,
+    });
+    world
+        .service
+        .record_receipts(receipts.collect())
+        .await
+        .unwrap();
+    claimed.iter().map(|message| message.id).collect()
+}
+
+#[tokio::test]
+async fn a_message_behind_60000_others_is_on_the_first_page_of_its_status() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "10").await;
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        sent.push(world.send(&customer.live, "12345678").await.unwrap());
+        world.pass(1);
+    }
+    let [rejected, submitted, delivered] = end_three(&world).await.try_into().unwrap();
+    let queued = sent[3].transid.unwrap();
+    world.pass(10);
+    let newest = world.send(&customer.test, "12345678").await.unwrap();
+    store_copies(&world, delivered, 60_000).await;
+    world.pass(60_000);
     let access = world.access(&customer.live).await;
+    for (status, expected) in [
+        (MessageStatus::Rejected, vec![rejected]),
+        (MessageStatus::Submitted, vec![submitted]),
+        (MessageStatus::Queued, vec![queued]),
+        (MessageStatus::Sending, vec![]),
+        (MessageStatus::Unknown, vec![]),
+        (MessageStatus::Failed, vec![]),
+    ] {
+        let filter = MessageFilter {
+            status: Some(status),
+            limit: 50,
+            ..MessageFilter::default()
+        };
+        let page = world.service.messages(&access, &filter).await.unwrap();
+        assert_eq!((transids(&page), page.next), (expected.clone(), None));
+        let account = customer.account.id;
+        let page = world.service.account_messages(account, None, &filter).await;
+        let page = page.unwrap();
+        let of_test = newest.transid.filter(|_| status == MessageStatus::Queued);
+        let both: Vec<_> = of_test.into_iter().chain(expected).collect();
+        assert_eq!((transids(&page), page.next), (both, None));
+    }
+}
+
+#[tokio::test]
+async fn a_search_whose_time_is_over_goes_on_at_its_cursor_and_loses_nothing() {
+    let mut world = World::new().await;
+    let customer = world.active("one@example.org", "10").await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+        world.pass(1);
+    }
+    let [_, submitted, delivered] = end_three(&world).await.try_into().unwrap();
+    store_copies(&world, delivered, 5000).await;
+    world.limits.report_time = Duration::ZERO;
+    let world = world.reopen().await;
+    // By number and status: no index has both.
     let mut filter = MessageFilter {
-        status: Some(domain::MessageStatus::Rejected),
+        number: Some("12345678".to_owned()),
+        status: Some(MessageStatus::Submitted),
         ..filter()
     };
-    let page = world.service.messages(&access, &filter).await.unwrap();
-    assert!(page.items.is_empty() && page.next.is_some());
-    filter.cursor = page.next;
-    let page = world.service.messages(&access, &filter).await.unwrap();
-    let found: Vec<_> = page.items.iter().map(|record| record.transid).collect();
-    assert_eq!((found, page.next), (vec![first], None));
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let account = customer.account.id;
+        let page = world.service.account_messages(account, None, &filter).await;
+        let page = page.unwrap();
+        found.extend(transids(&page));
+        pages += 1;
+        assert!(pages < 10, "the cursor doesn't move: {:?}", page.next);
+        let Some(next) = page.next else { break };
+        filter.cursor = Some(next);
+    }
+    assert_eq!(found, [submitted]);
+    assert!(pages > 1);
+}
+
+/// Whatever is asked for in whatever way, in pages of whatever size, it is what a look at each message finds.
+#[tokio::test]
+async fn every_combination_of_filters_finds_what_fits_it() {
+    let world = World::new().await;
+    let customer = world.active("one@example.org", "100").await;
+    let mut batchid = None;
+    for n in 0..60 {
+        let key = if n % 5 == 4 {
+            &customer.test
+        } else {
+            &customer.live
+        };
+        if n % 20 == 10 {
+            let file = "12345678,a\n22345678,b\n12345678,c\n";
+            let order = plain();
+            let batch = upload(&world.service, key, None, file, order).await;
+            batchid = batch.unwrap().batchid;
+            world.expand_all().await;
+        }
+        let number = ["12345678", "22345678", "32345678"][n % 3];
+        let mut request = request(key, number, "x");
+        request.requestid = (n % 2 == 0).then(|| RequestId::parse("r").unwrap());
+        world.service.send(request).await.unwrap();
+        if n % 4 == 0 {
+            end_three(&world).await;
+        }
+        world.pass(if n % 15 == 14 { 9 * HOUR_MS } else { 1 });
+    }
+    let all = pages(&world, &customer, filter()).await;
+    assert!(all.len() > 60, "{}", all.len());
+    let statuses = MessageStatus::ALL.map(Some).into_iter().chain([None]);
+    for status in statuses {
+        for chosen in 0..16_usize {
+            let middle = all[all.len() / 2].created_at;
+            let wanted = MessageFilter {
+                status,
+                number: (chosen & 1 > 0).then(|| "12345678".to_owned()),
+                requestid: (chosen & 2 > 0).then(|| "r".to_owned()),
+                batchid: batchid.filter(|_| chosen & 4 > 0),
+                from: Some(middle).filter(|_| chosen & 8 > 0),
+                to: Some(middle).filter(|_| chosen == 9),
+                limit: 1 + i64::try_from(chosen).unwrap(),
+                ..MessageFilter::default()
+            };
+            let fits = |record: &&MessageRecord| {
+                wanted.status.is_none_or(|status| record.status == status)
+                    && wanted
+                        .number
+                        .as_ref()
+                        .is_none_or(|number| record.number == *number)
+                    && (wanted.requestid.is_none() || record.requestid == wanted.requestid)
+                    && (wanted.batchid.is_none() || record.batchid == wanted.batchid)
+                    && wanted.from.is_none_or(|from| record.created_at >= from)
+                    && wanted.to.is_none_or(|to| record.created_at < to)
+            };
+            let expected: Vec<_> = all.iter().filter(fits).cloned().collect();
+            let found = pages(&world, &customer, wanted.clone()).await;
+            assert_eq!(found, expected, "{wanted:?}");
+        }
+    }
+}
+
+/// All pages of an account's list, one after the other; each is full but the last.
+async fn pages(
+    world: &World,
+    customer: &Customer,
+    mut filter: MessageFilter,
+) -> Vec<MessageRecord> {
+    let mut found = Vec::new();
+    loop {
+        let account = customer.account.id;
+        let page = world.service.account_messages(account, None, &filter).await;
+        let page = page.unwrap();
+        let count = i64::try_from(page.items.len()).unwrap();
+        assert!(page.next.is_none() || count == filter.limit, "{filter:?}");
+        found.extend(page.items);
+        filter.cursor = page.next;
+        if filter.cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+fn transids(page: &Paged<MessageRecord>) -> Vec<Transid> {
+    page.items.iter().map(|record| record.transid).collect()
 }

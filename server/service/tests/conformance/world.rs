@@ -31,6 +31,8 @@ pub struct World {
     /// How often it was opened: each process has randomness of its own.
     opened: u64,
     network: Network,
+    /// From its next opening on.
+    pub limits: Limits,
 }
 
 /// An application with its keys and the account that owns it.
@@ -61,6 +63,7 @@ impl World {
             database,
             opened: 1,
             network,
+            limits: Limits::default(),
         }
     }
 
@@ -69,7 +72,10 @@ impl World {
         self.service.close().await;
         let opened = self.opened + 1;
         let network = self.network.clone();
-        let config = config(&self.folder, &self.database, &self.clock, opened, network);
+        let config = Config {
+            limits: self.limits,
+            ..config(&self.folder, &self.database, &self.clock, opened, network)
+        };
         let service = Service::open(config).await.unwrap();
         Self {
             service,

@@ -41,6 +41,7 @@ mod schema;
 mod sender_names;
 #[path = "../conformance/turn.rs"]
 mod turn;
+mod unusual;
 #[path = "../conformance/upkeep.rs"]
 mod upkeep;
 #[path = "../conformance/world.rs"]

@@ -1,0 +1,270 @@
+//! Finding messages of one application: along the path that leads to the fewest, and where other conditions than the
+//! path's own are asked for, in bounded steps, until a page is full or the time is over.
+
+use std::time::Instant;
+
+use domain::{MessageStatus, Timestamp, ids};
+
+use crate::error::Result;
+use crate::history::id_of_day;
+use crate::store::dialect::Batch;
+use crate::store::query::Connection;
+use crate::store::reports::{self, Condition, MessageRow, Path, Selection, Span};
+use crate::store::{batches, installation, tally};
+
+/// A path to no more messages than this needs no better one.
+const FEW: i64 = 1000;
+/// The longest queue that is looked through for an application's messages: narrow rows, of all applications.
+const QUEUE_MAX: i64 = 20_000;
+/// Messages of the first step; each step is twice the one before.
+const FIRST_STEP: i64 = 2000;
+/// Messages of the longest step: some hundredths of a second.
+const STEP_MAX: i64 = 64_000;
+
+/// What was found, newest first.
+pub(super) struct Found {
+    /// No more than asked for.
+    pub(super) rows: Vec<MessageRow>,
+    /// Set when the time was over before there were enough: the search goes on below this id.
+    pub(super) resume: Option<i64>,
+}
+
+/// Looks for messages until there are as many as asked for, or the moment has come; a first step is always made. The
+/// connection shows one moment where a status is asked for.
+pub(super) async fn search(
+    conn: &mut dyn Connection,
+    batch: &Batch,
+    mut selection: Selection,
+    until: Instant,
+) -> Result<Found> {
+    selection.span = narrowed(conn, batch, &selection).await?;
+    let path = path(conn, batch, &selection).await?;
+    let mut search = Search {
+        batch,
+        selection: &selection,
+        path,
+        until,
+        step: FIRST_STEP,
+        went_on: false,
+        rows: Vec::new(),
+    };
+    let mut resume = None;
+    let parts = parts(conn, batch, &selection, path).await?;
+    for (place, part) in parts.iter().enumerate() {
+        resume = if place > 0 && search.went_on && search.is_over() {
+            Some(part.span.below)
+        } else {
+            search.look_in(conn, part).await?
+        };
+        if resume.is_some() || search.missing() == 0 {
+            break;
+        }
+    }
+    Ok(Found {
+        rows: search.rows,
+        resume,
+    })
+}
+
+/// Where there can be any: among the ids of the upload that is asked for, and where a look at a day opens a table of
+/// its own, between the first day with messages and the last one.
+async fn narrowed(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -> Result<Span> {
+    let Span { from, below } = selection.span;
+    let (application_id, test) = (selection.application_id, selection.test);
+    if below.saturating_sub(from) <= 1 {
+        return Ok(selection.span);
+    }
+    let of_batch = |condition: &Condition| match condition {
+        Condition::Batch(id) => Some(*id),
+        _ => None,
+    };
+    let bounds = if let Some(id) = selection.conditions.iter().find_map(of_batch) {
+        let ids = batches::messages(conn, application_id, test, id).await?;
+        ids.map(|(first, last)| (first, last + 1))
+    } else if batch.by_day {
+        let days = tally::first_and_last(conn, application_id, test).await?;
+        days.map(|(first, last)| (id_of_day(first), id_of_day(last + 1)))
+    } else {
+        return Ok(selection.span);
+    };
+    let (least, end) = bounds.unwrap_or((from, from));
+    Ok(Span {
+        from: from.max(least),
+        below: below.min(end),
+    })
+}
+
+/// The path to the fewest messages, as far as that is found out at little cost.
+async fn path(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -> Result<Path> {
+    let Span { from, below } = selection.span;
+    let paths: Vec<Path> = selection
+        .conditions
+        .iter()
+        .filter_map(Condition::path)
+        .collect();
+    match paths.as_slice() {
+        // A single message.
+        _ if below.saturating_sub(from) <= 1 => Ok(Path::Application),
+        [] if is_queued(selection) && reports::queued(conn, QUEUE_MAX + 1).await? <= QUEUE_MAX => {
+            Ok(Path::Queue)
+        }
+        [] => Ok(Path::Application),
+        [path] => Ok(*path),
+        [first, ..] => {
+            for path in &paths {
+                if leads_to_few(conn, batch, selection, *path).await? {
+                    return Ok(*path);
+                }
+            }
+            Ok(*first)
+        }
+    }
+}
+
+/// Whether every message that is asked for has a row in the queue.
+fn is_queued(selection: &Selection) -> bool {
+    use MessageStatus::{Queued, Sending};
+    let has = |status| selection.conditions.contains(&Condition::Status(status));
+    has(Queued) || has(Sending)
+}
+
+async fn leads_to_few(
+    conn: &mut dyn Connection,
+    batch: &Batch,
+    selection: &Selection,
+    path: Path,
+) -> Result<bool> {
+    let mut left = FEW + 1;
+    for span in reports::spans(batch, selection.span) {
+        left -= reports::count(conn, batch, selection, path, span, left)
+            .await?
+            .n;
+        if left <= 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A span of ids to look in.
+struct Part {
+    span: Span,
+    /// How many messages there are to be found in it, where that is known.
+    at_most: Option<usize>,
+}
+
+/// Where to look, newest first.
+async fn parts(
+    conn: &mut dyn Connection,
+    batch: &Batch,
+    selection: &Selection,
+    path: Path,
+) -> Result<Vec<Part>> {
+    let [Condition::Status(status)] = selection.conditions.as_slice() else {
+        return Ok(unknown_parts(batch, selection));
+    };
+    let Span { from, below } = selection.span;
+    if path != Path::Application || from >= below {
+        return Ok(unknown_parts(batch, selection));
+    }
+    // The counts by day say on which days there are any. Those of days that were dropped stay.
+    let from = from.max(installation::history_low(conn).await?);
+    let day = |id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day();
+    let owner = (selection.application_id, selection.test);
+    let days = tally::days_of_status(conn, owner, *status, day(from), day(below - 1)).await?;
+    let part = |(day, n): (i64, i64)| {
+        let end = id_of_day(day + 1);
+        Part {
+            span: Span {
+                from: from.max(id_of_day(day)),
+                below: below.min(end),
+            },
+            // Of a day whose newest messages are left out it isn't known how many of these there are.
+            at_most: usize::try_from(n).ok().filter(|_| below >= end),
+        }
+    };
+    Ok(days.into_iter().map(part).collect())
+}
+
+fn unknown_parts(batch: &Batch, selection: &Selection) -> Vec<Part> {
+    let part = |span| Part {
+        span,
+        at_most: None,
+    };
+    let spans = reports::spans(batch, selection.span);
+    spans.into_iter().map(part).collect()
+}
+
+/// A search under way.
+struct Search<'a> {
+    batch: &'a Batch,
+    selection: &'a Selection,
+    path: Path,
+    until: Instant,
+    /// Messages along the path that the next step goes through.
+    step: i64,
+    /// Whether there were messages along the path in the part before: a part without any takes no time.
+    went_on: bool,
+    rows: Vec<MessageRow>,
+}
+
+impl Search<'_> {
+    fn missing(&self) -> i64 {
+        let found = i64::try_from(self.rows.len()).unwrap_or(i64::MAX);
+        (self.selection.limit - found).max(0)
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// Whether the path leads to other messages, too.
+    fn is_filtered(&self) -> bool {
+        let conditions = self.selection.conditions.iter();
+        let others = conditions.filter(|condition| condition.path() != Some(self.path));
+        // The queue is short.
+        self.path != Path::Queue && others.count() > 0
+    }
+
+    /// Looks in a part until there are enough. When the time is over before its end: the id below which it wasn't
+    /// looked.
+    async fn look_in(&mut self, conn: &mut dyn Connection, part: &Part) -> Result<Option<i64>> {
+        let Span { from, mut below } = part.span;
+        if from >= below || !self.is_filtered() {
+            self.read(conn, part.span).await?;
+            return Ok(None);
+        }
+        let before = self.rows.len();
+        loop {
+            let end = self.step_end(conn, Span { from, below }).await?;
+            self.read(conn, Span { from: end, below }).await?;
+            let all = part.at_most.is_some_and(|n| self.rows.len() - before >= n);
+            if end <= from || all || self.missing() == 0 {
+                return Ok(None);
+            }
+            if self.is_over() {
+                return Ok(Some(end));
+            }
+            below = end;
+            self.step = (self.step * 2).min(STEP_MAX);
+        }
+    }
+
+    /// The least id of the next step.
+    async fn step_end(&mut self, conn: &mut dyn Connection, span: Span) -> Result<i64> {
+        let (batch, selection) = (self.batch, self.selection);
+        let counted = reports::count(conn, batch, selection, self.path, span, self.step).await?;
+        self.went_on = counted.n > 0;
+        Ok(match counted.least {
+            Some(least) if counted.n >= self.step => least,
+            _ => span.from,
+        })
+    }
+
+    async fn read(&mut self, conn: &mut dyn Connection, span: Span) -> Result<()> {
+        let (batch, selection) = (self.batch, self.selection);
+        let found = reports::list(conn, batch, selection, self.path, span, self.missing()).await?;
+        self.rows.extend(found);
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Ways through the messages of an application: by an index of theirs, or by a smaller table beside.
+
+use std::fmt::Write as _;
+
+use domain::{BatchId, MessageStatus};
+
+use super::super::dialect::Batch;
+use super::super::query::Query;
+
+/// A condition on messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Requestid(String),
+    Batch(BatchId),
+    Number(String),
+    Status(MessageStatus),
+}
+
+impl Condition {
+    const fn column(&self) -> &'static str {
+        match self {
+            Self::Requestid(_) => "requestid",
+            Self::Batch(_) => "batch_id",
+            Self::Number(_) => "number",
+            Self::Status(_) => "status",
+        }
+    }
+
+    pub(super) fn bind(self, query: Query) -> Query {
+        match self {
+            Self::Requestid(text) | Self::Number(text) => query.bind(text),
+            Self::Batch(id) => query.bind(id.0),
+            Self::Status(status) => query.bind(status.code()),
+        }
+    }
+
+    /// The path that leads to such messages alone.
+    pub(crate) const fn path(&self) -> Option<Path> {
+        match self {
+            Self::Requestid(_) => Some(Path::Requestid),
+            Self::Batch(_) => Some(Path::Batch),
+            Self::Number(_) => Some(Path::Number),
+            Self::Status(status) => match status {
+                MessageStatus::Unknown
+                | MessageStatus::Failed
+                | MessageStatus::Expired
+                | MessageStatus::Rejected => Some(Path::Unusual),
+                // Every message is, or was, something of this: an index would cost each send.
+                MessageStatus::Queued
+                | MessageStatus::Sending
+                | MessageStatus::Submitted
+                | MessageStatus::Delivered => None,
+            },
+        }
+    }
+}
+
+/// What a list goes through, from the newest message on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// All messages.
+    Application,
+    Requestid,
+    Batch,
+    Number,
+    /// What is unknown, failed, expired or was rejected.
+    Unusual,
+    /// What no carrier has taken yet, of all applications.
+    Queue,
+}
+
+impl Path {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 6] = [
+        Self::Application,
+        Self::Requestid,
+        Self::Batch,
+        Self::Number,
+        Self::Unusual,
+        Self::Queue,
+    ];
+
+    const fn index(self) -> Option<&'static str> {
+        match self {
+            Self::Application => Some("messages_by_application"),
+            Self::Requestid => Some("messages_by_requestid"),
+            Self::Batch => Some("messages_by_batch"),
+            Self::Number => Some("messages_by_number"),
+            Self::Unusual | Self::Queue => None,
+        }
+    }
+
+    /// What it goes through, called `d`.
+    fn source(self, batch: &Batch) -> String {
+        match (self, self.index(), batch.through_index) {
+            (Self::Queue, ..) => {
+                "(SELECT message_id AS id, application_id FROM queue) d".to_owned()
+            }
+            (_, None, _) => batch.unusual.to_owned(),
+            (_, Some(index), Some(through)) => format!("messages d {through}{index}"),
+            (_, Some(_), None) => "messages d".to_owned(),
+        }
+    }
+
+    /// What is true of all that it goes through.
+    const fn always(self) -> &'static str {
+        match self {
+            // A partial index is only used for a condition that is written like its own.
+            Self::Unusual => " AND d.test = $2 AND (d.status > 4 OR d.status = 2)",
+            Self::Queue => "",
+            _ => " AND d.test = $2",
+        }
+    }
+
+    /// Whether the messages themselves are elsewhere.
+    const fn leads_elsewhere(self) -> bool {
+        matches!(self, Self::Unusual | Self::Queue)
+    }
+
+    /// Application, test, ids from, below, limit → the messages, as one JSON value: of fixed parts alone, each value a
+    /// parameter.
+    pub(super) fn list(self, batch: &Batch, conditions: &[Condition]) -> String {
+        let source = self.source(batch);
+        let (messages, join) = if self.leads_elsewhere() {
+            ("m", batch.their_messages)
+        } else {
+            ("d", "")
+        };
+        let mut sql = format!(
+            "{} FROM (SELECT {messages}.* FROM {source} {join} \
+             WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}",
+            batch.listed_messages,
+            self.always(),
+        );
+        if self == Self::Queue {
+            sql.push_str(" AND m.application_id = $1 AND m.test = $2");
+        }
+        for (place, condition) in conditions.iter().enumerate() {
+            let (column, place) = (condition.column(), place + 6);
+            // Writing to a String can't fail.
+            let _ = write!(sql, " AND {messages}.{column} = ${place}");
+            if self.leads_elsewhere() && condition.path() == Some(self) {
+                let _ = write!(sql, " AND d.{column} = ${place}");
+            }
+        }
+        sql.push_str(" ORDER BY d.id DESC LIMIT $5) m");
+        sql
+    }
+
+    /// Application, test, ids from, below, limit, what leads the path → how many there are, at most so many, and the
+    /// least id of them; from the index alone.
+    pub(super) fn count(self, batch: &Batch, leading: Option<&Condition>) -> String {
+        let condition = leading.map_or_else(String::new, |condition| {
+            format!(" AND d.{} = $6", condition.column())
+        });
+        format!(
+            "SELECT COUNT(*) AS n, MIN(id) AS id FROM (SELECT d.id FROM {} \
+             WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{condition} \
+             ORDER BY d.id DESC LIMIT $5) m",
+            self.source(batch),
+            self.always(),
+        )
+    }
+}

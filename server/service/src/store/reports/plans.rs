@@ -1,0 +1,225 @@
+//! The plans of the statements that find messages, with the statistics of many: a list that reads what it isn't asked
+//! for is fast in every other test.
+
+use domain::{BatchId, MessageStatus};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
+
+use super::super::dialect::Batch;
+use super::super::prepared::stores;
+use super::super::query::query_of;
+use super::{Condition, Path, some_conditions};
+use crate::history::id_of_day;
+
+/// What SQLite's ANALYZE may say of ten million messages, of one customer, whose uploads have one request id: rows, and
+/// how many of them share the first column, the first two and so on.
+const STATISTICS: &str = "
+    ANALYZE;
+    DELETE FROM sqlite_stat1;
+    INSERT INTO sqlite_stat1 VALUES
+        ('messages', 'messages_by_application', '10000000 10000000 10000000'),
+        ('messages', 'messages_by_number', '10000000 10000000 10000000 5000000'),
+        ('messages', 'messages_by_batch', '9000000 9000000 9000000 4500000'),
+        ('messages', 'messages_by_requestid', '9000000 9000000 9000000 9000000'),
+        ('messages', 'messages_unusual', '9000000 9000000 9000000 9000000'),
+        ('batches', 'batches_by_application', '1000000 200000 200000 1'),
+        ('batches', 'batches_by_requestid', '1000000 200000 200000 100000'),
+        ('queue', NULL, '1000000'),
+        ('message_days', NULL, '10000000');
+    ANALYZE sqlite_schema";
+
+/// The steps of SQLite's plan that read rows or sort them.
+async fn sqlite_plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
+    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+    let rows = sqlx::query(explain).fetch_all(conn).await.unwrap();
+    let steps = rows.iter().map(|row| row.get::<String, _>("detail"));
+    let reads = |step: &String| {
+        let of_the_list = step.ends_with(" m") || step.ends_with(" (subquery-1)");
+        (step.starts_with("SEARCH") || step.starts_with("SCAN") || step.contains("B-TREE"))
+            && !(step.starts_with("SCAN") && of_the_list)
+    };
+    steps.filter(reads).collect()
+}
+
+/// How a path is gone, as SQLite says it, for each set of conditions.
+fn sqlite_search(path: Path) -> &'static str {
+    match path {
+        Path::Application => "messages_by_application (application_id=? AND test=?",
+        Path::Requestid => "messages_by_requestid (application_id=? AND test=? AND requestid=?",
+        Path::Batch => "messages_by_batch (application_id=? AND test=? AND batch_id=?",
+        Path::Number => "messages_by_number (application_id=? AND test=? AND number=?",
+        Path::Unusual => "messages_unusual (application_id=? AND test=? AND status=?",
+        Path::Queue => "queue USING INTEGER PRIMARY KEY (",
+    }
+}
+
+#[tokio::test]
+async fn sqlite_goes_the_path_that_it_is_told_whatever_its_statistics_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let [store, _] = stores(folder.path()).await;
+    let mut conn = store.connect().await.unwrap();
+    for statistics in ["", STATISTICS] {
+        conn.execute(statistics).await.unwrap();
+        for path in Path::ALL {
+            for chosen in 0..16 {
+                assert_sqlite_goes(&mut conn, store.dialect().batch(), path, chosen).await;
+            }
+        }
+    }
+}
+
+async fn assert_sqlite_goes(conn: &mut AnyConnection, batch: &Batch, path: Path, chosen: u32) {
+    let conditions = some_conditions(chosen);
+    let leads = |condition: &&Condition| condition.path() == Some(path);
+    let leading = conditions.iter().find(leads);
+    let without = matches!(path, Path::Application | Path::Queue);
+    if leading.is_none() && !without {
+        return;
+    }
+    let mut statements = vec![path.list(batch, &conditions)];
+    if path != Path::Queue {
+        statements.push(path.count(batch, leading));
+    }
+    for sql in statements {
+        let steps = sqlite_plan(conn, &sql).await;
+        let range = if path == Path::Queue {
+            "rowid>? AND rowid<?"
+        } else {
+            " AND rowid>? AND rowid<?"
+        };
+        let expected = format!("{}{range})", sqlite_search(path));
+        assert!(steps[0].ends_with(&expected), "{sql}: {steps:#?}");
+        // What follows are the messages themselves, one by one.
+        for step in &steps[1..] {
+            assert_eq!(
+                step, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)",
+                "{sql}: {steps:#?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn sqlite_finds_uploads_and_counts_by_their_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let [store, _] = stores(folder.path()).await;
+    let mut conn = store.connect().await.unwrap();
+    let statements = [
+        super::super::batches::STATEMENTS,
+        super::super::tally::STATEMENTS,
+    ]
+    .concat();
+    for statistics in ["", STATISTICS] {
+        conn.execute(statistics).await.unwrap();
+        for (wanted, index) in [
+            (
+                "LIST",
+                "batches_by_application (application_id=? AND test=?",
+            ),
+            (
+                "LIST_OF_REQUEST",
+                "batches_by_requestid (application_id=? AND test=? AND requestid=?",
+            ),
+            (
+                "DAYS_OF_STATUS",
+                "PRIMARY KEY (application_id=? AND test=? AND day>? AND day<?",
+            ),
+        ] {
+            let (_, sql) = statements.iter().find(|(name, _)| *name == wanted).unwrap();
+            let steps = sqlite_plan(&mut conn, sql).await;
+            assert!(steps[0].contains(index), "{steps:#?}");
+            assert!(steps.len() == 1 || wanted == "DAYS_OF_STATUS", "{steps:#?}");
+        }
+    }
+}
+
+/// Days with tables of their own.
+const DAYS: std::ops::Range<i64> = 20_000..20_010;
+
+/// 20,000 messages a day, of one customer, to 10,000 numbers; each tenth has a request id that all have, some have one
+/// that few have; most are delivered.
+const FILL: &str = "
+    INSERT INTO messages (id, application_id, test, number, kind, body, requestid, batch_id, status, pages, segments,
+                          unit_price, cost, released, created_at)
+    SELECT ((day * 86400000 + i * 4000 - 1704067200000) << 21), 1, 0, (57000000 + i * 7919 % 10000)::text, 'local', 'x',
+           CASE WHEN i % 10 = 0 THEN 'all' WHEN i % 1000 = 1 THEN 'few' END, CASE WHEN i BETWEEN 50 AND 90 THEN day END,
+           CASE WHEN i % 5000 = 3 THEN 7 WHEN i % 20 = 4 THEN 6 ELSE 4 END, 1, 1, 50000, 50000, 0, day * 86400000 + i * 4000
+    FROM generate_series(20000::bigint, 20009) day, generate_series(1, 20000) i;
+    ANALYZE";
+
+#[tokio::test]
+async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, store] = stores(folder.path()).await;
+    let mut conn = store.connect().await.unwrap();
+    store.dialect().prepare_reader(&mut conn).await.unwrap();
+    for day in DAYS {
+        let mut tx = conn.begin().await.unwrap();
+        assert!(store.dialect().make_day(&mut tx, day).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+    sqlx::raw_sql(FILL).execute(&mut conn).await.unwrap();
+    let number = || Condition::Number("57000007".to_owned());
+    let few = || Condition::Requestid("few".to_owned());
+    let rejected = || Condition::Status(MessageStatus::Rejected);
+    for (path, conditions, index) in [
+        (
+            Path::Number,
+            vec![number()],
+            "application_id_test_number_id_idx",
+        ),
+        (
+            Path::Requestid,
+            vec![few()],
+            "application_id_test_requestid_id_idx",
+        ),
+        (
+            Path::Batch,
+            vec![Condition::Batch(BatchId(20_003))],
+            "application_id_test_batch_id_id_idx",
+        ),
+        (Path::Unusual, vec![rejected()], "unusual_messages_pkey"),
+        (
+            Path::Number,
+            vec![number(), rejected()],
+            "application_id_test_number_id_idx",
+        ),
+        (
+            Path::Unusual,
+            vec![number(), rejected()],
+            "unusual_messages_pkey",
+        ),
+    ] {
+        let batch = store.dialect().batch();
+        let leading = conditions
+            .iter()
+            .find(|condition| condition.path() == Some(path));
+        let counted: Vec<Condition> = leading.cloned().into_iter().collect();
+        let list = path.list(batch, &conditions);
+        for (sql, bound) in [(path.count(batch, leading), counted), (list, conditions)] {
+            let steps = postgres_plan(&mut conn, &sql, bound).await;
+            assert!(steps.iter().any(|step| step.contains(index)), "{steps:#?}");
+            let bad = |step: &String| step.contains("Seq Scan") || step.contains("Sort");
+            assert!(!steps.iter().any(bad), "{steps:#?}");
+        }
+    }
+}
+
+async fn postgres_plan(
+    conn: &mut AnyConnection,
+    sql: &str,
+    conditions: Vec<Condition>,
+) -> Vec<String> {
+    let query = query_of(format!("EXPLAIN {sql}"))
+        .bind(1)
+        .bind(0)
+        .bind(id_of_day(DAYS.start))
+        .bind(id_of_day(DAYS.end))
+        .bind(101);
+    let query = conditions
+        .into_iter()
+        .fold(query, |query, condition| condition.bind(query));
+    let rows = query.fetch_all(conn).await.unwrap();
+    rows.iter()
+        .map(|row| row.get("QUERY PLAN").unwrap())
+        .collect()
+}
