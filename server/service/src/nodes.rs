@@ -141,7 +141,7 @@ impl Service {
     /// How long the oldest transaction of the database has been open, where there is a server that knows.
     pub async fn oldest_transaction_ms(&self) -> Result<Option<i64>> {
         let mut conn = self.store().read().await?;
-        Ok(self.store().dialect().oldest_ms(&mut conn).await?)
+        self.store().dialect().oldest_ms(&mut conn).await
     }
 
     /// Whether other processes ended since this was asked last. Those that weren't seen for half a minute are given

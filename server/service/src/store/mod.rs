@@ -489,15 +489,12 @@ impl Store {
         if self.has_failed() || self.is_closed() {
             return Err(sqlx::Error::PoolClosed.into());
         }
-        let way = match permit.file() {
-            Some(file) => {
-                file.begin()?;
-                Way::File(permit)
-            }
-            None => {
-                let tx = self.begin_on_server(begin).await?;
-                Way::Pool(Some(Box::new(tx)), permit)
-            }
+        let way = if let Some(file) = permit.file() {
+            file.begin()?;
+            Way::File(permit)
+        } else {
+            let tx = self.begin_on_server(begin).await?;
+            Way::Pool(Some(Box::new(tx)), permit)
         };
         Ok(WriteTx {
             way,

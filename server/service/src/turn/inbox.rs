@@ -207,15 +207,12 @@ impl Inbox {
         wait: Option<Duration>,
     ) -> MutexGuard<'s, State> {
         state.wake_at = wake_at;
-        let mut state = match wait {
-            Some(wait) => {
-                let woken = self.filled.wait_timeout(state, wait);
-                woken.unwrap_or_else(PoisonError::into_inner).0
-            }
-            None => {
-                let woken = self.filled.wait(state);
-                woken.unwrap_or_else(PoisonError::into_inner)
-            }
+        let mut state = if let Some(wait) = wait {
+            let woken = self.filled.wait_timeout(state, wait);
+            woken.unwrap_or_else(PoisonError::into_inner).0
+        } else {
+            let woken = self.filled.wait(state);
+            woken.unwrap_or_else(PoisonError::into_inner)
         };
         state.wake_at = 0;
         state

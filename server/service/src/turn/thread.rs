@@ -107,7 +107,9 @@ impl Worker {
     /// One turn. A part of it that certainly stored nothing, for a fault of its rows, is halved until the input at
     /// fault stands alone; one whose outcome isn't known is never repeated.
     async fn turn(&mut self, service: &Service, inputs: Vec<Input>) {
-        inputs.iter().for_each(|input| self.figures.input(input));
+        for input in &inputs {
+            self.figures.input(input);
+        }
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
             match self.transact(service, &inputs).await {

@@ -26,7 +26,7 @@ impl Database {
     }
 
     /// A statement after which messages to a number can't be stored.
-    pub fn refuse_number(&self, number: &str) -> AssertSqlSafe<String> {
+    pub fn refuse_number(number: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(format!(
             "CREATE TRIGGER refused BEFORE INSERT ON messages WHEN NEW.number = '{number}' \
              BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"

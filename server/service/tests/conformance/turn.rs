@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use service::{Actor, Claimed, Consumer, Lease, SANDBOX_CARRIER, SendError};
 use sqlx::Executor as _;
 
+use crate::database::Database;
 use crate::world::{Customer, HOUR_MS, World, answered, money, request, taken_as};
 
 const CARRIER: &str = SANDBOX_CARRIER;
@@ -206,7 +207,7 @@ async fn a_message_that_is_put_off_is_handed_over_again_when_its_time_comes() {
 async fn an_input_that_cannot_be_stored_fails_alone() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "10").await;
-    let refusing = world.database.refuse_number("57000666");
+    let refusing = Database::refuse_number("57000666");
     world
         .database
         .connect()

@@ -74,7 +74,7 @@ impl Database {
     }
 
     /// A statement after which messages to a number can't be stored.
-    pub fn refuse_number(&self, number: &str) -> AssertSqlSafe<String> {
+    pub fn refuse_number(number: &str) -> AssertSqlSafe<String> {
         let check = format!("CHECK (number <> '{number}')");
         AssertSqlSafe(format!(
             "ALTER TABLE messages ADD CONSTRAINT refused {check}"
