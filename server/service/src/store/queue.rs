@@ -473,15 +473,7 @@ fn start_in_file(
         ids,
         |s, id| s.query([id]),
         |_, row| {
-            let standing = Standing {
-                id: row.get(0)?,
-                application_id: row.get(1)?,
-                test: row.get(2)?,
-                batch_id: row.get(3)?,
-                created_at: row.get(4)?,
-                status: row::file_status(row, 5, "messages")?,
-                cost: row.get(6)?,
-            };
+            let standing = Standing::of_file(row)?;
             let kind: String = row.get(8)?;
             let kind = Kind::parse(&kind).ok_or(Error::Broken(Broken::Corrupt {
                 table: "messages",

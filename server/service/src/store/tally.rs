@@ -206,6 +206,21 @@ pub(crate) struct Standing {
     pub(crate) cost: i64,
 }
 
+impl Standing {
+    /// Reads the first columns of a file's row.
+    pub(crate) fn of_file(row: &rusqlite::Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            application_id: row.get(1)?,
+            test: row.get(2)?,
+            batch_id: row.get(3)?,
+            created_at: row.get(4)?,
+            status: row::file_status(row, 5, "messages")?,
+            cost: row.get(6)?,
+        })
+    }
+}
+
 /// Those of these messages that aren't final.
 pub(crate) async fn standing(
     tx: &mut WriteTx<'_>,
@@ -222,17 +237,7 @@ pub(crate) async fn standing(
             statement,
             ids,
             |s, id| s.query([id]),
-            |_, row| {
-                Ok(Standing {
-                    id: row.get(0)?,
-                    application_id: row.get(1)?,
-                    test: row.get(2)?,
-                    batch_id: row.get(3)?,
-                    created_at: row.get(4)?,
-                    status: row::file_status(row, 5, "messages")?,
-                    cost: row.get(6)?,
-                })
-            },
+            |_, row| Standing::of_file(row),
         );
     }
     let ids = Ids::new(ids)?;

@@ -14,6 +14,8 @@ use crate::outcomes::SubmitOutcome;
 
 /// How often to look for messages that nobody announced: the command line writes beside this process.
 const POLL: Duration = Duration::from_secs(2);
+/// How long nothing is claimed for a carrier that can't be handed anything.
+const PAUSE: Duration = Duration::from_millis(500);
 /// Messages of one claim.
 pub(crate) const CLAIM_MAX: usize = 512;
 
@@ -162,6 +164,8 @@ struct Carrier {
     waiting: Arc<AtomicBool>,
     /// When to look whether something waits.
     look_at: Instant,
+    /// Until when not to look at all: the database couldn't be used, or the carrier is drained.
+    paused_until: Instant,
 }
 
 impl Carrier {
@@ -171,6 +175,16 @@ impl Carrier {
             singles_wait: true,
             waiting: Arc::new(AtomicBool::new(true)),
             look_at: Instant::now(),
+            paused_until: Instant::now(),
+        }
+    }
+
+    /// When to claim for it next.
+    fn claim_at(&self) -> Instant {
+        if self.is_waiting() {
+            self.paused_until
+        } else {
+            self.look_at.max(self.paused_until)
         }
     }
 
@@ -264,7 +278,15 @@ impl Consumers {
     pub(crate) fn look_at(&self) -> Option<Instant> {
         let carriers = self.carriers();
         let served = carriers.values().filter(|carrier| carrier.available() > 0);
-        served.map(|carrier| carrier.look_at).min()
+        served.map(Carrier::claim_at).min()
+    }
+
+    /// Claims nothing for a while, after a turn that couldn't be stored.
+    pub(crate) fn pause(&self) {
+        let until = Instant::now() + PAUSE;
+        for carrier in self.carriers().values_mut() {
+            carrier.paused_until = until;
+        }
     }
 
     /// Begins to share out places in a turn.
@@ -302,6 +324,14 @@ pub(crate) struct Place(usize);
 impl Places {
     /// These carriers are handed nothing.
     pub(crate) fn close(&mut self, drained: Vec<String>) {
+        let until = Instant::now() + PAUSE;
+        let mut carriers = self.consumers.carriers();
+        for name in &drained {
+            if let Some(carrier) = carriers.get_mut(name) {
+                carrier.paused_until = until;
+            }
+        }
+        drop(carriers);
         self.drained = drained;
     }
 
@@ -348,7 +378,7 @@ impl Places {
         let carriers = self.consumers.carriers();
         let open = carriers
             .iter()
-            .filter(|(_, known)| known.is_waiting() || known.look_at <= now)
+            .filter(|(_, known)| known.claim_at() <= now)
             .map(|(name, known)| (name.clone(), known.available().min(CLAIM_MAX)));
         open.filter(|(name, places)| *places > 0 && !self.is_drained(name))
             .collect()

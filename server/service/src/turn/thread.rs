@@ -126,6 +126,7 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not stored");
+                    self.consumers.pause();
                     if service.store().has_failed() {
                         lose_all(inputs, error);
                     } else {
