@@ -131,7 +131,8 @@ pub struct Limits {
     pub history_days: i64,
     /// How long a claim holds, in milliseconds. A submit takes far less; after a crash, others wait this long.
     pub lease_ms: i64,
-    /// How long one answer of a report may look for messages. What it found by then is the page, and its cursor goes on.
+    /// How long one answer of a report may look for messages. What it found by then is the page,
+    /// and its cursor goes on.
     pub report_time: Duration,
 }
 

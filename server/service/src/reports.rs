@@ -42,9 +42,9 @@ pub struct MessageFilter {
 }
 
 impl Service {
-    /// Messages that a key may see, newest first. A page is full or the last one, unless looking for messages that fit
-    /// took longer than [`Limits::report_time`]: then it has what was found, which can be nothing, and its cursor goes
-    /// on from there.
+    /// Messages that a key may see, newest first. A page is full or the last one, unless looking
+    /// for messages that fit took longer than [`crate::Limits::report_time`]: then it has what was found,
+    /// which can be nothing, and its cursor goes on from there.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -116,7 +116,8 @@ impl Service {
         Ok(None)
     }
 
-    /// A connection for a list. Counts and messages are read of one moment where a status is asked for.
+    /// A connection for a list. Counts and messages are read of one moment where a status is asked
+    /// for.
     async fn report_connection(&self, filter: &MessageFilter) -> Result<Box<dyn Connection>> {
         Ok(if filter.status.is_some() {
             Box::new(self.store().snapshot().await?)
@@ -125,7 +126,8 @@ impl Service {
         })
     }
 
-    /// The newest of all that is selected. An account has few applications: each is searched by itself.
+    /// The newest of all that is selected. An account has few applications: each is searched by
+    /// itself.
     async fn merged(
         &self,
         conn: &mut dyn Connection,
@@ -196,7 +198,8 @@ struct Newest {
     rows: Vec<MessageRow>,
     /// How many are asked for: one more than a page has.
     limit: i64,
-    /// Set when a search ended early: nothing below this id can be told yet, also not from the others.
+    /// Set when a search ended early: nothing below this id can be told yet, also not from the
+    /// others.
     resume: Option<i64>,
 }
 

@@ -1,5 +1,6 @@
-//! Finding messages of one application: along the path that leads to the fewest, and where other conditions than the
-//! path's own are asked for, in bounded steps, until a page is full or the time is over.
+//! Finding messages of one application: along the path that leads to the fewest, and where other
+//! conditions than the path's own are asked for, in bounded steps, until a page is full or the time
+//! is over.
 
 use std::time::Instant;
 
@@ -14,7 +15,8 @@ use crate::store::{batches, installation, tally};
 
 /// A path to no more messages than this needs no better one.
 const FEW: i64 = 1000;
-/// The longest queue that is looked through for an application's messages: narrow rows, of all applications.
+/// The longest queue that is looked through for an application's messages: narrow rows, of all
+/// applications.
 const QUEUE_MAX: i64 = 20_000;
 /// Messages of the first step; each step is twice the one before.
 const FIRST_STEP: i64 = 2000;
@@ -29,8 +31,8 @@ pub(super) struct Found {
     pub(super) resume: Option<i64>,
 }
 
-/// Looks for messages until there are as many as asked for, or the moment has come; a first step is always made. The
-/// connection shows one moment where a status is asked for.
+/// Looks for messages until there are as many as asked for, or the moment has come; a first step is
+/// always made. The connection shows one moment where a status is asked for.
 pub(super) async fn search(
     conn: &mut dyn Connection,
     batch: &Batch,
@@ -66,8 +68,8 @@ pub(super) async fn search(
     })
 }
 
-/// Where there can be any: among the ids of the upload that is asked for, and where a look at a day opens a table of
-/// its own, between the first day with messages and the last one.
+/// Where there can be any: among the ids of the upload that is asked for, and where a look at a day
+/// opens a table of its own, between the first day with messages and the last one.
 async fn narrowed(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -> Result<Span> {
     let Span { from, below } = selection.span;
     let (application_id, test) = (selection.application_id, selection.test);
@@ -179,7 +181,8 @@ async fn parts(
                 from: from.max(id_of_day(day)),
                 below: below.min(end),
             },
-            // Of a day whose newest messages are left out it isn't known how many of these there are.
+            // Of a day whose newest messages are left out it isn't known how many of these there
+            // are.
             at_most: usize::try_from(n).ok().filter(|_| below >= end),
         }
     };
@@ -203,7 +206,8 @@ struct Search<'a> {
     until: Instant,
     /// Messages along the path that the next step goes through.
     step: i64,
-    /// Whether there were messages along the path in the part before: a part without any takes no time.
+    /// Whether there were messages along the path in the part before: a part without any takes no
+    /// time.
     went_on: bool,
     rows: Vec<MessageRow>,
 }
@@ -226,8 +230,8 @@ impl Search<'_> {
         self.path != Path::Queue && others.count() > 0
     }
 
-    /// Looks in a part until there are enough. When the time is over before its end: the id below which it wasn't
-    /// looked.
+    /// Looks in a part until there are enough. When the time is over before its end: the id below
+    /// which it wasn't looked.
     async fn look_in(&mut self, conn: &mut dyn Connection, part: &Part) -> Result<Option<i64>> {
         let Span { from, mut below } = part.span;
         if from >= below || !self.is_filtered() {

@@ -500,12 +500,14 @@ pub(crate) struct Batch {
     /// The beginning of a statement over messages, whose rows come as one JSON value with all that reports
     /// show; `FROM (…) m` follows.
     pub(crate) listed_messages: &'static str,
-    /// What names the index that a list of messages goes through, before its name; `None` where the database finds
-    /// it by statistics of its own.
+    /// What names the index that a list of messages goes through, before its name; `None` where the
+    /// database finds it by statistics of its own.
     pub(crate) through_index: Option<&'static str>,
-    /// Where messages that are unknown, failed, expired or were rejected are found by their status; called `d`.
+    /// Where messages that are unknown, failed, expired or were rejected are found by their status;
+    /// called `d`.
     pub(crate) unusual: &'static str,
-    /// Adds to such rows, or to those of the queue, their messages, called `m`: each by its id, of a range.
+    /// Adds to such rows, or to those of the queue, their messages, called `m`: each by its id, of
+    /// a range.
     pub(crate) their_messages: &'static str,
     /// Whether messages are in tables by day: a statement should name few days.
     pub(crate) by_day: bool,

@@ -32,9 +32,10 @@ pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeou
 /// them last, which it takes for small, must not be joined row by row.
 pub(super) const RECOUNT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL enable_nestloop = off; SET LOCAL random_page_cost = 4";
 
-/// Sets up a connection that reads, besides. A list wants the newest few of many: by the index that leads to them alone.
-/// At the usual cost of pages out of order PostgreSQL goes through all of a day in its order, since it takes what is
-/// asked for as spread over the day, and finds it at the day's other end.
+/// Sets up a connection that reads, besides. A list wants the newest few of many: by the index that
+/// leads to them alone. At the usual cost of pages out of order PostgreSQL goes through all of a
+/// day in its order, since it takes what is asked for as spread over the day, and finds it at the
+/// day's other end.
 pub(super) const READER: &str = "SET random_page_cost = 0.1";
 
 /// Begins a transaction of a verb that people call. These run one at a time, as with SQLite, whichever process they
@@ -453,8 +454,8 @@ pub(super) const BATCH: Batch = Batch {
                                                   final_at)), '[]')::text AS found",
     through_index: None,
     unusual: "(SELECT message_id AS id, application_id, test, status FROM unusual_messages) d",
-    // One after the other, in their order, until there are enough: a join that PostgreSQL is free to choose may read all
-    // messages of the days.
+    // One after the other, in their order, until there are enough: a join that PostgreSQL is free
+    // to choose may read all messages of the days.
     their_messages: "\
         CROSS JOIN LATERAL (SELECT * FROM messages WHERE id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
     by_day: true,

@@ -153,7 +153,8 @@ pub(crate) struct Counted {
     pub(crate) least: Option<i64>,
 }
 
-/// Counts the messages of a span along a path, whatever else is asked of them, and no more than so many.
+/// Counts the messages of a span along a path, whatever else is asked of them, and no more than so
+/// many.
 pub(crate) async fn count(
     conn: &mut dyn Connection,
     batch: &Batch,

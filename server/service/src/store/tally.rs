@@ -292,8 +292,8 @@ pub(crate) async fn first_and_last(
     Ok(row::opt_int(&row, "first")?.zip(row::opt_int(&row, "last")?))
 }
 
-/// The days on which an application's messages of this status were accepted, the newest first, and how many they are;
-/// between the first day and the last one, both included.
+/// The days on which an application's messages of this status were accepted, the newest first, and
+/// how many they are; between the first day and the last one, both included.
 pub(crate) async fn days_of_status(
     conn: &mut dyn Connection,
     (application_id, test): (i64, bool),

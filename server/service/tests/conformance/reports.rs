@@ -295,7 +295,8 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
     conn.close().await.unwrap();
 }
 
-/// Of three messages that wait the first is refused, the second taken without a receipt so far, the third delivered.
+/// Of three messages that wait the first is refused, the second taken without a receipt so far, the
+/// third delivered.
 async fn end_three(world: &World) -> Vec<Transid> {
     let carrier = service::SANDBOX_CARRIER;
     let (lease, claimed) = world.service.claim(carrier, 3).await.unwrap();
@@ -390,7 +391,8 @@ async fn a_search_whose_time_is_over_goes_on_at_its_cursor_and_loses_nothing() {
     assert!(pages > 1);
 }
 
-/// Whatever is asked for in whatever way, in pages of whatever size, it is what a look at each message finds.
+/// Whatever is asked for in whatever way, in pages of whatever size, it is what a look at each
+/// message finds.
 #[tokio::test]
 async fn every_combination_of_filters_finds_what_fits_it() {
     let world = World::new().await;

@@ -1,4 +1,5 @@
-//! Ways through the messages of an application: by an index of theirs, or by a smaller table beside.
+//! Ways through the messages of an application: by an index of theirs, or by a smaller table
+//! beside.
 
 use std::fmt::Write as _;
 
@@ -117,8 +118,8 @@ impl Path {
         matches!(self, Self::Unusual | Self::Queue)
     }
 
-    /// Application, test, ids from, below, limit → the messages, as one JSON value: of fixed parts alone, each value a
-    /// parameter.
+    /// Application, test, ids from, below, limit → the messages, as one JSON value: of fixed parts
+    /// alone, each value a parameter.
     pub(super) fn list(self, batch: &Batch, conditions: &[Condition]) -> String {
         let source = self.source(batch);
         let (messages, join) = if self.leads_elsewhere() {
@@ -147,8 +148,8 @@ impl Path {
         sql
     }
 
-    /// Application, test, ids from, below, limit, what leads the path → how many there are, at most so many, and the
-    /// least id of them; from the index alone.
+    /// Application, test, ids from, below, limit, what leads the path → how many there are, at most
+    /// so many, and the least id of them; from the index alone.
     pub(super) fn count(self, batch: &Batch, leading: Option<&Condition>) -> String {
         let condition = leading.map_or_else(String::new, |condition| {
             format!(" AND d.{} = $6", condition.column())

@@ -1,5 +1,5 @@
-//! The plans of the statements that find messages, with the statistics of many: a list that reads what it isn't asked
-//! for is fast in every other test.
+//! The plans of the statements that find messages, with the statistics of many: a list that reads
+//! what it isn't asked for is fast in every other test.
 
 use domain::{BatchId, MessageStatus};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
@@ -10,8 +10,8 @@ use super::super::query::query_of;
 use super::{Condition, Path, some_conditions};
 use crate::history::id_of_day;
 
-/// What SQLite's ANALYZE may say of ten million messages, of one customer, whose uploads have one request id: rows, and
-/// how many of them share the first column, the first two and so on.
+/// What SQLite's ANALYZE may say of ten million messages, of one customer, whose uploads have one
+/// request id: rows, and how many of them share the first column, the first two and so on.
 const STATISTICS: &str = "
     ANALYZE;
     DELETE FROM sqlite_stat1;
@@ -135,8 +135,8 @@ async fn sqlite_finds_uploads_and_counts_by_their_keys() {
 /// Days with tables of their own.
 const DAYS: std::ops::Range<i64> = 20_000..20_010;
 
-/// 20,000 messages a day, of one customer, to 10,000 numbers; each tenth has a request id that all have, some have one
-/// that few have; most are delivered.
+/// 20,000 messages a day, of one customer, to 10,000 numbers; each tenth has a request id that all
+/// have, some have one that few have; most are delivered.
 const FILL: &str = "
     INSERT INTO messages (id, application_id, test, number, kind, body, requestid, batch_id, status, pages, segments,
                           unit_price, cost, released, created_at)
