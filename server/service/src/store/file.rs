@@ -76,11 +76,12 @@ impl FileConnection {
             self.conn.prepare_cached("COMMIT")?.raw_execute()?;
             self.log_pages = PAGES.get();
             Ok(())
-        })?;
-        if self.log_pages >= LOG_PAGES_MAX {
-            self.move_log()?;
-        }
-        Ok(())
+        })
+    }
+
+    /// Whether the log is so long that nobody should wait for the turn to move it.
+    pub(crate) const fn is_log_too_long(&self) -> bool {
+        self.log_pages >= LOG_PAGES_MAX
     }
 
     /// Whether the log is so long that its pages should be moved into the file.

@@ -183,6 +183,13 @@ impl WriteTx<'_> {
                 };
                 let committed = file.commit();
                 committed.inspect_err(|error| store.note_failed_sync(error))?;
+                // What fails from here on changes nothing of the commit.
+                if file.is_log_too_long()
+                    && let Err(error) = file.move_log()
+                {
+                    store.note_failed_sync(&error);
+                    tracing::error!(detail = ?error, "the log can't be moved into the database's file");
+                }
                 Ok(Committed::Yes)
             }
             Way::Pool(tx, _) => {
