@@ -120,15 +120,11 @@ impl ApiKey {
     /// SHA-256 of the key's ASCII in lower-case hexadecimal: the only thing of it that is stored.
     #[must_use]
     pub fn hash(&self) -> String {
-        use fmt::Write as _;
-        Sha256::digest(self.text.as_bytes()).iter().fold(
-            String::with_capacity(64),
-            |mut hex, byte| {
-                // Writing to a String can't fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            },
-        )
+        let digest = Sha256::digest(self.text.as_bytes());
+        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        digits
+            .filter_map(|digit| char::from_digit(digit.into(), 16))
+            .collect()
     }
 }
 

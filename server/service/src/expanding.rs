@@ -170,10 +170,7 @@ impl Service {
         frame: &Frame,
         now: Timestamp,
     ) -> Result<Vec<QueuedRow>> {
-        let numbers = frame
-            .numbers()
-            .map_err(|error| Error::Broken(error.into()))?;
-        let rows = numbers.into_iter().zip(upload.expanded_rows..);
+        let rows = frame.numbers()?.into_iter().zip(upload.expanded_rows..);
         Ok(rows
             .map(|((number, kind), place)| {
                 let facts = Message {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Service;
 use crate::error::{Error, Result as VerbResult};
-use crate::idempotency::{IdempotencyKey, kept_since};
+use crate::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::rates::RateState;
 use crate::store::applications::{self, KeyRow, SenderState};
 use crate::store::idempotency;
@@ -47,6 +47,38 @@ pub struct SendRequest {
     pub idempotency: Option<IdempotencyKey>,
     /// Only to be judged: nothing is stored, charged or sent, and no idempotency key read or kept.
     pub dry_run: bool,
+}
+
+/// A send with what can be computed of it before the database is asked.
+pub(crate) struct PreparedSend {
+    pub(crate) request: SendRequest,
+    /// Of its key.
+    pub(crate) key_hash: String,
+    pub(crate) pages: usize,
+    pub(crate) segments: usize,
+    /// What the request means, where an idempotency key makes that count.
+    pub(crate) digest: Option<String>,
+}
+
+impl PreparedSend {
+    pub(crate) fn new(request: SendRequest) -> Self {
+        let digest = request.idempotency.is_some().then(|| {
+            let requestid = request.requestid.as_ref();
+            digest_of_send(&request.number, &request.message, requestid)
+        });
+        Self {
+            key_hash: request.key.hash(),
+            pages: request.message.pages(),
+            segments: request.message.segments(),
+            digest,
+            request,
+        }
+    }
+
+    /// Whether an application's row has the send's key.
+    pub(crate) fn opens(&self, row: &KeyRow) -> bool {
+        row.holds_hash(self.request.key.kind(), &self.key_hash)
+    }
 }
 
 /// An accepted message: durable, charged once, on its way to a carrier.

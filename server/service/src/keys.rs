@@ -61,10 +61,15 @@ impl Service {
 impl applications::KeyRow {
     /// Whether this is the application's key of its kind.
     pub(crate) fn holds(&self, key: &ApiKey) -> bool {
-        let stored = match key.kind() {
+        self.holds_hash(key.kind(), &key.hash())
+    }
+
+    /// Whether this is the hash of the application's key of a kind.
+    pub(crate) fn holds_hash(&self, kind: KeyKind, hash: &str) -> bool {
+        let stored = match kind {
             KeyKind::Live => &self.live_hash,
             KeyKind::Test => &self.test_hash,
         };
-        *stored == key.hash()
+        stored == hash
     }
 }

@@ -15,10 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use domain::{BulkRow, Kind};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use crate::error::{Broken, Error, Result};
+use crate::store::messages::FrameRow;
 
 /// Rows of a frame: one transaction stores them, and a send that comes meanwhile waits for it.
 const FRAME_ROWS_MAX: u32 = 1000;
@@ -300,25 +299,12 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// Whom the rows are for.
-    pub(crate) fn numbers(&self) -> serde_json::Result<Vec<(String, Kind)>> {
-        /// A row's first two values; the others are the database's.
-        #[derive(Deserialize)]
-        struct Row(
-            String,
-            i64,
-            #[serde(default)] IgnoredAny,
-            #[serde(default)] IgnoredAny,
-            #[serde(default)] IgnoredAny,
-        );
-        let rows: Vec<Row> = serde_json::from_str(&self.json)?;
-        let kind = |local| {
-            if local == 1 {
-                Kind::Local
-            } else {
-                Kind::International
-            }
-        };
-        Ok(rows.into_iter().map(|row| (row.0, kind(row.1))).collect())
+    pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
+        let rows = FrameRow::parse_all(&self.json)?;
+        let numbers = rows.into_iter();
+        Ok(numbers
+            .map(|row| (row.digits().to_owned(), row.kind()))
+            .collect())
     }
 }
 

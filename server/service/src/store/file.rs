@@ -2,21 +2,23 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::log::{LogMover, checkpoint};
 use super::sqlite;
 use crate::error::{Broken, Error, Result};
 
 /// Statements that stay prepared; the turn has about fifty.
 const PREPARED_MAX: usize = 256;
 
-/// Pages of the log (4 KiB each) from which on the turn moves them into the file, after it has answered.
+/// Pages of the log (4 KiB each) from which on they are moved into the file.
 const LOG_PAGES: i32 = 4000;
-/// Pages from which on whoever commits does so: no turn came for long.
+/// Pages from which on whoever commits waits until they are: they come faster than they are moved.
 const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 
 /// How long to wait before the file is tried again while another process writes, and how often.
@@ -33,6 +35,7 @@ pub(crate) struct FileConnection {
     conn: Connection,
     /// Pages in the log.
     log_pages: i32,
+    mover: Arc<LogMover>,
 }
 
 impl FileConnection {
@@ -53,7 +56,11 @@ impl FileConnection {
             PAGES.set(pages);
             Ok(())
         }));
-        Ok(Self { conn, log_pages: 0 })
+        Ok(Self {
+            conn,
+            log_pages: 0,
+            mover: Arc::new(LogMover::new(file)),
+        })
     }
 
     pub(crate) fn conn(&mut self) -> &mut Connection {
@@ -79,22 +86,30 @@ impl FileConnection {
         })
     }
 
-    /// Whether the log is so long that nobody should wait for the turn to move it.
-    pub(crate) const fn is_log_too_long(&self) -> bool {
-        self.log_pages >= LOG_PAGES_MAX
-    }
-
-    /// Whether the log is so long that its pages should be moved into the file.
-    pub(crate) const fn is_log_long(&self) -> bool {
-        self.log_pages >= LOG_PAGES
-    }
-
-    /// Moves what it can of the log into the file.
-    pub(crate) fn move_log(&mut self) -> Result<()> {
+    /// Has the log's pages moved into the file if they are many, on a thread of its own.
+    pub(crate) fn begin_to_move_log(&mut self) -> Result<()> {
+        if self.log_pages < LOG_PAGES {
+            return Ok(());
+        }
+        self.mover.start();
+        if self.log_pages < LOG_PAGES_MAX {
+            return Ok(());
+        }
         blocking(|| {
-            let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
-            let left = |row: &rusqlite::Row<'_>| Ok(row.get::<_, i32>(1)? - row.get::<_, i32>(2)?);
-            self.log_pages = self.conn.query_row(checkpoint, [], left)?;
+            self.mover.wait();
+            Ok(())
+        })?;
+        self.end_log_move()
+    }
+
+    /// Moves the pages that were added while the others were moved, so that the log begins anew.
+    pub(crate) fn end_log_move(&mut self) -> Result<()> {
+        let Some(moved) = self.mover.take_result() else {
+            return Ok(());
+        };
+        moved?;
+        blocking(|| {
+            self.log_pages = checkpoint(&self.conn)?;
             Ok(())
         })
     }

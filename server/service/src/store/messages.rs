@@ -1,12 +1,14 @@
 //! Messages: written in batches, read by reports.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::params;
+use serde::Deserialize;
 
 use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{
-    ApplicationStatus, BatchId, Category, MessageStatus, MessageText, Money, Number, Reference,
+    ApplicationStatus, BatchId, Category, Kind, MessageStatus, MessageText, Money, Number, Reference,
     Timestamp, Transid,
 };
 
@@ -41,6 +43,10 @@ mod file {
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, segments, \
                               unit_price, cost, created_at, sending_at, status, released) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)";
+    pub(super) const EXPAND: &str = "\
+        INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, pages, \
+                              segments, unit_price, cost, created_at, status, released) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0)";
     pub(super) const TRANSFER: &str = "\
         INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, message_id, \
                                balance_after, batch_id, created_at) \
@@ -360,6 +366,36 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     Ok(row::opt_int(&query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
 }
 
+/// A row of an upload as a frame of its spool has it: digits, 1 for a local number; then text, pages and segments
+/// where each row has its own text.
+#[derive(Deserialize)]
+pub(crate) struct FrameRow<'a>(
+    #[serde(borrow)] Cow<'a, str>,
+    i64,
+    #[serde(default)] Option<String>,
+    #[serde(default)] Option<usize>,
+    #[serde(default)] Option<usize>,
+);
+
+impl<'a> FrameRow<'a> {
+    /// Reads the rows of a frame.
+    pub(crate) fn parse_all(json: &'a str) -> Result<Vec<Self>> {
+        serde_json::from_str(json).map_err(|error| Error::Broken(error.into()))
+    }
+
+    pub(crate) fn digits(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) const fn kind(&self) -> Kind {
+        if self.1 == 1 {
+            Kind::Local
+        } else {
+            Kind::International
+        }
+    }
+}
+
 /// Turns rows of a batch into messages: those of a frame, of which the first is the batch's next.
 pub(crate) async fn expand(
     conn: &mut dyn Connection,
@@ -368,6 +404,9 @@ pub(crate) async fn expand(
     text: Option<(usize, usize)>,
     rows: String,
 ) -> Result<u64> {
+    if let Conn::File(conn) = conn.conn() {
+        return expand_in_file(given(conn)?, upload, text, &rows);
+    }
     let done = query(batch.expand_messages)
         .bind(upload.first_message_id)
         .bind(upload.application_id)
@@ -386,6 +425,39 @@ pub(crate) async fn expand(
         .execute(conn)
         .await?;
     Ok(done.rows_affected())
+}
+
+fn expand_in_file(
+    conn: &rusqlite::Connection,
+    upload: &UnexpandedBatch,
+    text: Option<(usize, usize)>,
+    rows: &str,
+) -> Result<u64> {
+    let shared = (upload.body.as_deref(), text.unwrap_or((1, 1)));
+    let rows = FrameRow::parse_all(rows)?;
+    let rows = rows.iter().zip(upload.expanded_rows..);
+    each(conn, file::EXPAND, rows, |statement, (row, place)| {
+        let id = domain::ids::nth_id(upload.first_message_id, place);
+        let price = upload.prices.per_page(row.kind()).micros();
+        let (shared_body, (shared_pages, shared_segments)) = shared;
+        let pages = row.3.unwrap_or(shared_pages).cast_signed() as i64;
+        statement.execute(params![
+            id,
+            upload.application_id,
+            i64::from(upload.test),
+            row.digits(),
+            row.kind().as_str(),
+            upload.sender,
+            row.2.as_deref().or(shared_body),
+            upload.requestid,
+            upload.id.0,
+            pages,
+            row.4.unwrap_or(shared_segments).cast_signed() as i64,
+            price,
+            pages * price,
+            domain::ids::id_unix_ms(id),
+        ])
+    })
 }
 
 /// Locks messages that are about to be changed, in their order. False where nobody else writes, so that there is

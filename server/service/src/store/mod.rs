@@ -18,6 +18,7 @@ pub(crate) mod history;
 pub(crate) mod idempotency;
 pub(crate) mod installation;
 pub(crate) mod listening;
+mod log;
 pub(crate) mod messages;
 pub(crate) mod nodes;
 mod postgres;
@@ -184,9 +185,7 @@ impl WriteTx<'_> {
                 let committed = file.commit();
                 committed.inspect_err(|error| store.note_failed_sync(error))?;
                 // What fails from here on changes nothing of the commit.
-                if file.is_log_too_long()
-                    && let Err(error) = file.move_log()
-                {
+                if let Err(error) = file.begin_to_move_log() {
                     store.note_failed_sync(&error);
                     tracing::error!(detail = ?error, "the log can't be moved into the database's file");
                 }
@@ -587,18 +586,16 @@ impl Store {
         Ok(named.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
     }
 
-    /// Moves the pages of SQLite's log into the file, if they are many.
-    pub(crate) async fn move_log(&self) -> Result<()> {
+    /// Moves the last pages of SQLite's log into the file, after most of them were moved beside those who write.
+    pub(crate) async fn end_log_move(&self) -> Result<()> {
         if self.dialect.is_shared() || self.is_closed() {
             return Ok(());
         }
         let mut permit = self.gate.enter(Priority::Bulk).await;
-        match permit.file() {
-            Some(file) if file.is_log_long() => file
-                .move_log()
-                .inspect_err(|error| self.note_failed_sync(error)),
-            _ => Ok(()),
-        }
+        permit.file().map_or(Ok(()), |file| {
+            let moved = file.end_log_move();
+            moved.inspect_err(|error| self.note_failed_sync(error))
+        })
     }
 
     /// Lets nothing be written any more when the disk couldn't be synced.

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::dispatch::{Claimed, Lease, Submitted};
 use crate::error::Result;
-use crate::intake::{SendError, SendRequest, Sent};
+use crate::intake::{PreparedSend, SendError, Sent};
 use crate::receipts::{CarrierReceipt, Receipt};
 
 /// Sends that may wait; the next one is answered "unavailable".
@@ -29,7 +29,7 @@ const LOAD_PAUSE: Duration = Duration::from_millis(1);
 /// Something that a turn writes, and where its answer goes.
 pub(crate) enum Input {
     Send {
-        request: Box<SendRequest>,
+        send: Box<PreparedSend>,
         answer: oneshot::Sender<std::result::Result<Sent, SendError>>,
     },
     /// What became of submits to a carrier; the answer has the messages that are stored as taken whole.

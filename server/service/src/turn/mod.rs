@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::dispatch::{Claimed, Lease, Submitted};
 use crate::error::{Broken, Error, Result};
-use crate::intake::{SendError, SendRequest, Sent};
+use crate::intake::{PreparedSend, SendError, SendRequest, Sent};
 use crate::receipts::{CarrierReceipt, Receipt};
 
 pub(crate) use consumers::Learned;
@@ -45,8 +45,9 @@ pub(crate) struct Turn {
 impl Turn {
     pub(crate) async fn send(&self, request: SendRequest) -> std::result::Result<Sent, SendError> {
         let (answer, answered) = oneshot::channel();
-        let request = Box::new(request);
-        if self.inbox.push(Input::Send { request, answer }).is_err() {
+        // Computed here, beside other senders; the turn has one thread.
+        let send = Box::new(PreparedSend::new(request));
+        if self.inbox.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
         // Without an answer the turn broke down, and what became of the send is unknown here.

@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use domain::reason::Reason;
-use domain::{KeyKind, MessageStatus, Money, Prices, Reference, Timestamp, Transid};
+use domain::{ApiKey, KeyKind, MessageStatus, Money, Prices, Reference, Timestamp, Transid};
 
 use super::consumers::Places;
 use crate::dispatch::{Claimed, Lease};
 use crate::error::Result;
-use crate::idempotency::{Known, digest_of_send, kept_since, recall};
-use crate::intake::{SendRequest, Sent, admit, applicable, reserved_outcome};
+use crate::idempotency::{Known, kept_since, recall};
+use crate::intake::{PreparedSend, Sent, admit, applicable, reserved_outcome};
 use crate::purse::Purse;
 use crate::rates::Allowance;
 use crate::routing::Message;
@@ -57,19 +57,19 @@ struct Admission {
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
-    requests: &[&SendRequest],
+    sends: &[&PreparedSend],
     prices: Option<Prices>,
     places: &mut Places,
     lease: Lease,
 ) -> Result<Vec<std::result::Result<Sent, Reason>>> {
     // There are prices from the first start on.
-    let Some(prices) = prices.filter(|_| !requests.is_empty()) else {
-        return Ok(requests.iter().map(|_| Err(Reason::Internal)).collect());
+    let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
+        return Ok(sends.iter().map(|_| Err(Reason::Internal)).collect());
     };
-    let mut admission = Admission::read(service, tx, prices, requests).await?;
-    let mut answers = Vec::with_capacity(requests.len());
-    for request in requests {
-        answers.push(match admission.decide(service, request)? {
+    let mut admission = Admission::read(service, tx, prices, sends).await?;
+    let mut answers = Vec::with_capacity(sends.len());
+    for send in sends {
+        answers.push(match admission.decide(service, send)? {
             Ok(Decision::Accepted(accepted)) => {
                 let sent = accepted.sent;
                 admission.accepted.push(*accepted);
@@ -91,10 +91,11 @@ impl Admission {
         service: &Service,
         tx: &mut WriteTx<'_>,
         prices: Prices,
-        requests: &[&SendRequest],
+        sends: &[&PreparedSend],
     ) -> Result<Self> {
         let now = service.now();
-        let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();
+        let keys = sends.iter().map(|send| &send.request.key);
+        let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
         let batch = tx.batch();
         let applications: HashMap<Reference, Purse> =
             messages::applications(tx, batch, &references)
@@ -102,18 +103,18 @@ impl Admission {
                 .into_iter()
                 .map(|(reference, row)| (reference, Purse::new(row, now)))
                 .collect();
-        let keys: Vec<KeptKey> = requests
+        let keys: Vec<KeptKey> = sends
             .iter()
-            .filter_map(|r| kept_key(r, applications.get(&r.key.reference())?))
+            .filter_map(|send| kept_key(send, applications.get(&send.request.key.reference())?))
             .collect();
         let kept = idempotency::find(tx, batch, &keys, kept_since(now)).await?;
-        let counted = requests
+        let counted = sends
             .iter()
-            .filter(|request| {
-                let application = applications.get(&request.key.reference());
-                application.is_some_and(|application| application.row.holds(&request.key))
+            .filter(|send| {
+                let application = applications.get(&send.request.key.reference());
+                application.is_some_and(|application| send.opens(&application.row))
             })
-            .map(|request| (request.key.reference(), request.key.kind()));
+            .map(|send| (send.request.key.reference(), send.request.key.kind()));
         let allowance = service.take_for(tx, counted, now).await?;
         Ok(Self {
             now,
@@ -130,25 +131,25 @@ impl Admission {
     fn decide(
         &mut self,
         service: &Service,
-        request: &SendRequest,
+        send: &PreparedSend,
     ) -> Result<std::result::Result<Decision, Reason>> {
-        let application = self.applications.get(&request.key.reference());
-        let Some(application) = application.filter(|found| found.row.holds(&request.key)) else {
+        let application = self.applications.get(&send.request.key.reference());
+        let Some(application) = application.filter(|found| send.opens(&found.row)) else {
             return Ok(Err(Reason::ApiInvalid));
         };
         if let Err(reason) = applicable(&application.row) {
             return Ok(Err(reason));
         }
-        let Some(key) = kept_key(request, application) else {
-            return Ok(self.accept(service, request));
+        let key = kept_key(send, application);
+        let Some((key, digest)) = key.zip(send.digest.as_ref()) else {
+            return Ok(self.accept(service, send));
         };
-        let requestid = request.requestid.as_ref();
-        let digest = digest_of_send(&request.number, &request.message, requestid);
         if let Some(known) = self.kept.get(&key) {
-            return Ok(repeated(known, &digest));
+            return Ok(repeated(known, digest));
         }
-        let decision = self.accept(service, request);
+        let decision = self.accept(service, send);
         if let Ok(Decision::Accepted(accepted)) = &decision {
+            let digest = digest.clone();
             let answer = crate::store::row::json(&accepted.sent)?;
             let answer = KeptAnswer { digest, answer };
             self.kept.insert(key.clone(), answer.clone());
@@ -161,8 +162,9 @@ impl Admission {
     fn accept(
         &mut self,
         service: &Service,
-        request: &SendRequest,
+        send: &PreparedSend,
     ) -> std::result::Result<Decision, Reason> {
+        let request = &send.request;
         let (reference, kind) = (request.key.reference(), request.key.kind());
         let application = self
             .applications
@@ -179,7 +181,7 @@ impl Admission {
         if !allowed {
             return Err(Reason::RateLimited);
         }
-        let pages = request.message.pages();
+        let pages = send.pages;
         let cost = self.prices.cost(request.number.kind(), pages);
         let cost = cost.ok_or(Reason::InsufficientFunds)?;
         let mut sent = Sent {
@@ -209,7 +211,7 @@ impl Admission {
             body: request.message.clone(),
             requestid: request.requestid.as_ref().map(|id| id.as_str().to_owned()),
             pages,
-            segments: request.message.segments(),
+            segments: send.segments,
             unit_price: self.prices.per_page(request.number.kind()),
             cost,
             sending_at: None,
@@ -359,7 +361,8 @@ fn repeated(known: &KeptAnswer, digest: &str) -> std::result::Result<Decision, R
 }
 
 /// What an answer to this request is kept under, if it is to be kept.
-fn kept_key(request: &SendRequest, application: &Purse) -> Option<KeptKey> {
+fn kept_key(send: &PreparedSend, application: &Purse) -> Option<KeptKey> {
+    let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;
     let test = i64::from(request.key.kind() == KeyKind::Test);
     Some((application.row.id, test, key.as_str().to_owned()))

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use domain::{Money, Reference};
+use domain::{ApiKey, Money, Reference};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use super::outcome::{Answer, Outcome, lose_all, refuse_all};
 use super::sends::admit_all;
 use crate::dispatch::{Lease, Submitted, claim_due};
 use crate::error::Result;
-use crate::intake::SendRequest;
+use crate::intake::PreparedSend;
 use crate::settlement::settle;
 use crate::store::messages::Ended;
 use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, installation, settlement};
@@ -96,7 +96,7 @@ impl Worker {
                 sends,
                 ended: Instant::now(),
             };
-            if let Err(error) = runtime.block_on(service.store().move_log()) {
+            if let Err(error) = runtime.block_on(service.store().end_log_move()) {
                 tracing::error!(detail = ?error, "the log can't be moved into the database's file");
             }
         }
@@ -192,7 +192,7 @@ async fn write(
     lease: Lease,
 ) -> Result<Outcome> {
     let mut answers: Vec<Option<Answer>> = inputs.iter().map(|_| None).collect();
-    let (mut requests, mut ended) = (Vec::new(), Vec::new());
+    let (mut sends, mut ended) = (Vec::new(), Vec::new());
     for (input, answer) in inputs.iter().zip(&mut answers) {
         *answer = match input {
             Input::Results {
@@ -218,22 +218,22 @@ async fn write(
                     .await?;
                 Some(Answer::Recorded(Vec::new()))
             }
-            Input::Send { request, .. } => {
-                requests.push(request.as_ref());
+            Input::Send { send, .. } => {
+                sends.push(send.as_ref());
                 None
             }
             Input::Claim { .. } => None,
         };
     }
     // Before the first application's row is written: transactions lock them together, in one order.
-    settle_in_turn(service, tx, &ended, &requests).await?;
+    settle_in_turn(service, tx, &ended, &sends).await?;
     let mut prices = None;
-    if !requests.is_empty() || !places.claimable().is_empty() {
+    if !sends.is_empty() || !places.claimable().is_empty() {
         let drained;
         (prices, drained) = installation::prices_and_drained(tx).await?;
         places.close(drained);
     }
-    let sent = admit_all(service, tx, &requests, prices, &mut places, lease).await?;
+    let sent = admit_all(service, tx, &sends, prices, &mut places, lease).await?;
     let mut sent = sent.into_iter();
     for (input, answer) in inputs.iter().zip(&mut answers) {
         match input {
@@ -262,14 +262,15 @@ async fn settle_in_turn(
     service: &Service,
     tx: &mut WriteTx<'_>,
     ended: &[Ended],
-    requests: &[&SendRequest],
+    sends: &[&PreparedSend],
 ) -> Result<()> {
     let released = ended.iter().filter(|ended| ended.released > Money::ZERO);
     let ids: Vec<i64> = released.map(|ended| ended.application_id).collect();
     if ids.is_empty() {
         return Ok(());
     }
-    let references: Vec<Reference> = requests.iter().map(|r| r.key.reference()).collect();
+    let keys = sends.iter().map(|send| &send.request.key);
+    let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
     settlement::lock(tx, &ids, &references).await?;
     let batch = tx.batch();
     settle(tx, batch, ended, service.now()).await
