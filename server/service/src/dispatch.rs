@@ -25,6 +25,8 @@ const LEASE_PARTS: i64 = 6;
 pub(crate) const NO_CARRIER: &str = "";
 /// One in so many of a claim's messages is of a batch, however many single ones wait.
 pub const BATCHES_SHARE: usize = 8;
+/// How often one turn looks for due rows when it finds only those of suspended applications.
+const ROUNDS_MAX: usize = 2;
 /// How soon to look again for rows that are due and couldn't be claimed.
 const LOCKED_MS: i64 = 100;
 /// Ids of an hour.
@@ -133,7 +135,9 @@ pub(crate) async fn claim_due(
         all,
     };
     let batch = tx.batch();
+    let mut rounds = 0;
     loop {
+        rounds += 1;
         let marks = service.inner.due_marks.of(carrier);
         let found = queue::due(tx, batch, carrier, limits, marks, now).await?;
         service
@@ -142,8 +146,9 @@ pub(crate) async fn claim_due(
             .learn(carrier, marks, limits, &found, now);
         let claimed = claim_found(service, tx, &found, lease, now).await?;
         let learned = learn(service, tx, carrier, limits, &found, now).await?;
-        // Where all that was due belongs to suspended applications and was put aside, there may be more.
-        if !claimed.is_empty() || found.is_empty() {
+        // Where all that was due belongs to suspended applications and was put aside, there may be more: for the next
+        // turn, if it is much.
+        if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, learned));
         }
     }

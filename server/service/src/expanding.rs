@@ -1,4 +1,4 @@
-//! Turning accepted uploads into messages: a frame of the spool file per transaction, with the place in
+//! Turning accepted uploads into messages: some frames of the spool file per transaction, with the place in
 //! the file in the same transaction, so that a crash repeats nothing and loses nothing.
 
 use domain::{BatchId, MessageStatus, Money, Timestamp};
@@ -12,13 +12,16 @@ use crate::spool::{Frame, FrameError};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, MessageTransfer, Subject};
-use crate::store::queue::QueuedRow;
+use crate::store::queue::{QueuedAs, QueuedRow};
 use crate::store::row::touched;
 use crate::store::tally::Tally;
 use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
 use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, whole_among_others};
+
+/// Rows of one transaction, however long nobody else waits to write.
+const ROWS_MAX: i64 = 4000;
 
 impl Service {
     /// The next upload after this one of which some rows are no messages yet, by age.
@@ -50,8 +53,10 @@ impl Service {
         let step = if upload.first_message_id < first_unexpired(self.now()) {
             self.give_up(&upload, MessageStatus::Expired).await?
         } else {
-            match self.frame(&upload).await? {
-                Ok(frame) => self.expand_frame(&upload, frame).await?,
+            let left = upload.rows - upload.expanded_rows;
+            let frame = self.frame(&upload.spool, upload.spool_offset, left);
+            match frame.await? {
+                Ok(frame) => self.expand_frames(&upload, frame).await?,
                 Err(FrameError::Io(error)) => return Err(Broken::File(error).into()),
                 Err(FrameError::Lost(why)) => {
                     let step = self.give_up(&upload, MessageStatus::Rejected).await?;
@@ -74,12 +79,14 @@ impl Service {
         Ok(step != Step::Elsewhere)
     }
 
+    /// The frame at an offset; `left` rows of the upload are no messages yet.
     async fn frame(
         &self,
-        upload: &UnexpandedBatch,
+        spool: &str,
+        offset: i64,
+        left: i64,
     ) -> Result<std::result::Result<Frame, FrameError>> {
-        let frame = self.spooled_frame(&upload.spool, upload.spool_offset);
-        let left = upload.rows - upload.expanded_rows;
+        let frame = self.spooled_frame(spool, offset);
         Ok(frame.await?.and_then(|frame| {
             if frame.rows == 0 || frame.rows > left {
                 let why = "the rows aren't those counted".to_owned();
@@ -89,21 +96,8 @@ impl Service {
         }))
     }
 
-    async fn expand_frame(&self, upload: &UnexpandedBatch, frame: Frame) -> Result<Step> {
-        let batch = self.store().dialect().batch();
-        let text = upload.body.as_deref().map(measures);
-        let times = text.map_or(1, |(pages, _)| pages as u64);
-        let cost = cost_of(
-            frame.pages_local * times,
-            frame.pages_international * times,
-            upload.prices,
-        )
-        .ok_or(Error::Broken(Broken::MoneyOverflow))?;
-        let step = Advance {
-            offset: frame.end,
-            rows: frame.rows,
-            cost,
-        };
+    /// Stores frames as messages in one transaction: this one, and the next ones while nobody waits to write.
+    async fn expand_frames(&self, upload: &UnexpandedBatch, first: Frame) -> Result<Step> {
         let chore = Chore::Expand(upload.id.0);
         let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
         let Some(mut tx) = tx else {
@@ -112,81 +106,111 @@ impl Service {
         let now = self.now();
         // Somebody else may have gone on since it was read.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
-        if still.is_none_or(|still| still.spool_offset != upload.spool_offset)
-            // Its time ran out while this waited: the next look gives it up.
-            || upload.first_message_id < first_unexpired(now)
-        {
+        let still = still.filter(|still| still.spool_offset == upload.spool_offset);
+        // Its time may have run out while this waited: the next look gives it up then.
+        let Some(upload) = still.filter(|_| upload.first_message_id >= first_unexpired(now)) else {
             return Ok(Step::Elsewhere);
-        }
-        let nth = |n: i64| domain::ids::nth_id(upload.first_message_id, n);
-        let (first, end) = (upload.expanded_rows, upload.expanded_rows + frame.rows);
-        let rows = usize::try_from(frame.rows).unwrap_or(usize::MAX);
-        let mixed = self.inner.router.network.only().is_none() && !upload.test;
-        let queued = if mixed {
-            self.routed(upload, &frame, now)?
-        } else {
-            Vec::new()
         };
-        let stored = messages::expand(&mut tx, batch, upload, text, frame.json).await?;
-        touched("messages", rows, stored)?;
-        let (first_id, last_id) = (nth(first), nth(end - 1));
-        if mixed {
-            queue::insert(&mut tx, batch, &queued, true).await?;
-        } else {
-            // A test message never leaves the house.
-            let only = self.inner.router.network.only().filter(|_| !upload.test);
-            let carrier = only.unwrap_or(SANDBOX_CARRIER);
-            let queued = queue::expand(
-                &mut tx,
-                (upload.id, upload.application_id),
-                first_id,
-                last_id,
-                carrier,
-                now,
-            )
-            .await?;
-            touched("queue", rows, queued)?;
+        let mut step = Advance {
+            offset: upload.spool_offset,
+            rows: 0,
+            cost: Money::ZERO,
+        };
+        let mut next = Some(first);
+        while let Some(frame) = next.take() {
+            step = self
+                .expand_frame(&mut tx, &upload, step, frame, now)
+                .await?;
+            let left = upload.rows - upload.expanded_rows - step.rows;
+            if left > 0 && step.rows < ROWS_MAX && !self.store().does_somebody_wait() {
+                // What is wrong with a frame is told when it is the first of a transaction.
+                let frame = self.frame(&upload.spool, step.offset, left).await?;
+                next = frame.ok();
+            }
         }
-        self.settle_reservation(&mut tx, upload, cost, now).await?;
-        count(&mut tx.tally, first, end, upload);
+        self.settle_reservation(&mut tx, &upload, step.cost, now)
+            .await?;
         // Last, since results of the batch's messages wait for its row.
         tx.write_counts().await?;
-        if !batches::advance(&mut tx, upload, &step, now).await? {
+        if !batches::advance(&mut tx, &upload, &step, now).await? {
             return Ok(Step::Elsewhere);
         }
         tx.commit().await?;
         self.inner.wake(Wake::Queued);
-        Ok(if end == upload.rows {
+        Ok(if upload.expanded_rows + step.rows == upload.rows {
             Step::Last
         } else {
             Step::Some
         })
     }
 
+    /// Stores the rows of a frame after those of this step; the step with them.
+    async fn expand_frame(
+        &self,
+        tx: &mut WriteTx<'_>,
+        upload: &UnexpandedBatch,
+        step: Advance,
+        frame: Frame,
+        now: Timestamp,
+    ) -> Result<Advance> {
+        let text = upload.body.as_deref().map(measures);
+        let times = text.map_or(1, |(pages, _)| pages as u64);
+        let (local, international) = (frame.pages_local, frame.pages_international);
+        let cost = cost_of(local * times, international * times, upload.prices)
+            .and_then(|cost| cost.checked_add(step.cost))
+            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+        let first = upload.expanded_rows + step.rows;
+        let queued = self.routed(upload, first, &frame, now)?;
+        let step = Advance {
+            offset: frame.end,
+            rows: step.rows + frame.rows,
+            cost,
+        };
+        let batch = tx.batch();
+        let stored = messages::expand(tx, batch, upload, text, first, frame.json).await?;
+        touched("messages", queued.len(), stored)?;
+        let queued_as = QueuedAs {
+            of_batch: true,
+            held: upload.suspended,
+        };
+        queue::insert(tx, batch, &queued, queued_as).await?;
+        let rows = first..first + frame.rows;
+        count(&mut tx.tally, rows, upload);
+        Ok(step)
+    }
+
     /// The rows of the queue, each with its carrier.
     fn routed(
         &self,
         upload: &UnexpandedBatch,
+        first: i64,
         frame: &Frame,
         now: Timestamp,
     ) -> Result<Vec<QueuedRow>> {
-        let rows = frame.numbers()?.into_iter().zip(upload.expanded_rows..);
+        let router = &self.inner.router;
+        let only = if upload.test {
+            // A test message never leaves the house.
+            Some(SANDBOX_CARRIER)
+        } else {
+            router.network.only()
+        };
+        let routed = |number: &str, kind| {
+            let facts = Message {
+                number,
+                kind,
+                sender: upload.sender.as_deref(),
+                application: upload.reference,
+            };
+            router.carrier(&facts, self.entropy().number(), &[])
+        };
+        let rows = frame.numbers()?.into_iter().zip(first..);
         Ok(rows
-            .map(|((number, kind), place)| {
-                let facts = Message {
-                    number: &number,
-                    kind,
-                    sender: upload.sender.as_deref(),
-                    application: upload.reference,
-                };
-                let random = self.entropy().number();
-                QueuedRow {
-                    message_id: domain::ids::nth_id(upload.first_message_id, place),
-                    application_id: upload.application_id,
-                    carrier: self.inner.router.carrier(&facts, random, &[]),
-                    due_at: now.unix_ms(),
-                    lease_token: 0,
-                }
+            .map(|((number, kind), place)| QueuedRow {
+                message_id: domain::ids::nth_id(upload.first_message_id, place),
+                application_id: upload.application_id,
+                carrier: only.map_or_else(|| routed(&number, kind), str::to_owned),
+                due_at: now.unix_ms(),
+                lease_token: 0,
             })
             .collect())
     }
@@ -287,8 +311,8 @@ enum Step {
 }
 
 /// The new messages, by the day that their ids carry.
-fn count(tally: &mut Tally, first: i64, end: i64, upload: &UnexpandedBatch) {
-    for n in first..end {
+fn count(tally: &mut Tally, rows: std::ops::Range<i64>, upload: &UnexpandedBatch) {
+    for n in rows {
         let id = domain::ids::nth_id(upload.first_message_id, n);
         let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)).day();
         let queued = MessageStatus::Queued;

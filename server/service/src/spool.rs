@@ -19,8 +19,8 @@ use domain::{BulkRow, Kind};
 use crate::error::{Broken, Error, Result};
 use crate::store::messages::FrameRow;
 
-/// Rows of a frame: one transaction stores them, and a send that comes meanwhile waits for it.
-const FRAME_ROWS_MAX: u32 = 1000;
+/// Rows of a frame: a transaction stores some frames, and ends after the one in which a send came.
+const FRAME_ROWS_MAX: u32 = 250;
 /// Bytes of rows after which a frame ends.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
 /// Rows and bytes that are sorted together.

@@ -97,3 +97,48 @@ fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
     assert!(stored <= unanswered);
     server.place.check();
 }
+
+#[test]
+fn a_failed_sync_of_the_database_after_its_log_was_moved_stops_the_process() {
+    let (server, disk, keys) = server_on_shim();
+    let key = keys.test.expose();
+    disk.fail("sync", "heliograph.db");
+    // More than the log may hold before it is moved: 16 MiB.
+    let rows = "57000001,A text of some length that makes the log long.\n".repeat(20_000);
+    let parts: [(&str, &[u8]); 1] = [("bulksms", rows.as_bytes())];
+    assert_eq!(server.upload(key, &parts).status, 200);
+    let (code, place) = server.stop_begun();
+    assert_eq!(code, Some(1));
+    disk.heal();
+    let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
+    let server = TestServer::start(place, &[], &environment);
+    until("all rows", || {
+        let batches = server.get(&format!("/sms/batches/{key}")).json();
+        (batches["batches"][0]["status"] == "done").then_some(())
+    });
+    server.place.check();
+}
+
+#[test]
+fn a_process_killed_after_a_commit_and_before_the_hand_over_loses_nothing() {
+    let (server, disk, keys) = server_on_shim();
+    let key = keys.live.expose();
+    disk.kill_after_sync_of("unmistakable");
+    let mut connection = server.connect();
+    let target = format!("/sms/send/{key}?number=57000001&message=unmistakable");
+    connection.try_write(&bare("GET", &target, &[])).unwrap();
+    assert!(connection.read().is_none(), "it was answered");
+    let (code, place) = server.stop_begun();
+    assert_eq!(code, None, "it wasn't killed");
+    disk.heal();
+    let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
+    let server = TestServer::start(place, &[], &environment);
+    let report = until("the message's end", || {
+        let reports = server.get(&format!("/sms/reports/{key}")).json();
+        let report = reports["reports"][0].clone();
+        (report["status"] == "delivered").then_some(report)
+    });
+    assert!(report["submitted_at"].is_string(), "{report}");
+    assert_eq!(server.balance(key), "0.95");
+    server.place.check();
+}

@@ -26,7 +26,8 @@ macro_rules! unexpanded {
         concat!(
             "SELECT id, application_id, test, sender, requestid, body, rows, cost, price_local, \
              price_international, first_message_id, spool, spool_offset, expanded_rows, expanded_cost, \
-             (SELECT reference FROM applications WHERE id = application_id) AS reference \
+             (SELECT reference FROM applications WHERE id = application_id) AS reference, \
+             (SELECT COUNT(*) FROM applications WHERE id = application_id AND status = 'Suspended') AS suspended \
              FROM batches WHERE expanded_at IS NULL ",
             $rest
         )
@@ -87,6 +88,8 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: i64,
     pub(crate) reference: Reference,
+    /// Whether the application is: its messages are put aside.
+    pub(crate) suspended: bool,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
     pub(crate) requestid: Option<String>,
@@ -133,6 +136,7 @@ fn unexpanded(row: &Row) -> Result<UnexpandedBatch> {
         reference: row::word(row, "applications", "reference", |text| {
             Reference::parse(text).ok()
         })?,
+        suspended: row::int(row, "suspended")? == 1,
         test: row::int(row, "test")? == 1,
         sender: row::opt_text(row, "sender")?,
         requestid: row::opt_text(row, "requestid")?,

@@ -22,7 +22,7 @@ pub(crate) enum Priority {
 }
 
 /// How many transactions of higher classes go first while a class waits: none waits for ever.
-const PASSED_OVER_MAX: [u32; CLASSES] = [0, 2, 4, 8];
+const PASSED_OVER_MAX: [u32; CLASSES] = [0, 6, 6, 8];
 const CLASSES: usize = 4;
 
 /// Lets in as many at a time as there are places.
@@ -79,6 +79,11 @@ impl Gate {
 }
 
 impl Gate {
+    /// Whether somebody waits for the right to write.
+    pub(crate) fn does_somebody_wait(&self) -> bool {
+        lock(&self.0).waiting.iter().any(|line| !line.is_empty())
+    }
+
     /// Waits for those who are in, and lets nobody in any more.
     pub(crate) async fn close(&self) {
         let places = std::mem::take(&mut lock(&self.0).places);
@@ -167,7 +172,7 @@ mod tests {
         }
         let place = |wanted| order.iter().position(|served| *served == wanted);
         assert_eq!(order[0], Priority::Turn);
-        assert_eq!(place(Priority::Results), Some(4));
+        assert_eq!(place(Priority::Results), Some(6));
         assert_eq!(place(Priority::Bulk), Some(8));
     }
 

@@ -73,7 +73,10 @@ impl LogMover {
     pub(crate) fn wait(&self) {
         let mut state = self.state();
         while matches!(*state, State::Moving) {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .moved
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{
-    ApplicationStatus, BatchId, Category, Kind, MessageStatus, MessageText, Money, Number, Reference,
-    Timestamp, Transid,
+    ApplicationStatus, BatchId, Category, Kind, MessageStatus, MessageText, Money, Number,
+    Reference, Timestamp, Transid,
 };
 
 use super::applications::{KeyRow, SenderState, key_row};
@@ -396,16 +396,17 @@ impl<'a> FrameRow<'a> {
     }
 }
 
-/// Turns rows of a batch into messages: those of a frame, of which the first is the batch's next.
+/// Turns rows of a batch into messages: those of a frame, of which the first has this place in the batch.
 pub(crate) async fn expand(
     conn: &mut dyn Connection,
     batch: &Batch,
     upload: &UnexpandedBatch,
     text: Option<(usize, usize)>,
+    first: i64,
     rows: String,
 ) -> Result<u64> {
     if let Conn::File(conn) = conn.conn() {
-        return expand_in_file(given(conn)?, upload, text, &rows);
+        return expand_in_file(given(conn)?, upload, text, first, &rows);
     }
     let done = query(batch.expand_messages)
         .bind(upload.first_message_id)
@@ -420,7 +421,7 @@ pub(crate) async fn expand(
         .bind(text.map(|(pages, _)| pages.cast_signed() as i64))
         .bind(text.map(|(_, segments)| segments.cast_signed() as i64))
         .bind(domain::ids::id_unix_ms(0))
-        .bind(upload.expanded_rows)
+        .bind(first)
         .bind(rows)
         .execute(conn)
         .await?;
@@ -431,11 +432,12 @@ fn expand_in_file(
     conn: &rusqlite::Connection,
     upload: &UnexpandedBatch,
     text: Option<(usize, usize)>,
+    first: i64,
     rows: &str,
 ) -> Result<u64> {
     let shared = (upload.body.as_deref(), text.unwrap_or((1, 1)));
     let rows = FrameRow::parse_all(rows)?;
-    let rows = rows.iter().zip(upload.expanded_rows..);
+    let rows = rows.iter().zip(first..);
     each(conn, file::EXPAND, rows, |statement, (row, place)| {
         let id = domain::ids::nth_id(upload.first_message_id, place);
         let price = upload.prices.per_page(row.kind()).micros();
@@ -454,6 +456,7 @@ fn expand_in_file(
             pages,
             row.4.unwrap_or(shared_segments).cast_signed() as i64,
             price,
+            // At most what was reserved for the whole upload.
             pages * price,
             domain::ids::id_unix_ms(id),
         ])

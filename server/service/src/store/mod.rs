@@ -472,6 +472,11 @@ impl Store {
         self.enter(priority, counter, self.dialect.begin()).await
     }
 
+    /// Whether somebody in this process waits to write.
+    pub(crate) fn does_somebody_wait(&self) -> bool {
+        self.gate.does_somebody_wait()
+    }
+
     /// Begins the transaction of a chore that one process at a time does; `None` while another one is at it.
     pub(crate) async fn begin_chore(
         &self,

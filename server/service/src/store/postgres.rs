@@ -197,7 +197,7 @@ pub(super) const BATCH: Batch = Batch {
         FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place) ORDER BY place",
     insert_queue: "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, 0, $2, (value ->> 3)::bigint, \
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, $3, $2, (value ->> 3)::bigint, \
                (value ->> 4)::bigint, 0 \
         FROM jsonb_array_elements($1::text::jsonb)",
     // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.

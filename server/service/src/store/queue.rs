@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::query::{Conn, Connection, Row, each, given, look_up, query};
-use domain::{BatchId, Kind, MessageStatus, MessageText, Number, Reference, Timestamp, Transid};
+use domain::{Kind, MessageStatus, MessageText, Number, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::dialect::Batch;
@@ -23,9 +23,6 @@ statements! {
                 AND EXISTS (SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended')";
     WAITING_FOR_NOTHING = "SELECT id FROM applications WHERE status <> 'Suspended' \
                            AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)";
-    EXPAND = "INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-              SELECT id, application_id, $4, 0, 1, $5, 0, 0 FROM messages \
-              WHERE id >= $1 AND id <= $2 AND batch_id = $3 AND application_id = $6";
     CARRIERS = "SELECT DISTINCT carrier FROM queue";
     ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 LIMIT 1";
     OLDEST = "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1";
@@ -51,7 +48,7 @@ statements! {
 mod file {
     pub(super) const INSERT: &str = "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, 0)";
+        VALUES (?1, ?2, ?3, ?7, ?4, ?5, ?6, 0)";
     pub(super) const CLAIM: &str =
         "UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1";
     pub(super) const CLAIMED: &str = "\
@@ -81,15 +78,24 @@ pub(crate) struct QueuedRow {
     pub(crate) lease_token: i64,
 }
 
+/// What messages that are queued together have in common.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct QueuedAs {
+    /// They are of an upload.
+    pub(crate) of_batch: bool,
+    /// Their application is suspended: they are put aside at once.
+    pub(crate) held: bool,
+}
+
 /// Queues messages.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     batch: &Batch,
     rows: &[QueuedRow],
-    of_batch: bool,
+    queued_as: QueuedAs,
 ) -> Result<()> {
+    let (bulk, held) = (i64::from(queued_as.of_batch), i64::from(queued_as.held));
     if let Conn::File(conn) = conn.conn() {
-        let bulk = i64::from(of_batch);
         let written = each(given(conn)?, file::INSERT, rows, |statement, r| {
             let (due_at, token) = (r.due_at, r.lease_token);
             statement.execute((
@@ -99,6 +105,7 @@ pub(crate) async fn insert(
                 bulk,
                 due_at,
                 token,
+                held,
             ))
         })?;
         return touched("queue", rows.len(), written);
@@ -117,31 +124,11 @@ pub(crate) async fn insert(
         .collect();
     let done = query(batch.insert_queue)
         .bind(json(&values)?)
-        .bind(i64::from(of_batch))
+        .bind(bulk)
+        .bind(held)
         .execute(conn)
         .await?;
     touched("queue", rows.len(), done.rows_affected())
-}
-
-/// Queues a batch's messages of a range of ids, all for one carrier.
-pub(crate) async fn expand(
-    conn: &mut dyn Connection,
-    (batch_id, application_id): (BatchId, i64),
-    first: i64,
-    last: i64,
-    carrier: &str,
-    now: Timestamp,
-) -> Result<u64> {
-    Ok(query(EXPAND)
-        .bind(first)
-        .bind(last)
-        .bind(batch_id.0)
-        .bind(carrier)
-        .bind(now.unix_ms())
-        .bind(application_id)
-        .execute(conn)
-        .await?
-        .rows_affected())
 }
 
 /// Applications that aren't suspended and have messages that were put aside.

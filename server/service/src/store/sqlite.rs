@@ -50,7 +50,7 @@ pub(super) const BATCH: Batch = Batch {
                value ->> 6, value ->> 7, $2 FROM json_each($1)",
     insert_queue: "\
         INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at, lease_token, attempts) \
-        SELECT value ->> 0, value ->> 1, value ->> 2, 0, $2, value ->> 3, value ->> 4, 0 FROM json_each($1)",
+        SELECT value ->> 0, value ->> 1, value ->> 2, $3, $2, value ->> 3, value ->> 4, 0 FROM json_each($1)",
     // The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
     expand_messages: "\
         INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, \

@@ -17,7 +17,9 @@ const POLL: Duration = Duration::from_secs(2);
 /// How long nothing is claimed for a carrier that can't be handed anything.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Messages of one claim.
-pub(crate) const CLAIM_MAX: usize = 512;
+const CLAIM_MAX: usize = 512;
+/// The same in a turn with sends, or as many as these if they are more.
+const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a turn claimed for a connection.
 pub(crate) type Handover = (Lease, Vec<Claimed>);
@@ -372,14 +374,18 @@ impl Places {
         self.handovers[place.0].1.push(message);
     }
 
-    /// The carriers that have places and messages waiting, with the number of places.
-    pub(crate) fn claimable(&self) -> Vec<(String, usize)> {
+    /// The carriers that have places and messages waiting, with how many to claim in a turn with so many sends.
+    pub(crate) fn claimable(&self, sends: usize) -> Vec<(String, usize)> {
+        let most = match sends {
+            0 => CLAIM_MAX,
+            sends => CLAIM_BESIDE_SENDS.max(sends),
+        };
         let now = Instant::now();
         let carriers = self.consumers.carriers();
         let open = carriers
             .iter()
             .filter(|(_, known)| known.claim_at() <= now)
-            .map(|(name, known)| (name.clone(), known.available().min(CLAIM_MAX)));
+            .map(|(name, known)| (name.clone(), known.available().min(most)));
         open.filter(|(name, places)| *places > 0 && !self.is_drained(name))
             .collect()
     }

@@ -21,6 +21,9 @@ const SENDS_PER_TURN: usize = 512;
 const CARRIER_INPUTS_MAX: usize = 4096;
 /// Results and receipts of one turn, after which no further input of a carrier is taken into it.
 const ROWS_PER_TURN: usize = 1024;
+/// The same in a turn with sends, whose senders wait; or twice the sends, if they are more: each comes to a result
+/// and to a receipt.
+const ROWS_BESIDE_SENDS: usize = 256;
 /// How long a turn waits under load for as many sends as the one before it had: they share its commit.
 const GATHER: Duration = Duration::from_micros(300);
 /// The load is over when nothing came for so long after a turn.
@@ -189,8 +192,12 @@ impl Inbox {
         state.look = false;
         let sends = state.sends.len().min(SENDS_PER_TURN);
         let mut inputs: Vec<Input> = state.sends.drain(..sends).collect();
+        let most = match sends {
+            0 => ROWS_PER_TURN,
+            sends => ROWS_BESIDE_SENDS.max(2 * sends),
+        };
         let mut rows = 0;
-        while rows < ROWS_PER_TURN {
+        while rows < most {
             let Some(input) = state.carriers.pop_front() else {
                 break;
             };

@@ -16,7 +16,7 @@ use crate::rates::Allowance;
 use crate::routing::Message;
 use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::messages::{self, MessageTransfer, NewMessage, Subject};
-use crate::store::queue::QueuedRow;
+use crate::store::queue::{QueuedAs, QueuedRow};
 use crate::store::transfers::{REVENUE, TransferKind};
 use crate::store::{WriteTx, idempotency, queue};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
@@ -254,7 +254,7 @@ impl Admission {
         let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
         messages::insert_transfers(tx, batch, &charges, now).await?;
         idempotency::keep(tx, batch, &self.to_keep, now).await?;
-        queue::insert(tx, batch, &queued, false).await
+        queue::insert(tx, batch, &queued, QueuedAs::default()).await
     }
 }
 

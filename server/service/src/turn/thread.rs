@@ -228,7 +228,7 @@ async fn write(
     // Before the first application's row is written: transactions lock them together, in one order.
     settle_in_turn(service, tx, &ended, &sends).await?;
     let mut prices = None;
-    if !sends.is_empty() || !places.claimable().is_empty() {
+    if !sends.is_empty() || !places.claimable(0).is_empty() {
         let drained;
         (prices, drained) = installation::prices_and_drained(tx).await?;
         places.close(drained);
@@ -245,7 +245,7 @@ async fn write(
             _ => {}
         }
     }
-    for (carrier, count) in places.claimable() {
+    for (carrier, count) in places.claimable(sends.len()) {
         let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
         places.fill_all(&carrier, claimed, learned);
     }

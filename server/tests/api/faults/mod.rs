@@ -42,6 +42,11 @@ impl Disk {
         std::fs::rename(draft, &self.order).unwrap();
     }
 
+    /// The process is killed as soon as a sync is over before which this word was written.
+    pub fn kill_after_sync_of(&self, word: &str) {
+        self.fail("kill", word);
+    }
+
     pub fn heal(&self) {
         std::fs::remove_file(&self.order).unwrap();
     }
