@@ -194,7 +194,7 @@ impl Service {
         } else {
             router.network.only()
         };
-        let routed = |number: &str, kind| {
+        let by_route = |number: &str, kind| {
             let facts = Message {
                 number,
                 kind,
@@ -208,7 +208,7 @@ impl Service {
             .map(|((number, kind), place)| QueuedRow {
                 message_id: domain::ids::nth_id(upload.first_message_id, place),
                 application_id: upload.application_id,
-                carrier: only.map_or_else(|| routed(&number, kind), str::to_owned),
+                carrier: only.map_or_else(|| by_route(&number, kind), str::to_owned),
                 due_at: now.unix_ms(),
                 lease_token: 0,
             })

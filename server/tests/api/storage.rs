@@ -123,7 +123,7 @@ fn a_failed_sync_of_the_database_after_its_log_was_moved_stops_the_process() {
 fn a_process_killed_after_a_commit_and_before_the_hand_over_loses_nothing() {
     let (server, disk, keys) = server_on_shim();
     let key = keys.live.expose();
-    disk.kill_after_sync_of("unmistakable");
+    disk.fail("kill", "unmistakable");
     let mut connection = server.connect();
     let target = format!("/sms/send/{key}?number=57000001&message=unmistakable");
     connection.try_write(&bare("GET", &target, &[])).unwrap();

@@ -162,9 +162,9 @@ impl Admission {
     fn accept(
         &mut self,
         service: &Service,
-        send: &PreparedSend,
+        prepared: &PreparedSend,
     ) -> std::result::Result<Decision, Reason> {
-        let request = &send.request;
+        let request = &prepared.request;
         let (reference, kind) = (request.key.reference(), request.key.kind());
         let application = self
             .applications
@@ -181,7 +181,7 @@ impl Admission {
         if !allowed {
             return Err(Reason::RateLimited);
         }
-        let pages = send.pages;
+        let pages = prepared.pages;
         let cost = self.prices.cost(request.number.kind(), pages);
         let cost = cost.ok_or(Reason::InsufficientFunds)?;
         let mut sent = Sent {
@@ -211,7 +211,7 @@ impl Admission {
             body: request.message.clone(),
             requestid: request.requestid.as_ref().map(|id| id.as_str().to_owned()),
             pages,
-            segments: send.segments,
+            segments: prepared.segments,
             unit_price: self.prices.per_page(request.number.kind()),
             cost,
             sending_at: None,

@@ -65,24 +65,24 @@ fn taken() -> SubmitOutcome {
 #[tokio::test]
 async fn an_upload_is_reserved_expanded_sent_and_done() {
     let world = World::new().await;
-    let customer = world.active("one@example.org", "200").await;
-    let file = format!("{}+4915112345678,a b\n", rows(2500));
+    let customer = world.active("one@example.org", "400").await;
+    let file = format!("{}+4915112345678,a b\n", rows(5000));
     let accepted = upload(&world.service, &customer.live, None, &file, plain())
         .await
         .unwrap();
-    assert_eq!((accepted.rows, accepted.pages), (2501, 2501));
-    assert_eq!(accepted.cost, money("125.25"));
+    assert_eq!((accepted.rows, accepted.pages), (5001, 5001));
+    assert_eq!(accepted.cost, money("250.25"));
     let id = accepted.batchid.unwrap();
     // The price has left the balance, and the rows are no messages yet.
-    assert_eq!(world.balance(&customer.live).await, money("74.75"));
+    assert_eq!(world.balance(&customer.live).await, money("149.75"));
     let record = batch(&world, &customer, id).await;
     assert_eq!(
         (record.status, record.counts.queued),
-        (BatchStatus::Expanding, 2501)
+        (BatchStatus::Expanding, 5001)
     );
     world.assert_sound().await;
 
-    // A thousand rows at a time; each step is whole.
+    // Some thousand rows at a time; each step is whole.
     world.service.expand(id).await.unwrap();
     world.assert_sound().await;
     world.database.assert_spools(1).await;
@@ -96,13 +96,13 @@ async fn an_upload_is_reserved_expanded_sent_and_done() {
 
     let receipts = dispatch(&world, &taken()).await;
     let record = batch(&world, &customer, id).await;
-    assert_eq!((record.counts.submitted, record.done_at), (2501, None));
+    assert_eq!((record.counts.submitted, record.done_at), (5001, None));
     world.assert_sound().await;
     world.service.record_receipts(receipts).await.unwrap();
     let record = batch(&world, &customer, id).await;
     assert_eq!(
         (record.counts.delivered, record.status),
-        (2501, BatchStatus::Done)
+        (5001, BatchStatus::Done)
     );
     assert_eq!(record.done_at, Some(world.now()));
     world.assert_sound().await;
@@ -332,10 +332,10 @@ async fn a_reserved_number_answers_for_the_whole_upload() {
 #[tokio::test]
 async fn rows_that_cannot_be_read_are_rejected_and_given_back() {
     let world = World::new().await;
-    let customer = world.active("one@example.org", "200").await;
+    let customer = world.active("one@example.org", "400").await;
     let gone = accepted(&world, &customer, &rows(100)).await;
     world.database.lose_spool().await;
-    let damaged = accepted(&world, &customer, &rows(1500)).await;
+    let damaged = accepted(&world, &customer, &rows(4500)).await;
     world.service.expand(damaged).await.unwrap();
     world.database.damage_spool().await;
     world.expand_all().await;
@@ -345,12 +345,9 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back() {
         (100, BatchStatus::Done)
     );
     let record = batch(&world, &customer, damaged).await;
-    assert_eq!((record.counts.queued, record.counts.rejected), (1000, 500));
+    assert_eq!((record.counts.queued, record.counts.rejected), (4250, 250));
     world.database.assert_spools(0).await;
-    assert_eq!(
-        world.balance(&customer.live).await,
-        Money::from_units(150).unwrap()
-    );
+    assert_eq!(world.balance(&customer.live).await, money("187.5"));
     let lines = world
         .service
         .statement(customer.account.id, customer.reference, None, 10)
@@ -365,20 +362,21 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back() {
 #[tokio::test]
 async fn an_upload_that_waited_too_long_expires_and_is_given_back() {
     let world = World::new().await;
-    let customer = world.active("one@example.org", "200").await;
-    let id = accepted(&world, &customer, &rows(1500)).await;
+    let customer = world.active("one@example.org", "400").await;
+    let id = accepted(&world, &customer, &rows(4500)).await;
     world.service.expand(id).await.unwrap();
-    world.pass(48 * HOUR_MS + 1);
+    // The ids of so many rows reach into the milliseconds after their acceptance.
+    world.pass(48 * HOUR_MS + 10);
     world.service.expire().await.unwrap();
     world.expand_all().await;
     let record = batch(&world, &customer, id).await;
     assert_eq!(
         (record.counts.expired, record.status),
-        (1500, BatchStatus::Done)
+        (4500, BatchStatus::Done)
     );
     assert_eq!(
         world.balance(&customer.live).await,
-        Money::from_units(200).unwrap()
+        Money::from_units(400).unwrap()
     );
     world.assert_sound().await;
 }

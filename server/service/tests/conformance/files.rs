@@ -10,8 +10,8 @@ use crate::world::{World, money};
 #[tokio::test]
 async fn what_a_crash_left_is_taken_up_or_swept() {
     let world = World::new().await;
-    let customer = world.active("one@example.org", "200").await;
-    let id = accepted(&world, &customer, &rows(2500)).await;
+    let customer = world.active("one@example.org", "400").await;
+    let id = accepted(&world, &customer, &rows(4500)).await;
     world.service.expand(id).await.unwrap();
     let ticket = world
         .service
@@ -30,7 +30,7 @@ async fn what_a_crash_left_is_taken_up_or_swept() {
     let world = world.reopen().await;
     assert_eq!(world.database.spools().len(), 1);
     world.expand_all().await;
-    assert_eq!(batch(&world, &customer, id).await.counts.queued, 2500);
+    assert_eq!(batch(&world, &customer, id).await.counts.queued, 4500);
     assert!(world.database.spools().is_empty());
     world.assert_sound().await;
 }
@@ -38,15 +38,15 @@ async fn what_a_crash_left_is_taken_up_or_swept() {
 #[tokio::test]
 async fn a_backup_carries_what_is_not_expanded_yet() {
     let world = World::new().await;
-    let customer = world.active("one@example.org", "200").await;
-    let id = accepted(&world, &customer, &rows(1500)).await;
+    let customer = world.active("one@example.org", "400").await;
+    let id = accepted(&world, &customer, &rows(4500)).await;
     world.service.expand(id).await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("heliograph.db");
     world.service.backup(&file).await.unwrap();
     assert!(world.service.backup(&file).await.is_err());
     world.expand_all().await;
-    // As the README says how to restore: the folder becomes the data folder's.
+    // As the docs say how to restore: the folder becomes the data folder's.
     std::fs::rename(
         place.path().join("heliograph.db.spool"),
         place.path().join("spool"),
@@ -64,7 +64,7 @@ async fn a_backup_carries_what_is_not_expanded_yet() {
     let record = restored.batch(&access, id).await.unwrap().unwrap();
     assert_eq!(
         (record.status, record.counts.queued),
-        (BatchStatus::Sending, 1500)
+        (BatchStatus::Sending, 4500)
     );
     assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
     restored.close().await;

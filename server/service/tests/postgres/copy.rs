@@ -253,10 +253,8 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     let whole = upload(service, &customer.live, None, "12345678\n", hard()).await;
     assert_eq!(whole.unwrap().rows, 1);
     world.expand_all().await;
-    let upload = accepted(world, customer, &rows(3500)).await;
-    for _ in 0..3 {
-        service.expand(upload).await.unwrap();
-    }
+    let upload = accepted(world, customer, &rows(4500)).await;
+    service.expand(upload).await.unwrap();
     let sent = Sent {
         claimed: (lease, claimed),
         submitted: found[0].id,
@@ -349,9 +347,9 @@ async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     }
     world.expand_all().await;
     let counts = batch(world, customer, sent.upload).await.counts;
-    assert_eq!(counts.queued + counts.submitted, 3500);
+    assert_eq!(counts.queued + counts.submitted, 4500);
     let (_, found) = claim(world, 5000).await;
-    assert_eq!(found.len(), 3501 - 1100);
+    assert_eq!(found.len(), 4501 - 1100);
 
     let before = world.balance(&customer.live).await;
     let again = service.send(with_key(customer)).await.unwrap();
@@ -405,8 +403,8 @@ async fn new_rows_are_numbered_on(
 #[tokio::test]
 async fn rows_that_are_lost_stop_the_copy_and_leave_nothing() {
     let (mut world, from) = source().await;
-    let customer = world.active("one@example.org", "200").await;
-    let id = accepted(&world, &customer, &rows(1500)).await;
+    let customer = world.active("one@example.org", "400").await;
+    let id = accepted(&world, &customer, &rows(4500)).await;
     world.service.expand(id).await.unwrap();
     world.service.close().await;
     let (file, away) = (spool(&world), world.folder().join("away"));

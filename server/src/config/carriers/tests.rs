@@ -242,9 +242,9 @@ fn addresses_have_a_host_that_certificates_name() {
 }
 
 #[test]
-fn the_example_of_the_readme_can_be_used() {
-    let readme = include_str!("../../../../README.md");
-    let example = readme.split("```toml\n").nth(1).unwrap();
+fn the_example_of_the_docs_can_be_used() {
+    let page = include_str!("../../../../docs/OPERATIONS.md");
+    let example = page.split("```toml\n").nth(1).unwrap();
     let (example, _) = example.split_once("```").unwrap();
     assert_eq!(load(example).unwrap().carriers.list.len(), 1);
 }

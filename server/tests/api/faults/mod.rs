@@ -34,17 +34,13 @@ impl Disk {
         ]
     }
 
-    /// From now on it fails to `write` or `sync` files whose path ends so. Written beside and moved, so that the
+    /// From now on it fails to `write` or `sync` files whose path ends so; or, with `kill` and a word, kills the process
+    /// at the end of the first sync after the word was written. Written beside and moved, so that the
     /// shim never reads half of it.
     pub fn fail(&self, what: &str, ending: &str) {
         let draft = self.order.with_extension("draft");
         std::fs::write(&draft, format!("{what}\n{ending}\n")).unwrap();
         std::fs::rename(draft, &self.order).unwrap();
-    }
-
-    /// The process is killed as soon as a sync is over before which this word was written.
-    pub fn kill_after_sync_of(&self, word: &str) {
-        self.fail("kill", word);
     }
 
     pub fn heal(&self) {
