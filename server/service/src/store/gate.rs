@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_left_is_passed_over() {
+    async fn a_permit_goes_past_a_waiter_that_has_left() {
         let gate = Arc::new(Gate::new(vec![None]));
         let first = gate.enter(Priority::Turn).await;
         let left = tokio::spawn({

@@ -60,6 +60,14 @@ pub(crate) enum Input {
 }
 
 impl Input {
+    /// The send, if it is one.
+    pub(super) fn send(&self) -> Option<&PreparedSend> {
+        match self {
+            Self::Send { send, .. } => Some(send),
+            _ => None,
+        }
+    }
+
     /// Results and receipts in it.
     fn rows(&self) -> usize {
         match self {

@@ -12,6 +12,8 @@ mod inbox;
 mod outcome;
 mod sends;
 mod thread;
+mod unanswered;
+mod write;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -4,21 +4,18 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use domain::{ApiKey, Money, Reference};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::consumers::{Consumers, Places};
+use super::consumers::Consumers;
 use super::figures::Figures;
 use super::inbox::{Inbox, Input, LastTurn};
-use super::outcome::{Answer, Outcome, lose_all, refuse_all};
-use super::sends::admit_all;
-use crate::dispatch::{Lease, Submitted, claim_due};
+use super::outcome::{Outcome, lose_all, refuse_all};
+use super::unanswered::look_up;
+use super::write::write;
+use crate::dispatch::Lease;
 use crate::error::Result;
-use crate::intake::PreparedSend;
-use crate::settlement::settle;
-use crate::store::messages::Ended;
-use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, installation, settlement};
+use crate::store::{Committed, OwnConnection, Unanswered};
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
@@ -180,139 +177,5 @@ impl Worker {
             Committed::Yes => Transacted::Committed(outcome),
             Committed::Unanswered(unanswered) => Transacted::Unanswered(outcome, unanswered),
         })
-    }
-}
-
-/// Everything that a turn writes: results, receipts, sends, claims.
-async fn write(
-    service: &Service,
-    tx: &mut WriteTx<'_>,
-    inputs: &[Input],
-    mut places: Places,
-    lease: Lease,
-) -> Result<Outcome> {
-    let mut answers: Vec<Option<Answer>> = inputs.iter().map(|_| None).collect();
-    let (mut sends, mut ended) = (Vec::new(), Vec::new());
-    for (input, answer) in inputs.iter().zip(&mut answers) {
-        *answer = match input {
-            Input::Results {
-                carrier, results, ..
-            } => {
-                let results: Vec<&Submitted> = results.iter().collect();
-                let recorded = service.write_results(tx, carrier, &results).await?;
-                for (carrier, after) in recorded.again {
-                    places.queued(&carrier, after);
-                }
-                ended.extend(recorded.ended);
-                Some(Answer::Recorded(recorded.taken))
-            }
-            Input::Receipts { receipts, .. } => {
-                service.write_receipts(tx, receipts.clone()).await?;
-                Some(Answer::Recorded(Vec::new()))
-            }
-            Input::CarrierReceipts {
-                carrier, receipts, ..
-            } => {
-                service
-                    .write_carrier_receipts(tx, carrier, receipts)
-                    .await?;
-                Some(Answer::Recorded(Vec::new()))
-            }
-            Input::Send { send, .. } => {
-                sends.push(send.as_ref());
-                None
-            }
-            Input::Claim { .. } => None,
-        };
-    }
-    // Before the first application's row is written: transactions lock them together, in one order.
-    settle_in_turn(service, tx, &ended, &sends).await?;
-    let mut prices = None;
-    if !sends.is_empty() || !places.claimable(0).is_empty() {
-        let drained;
-        (prices, drained) = installation::prices_and_drained(tx).await?;
-        places.close(drained);
-    }
-    let sent = admit_all(service, tx, &sends, prices, &mut places, lease).await?;
-    let mut sent = sent.into_iter();
-    for (input, answer) in inputs.iter().zip(&mut answers) {
-        match input {
-            Input::Send { .. } => *answer = sent.next().map(Answer::Sent),
-            Input::Claim { carrier, limit, .. } => {
-                let (claimed, _) = claim_due(service, tx, carrier, *limit, lease).await?;
-                *answer = Some(Answer::Claimed(claimed));
-            }
-            _ => {}
-        }
-    }
-    for (carrier, count) in places.claimable(sends.len()) {
-        let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
-        places.fill_all(&carrier, claimed, learned);
-    }
-    Ok(Outcome {
-        queued: places.has_queued(),
-        answers: answers.into_iter().flatten().collect(),
-        places,
-        lease,
-    })
-}
-
-/// Gives back what ended messages release, after locking these applications and those of the sends together.
-async fn settle_in_turn(
-    service: &Service,
-    tx: &mut WriteTx<'_>,
-    ended: &[Ended],
-    sends: &[&PreparedSend],
-) -> Result<()> {
-    let released = ended.iter().filter(|ended| ended.released > Money::ZERO);
-    let ids: Vec<i64> = released.map(|ended| ended.application_id).collect();
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let keys = sends.iter().map(|send| &send.request.key);
-    let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
-    settlement::lock(tx, &ids, &references).await?;
-    let batch = tx.batch();
-    settle(tx, batch, ended, service.now()).await
-}
-
-/// Finds out whether a turn is stored whose commit wasn't answered, and tells those who wait.
-async fn look_up(
-    service: Service,
-    inbox: Arc<Inbox>,
-    inputs: Vec<Input>,
-    outcome: Outcome,
-    unanswered: Unanswered,
-) {
-    let error = match service.store().outcome(unanswered).await {
-        Ok(()) => return outcome.tell(inputs, &inbox),
-        Err(error) => error,
-    };
-    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn's commit failed");
-    if !error.is_open() {
-        return refuse_all(inputs, error);
-    }
-    match outcome.is_stored(&service).await {
-        Ok(Some(true)) => outcome.tell(inputs, &inbox),
-        // It may still be under way.
-        Ok(Some(false)) if !error.is_unknown() => refuse_all(inputs, error),
-        Ok(_) => lose_all(inputs, error),
-        Err(failed) => {
-            tracing::error!(detail = ?failed, "whether a turn is stored can't be found out");
-            lose_all(inputs, error);
-        }
-    }
-}
-
-impl Outcome {
-    /// Whether a row that only this turn wrote is there; `None` when it wrote none that could tell.
-    async fn is_stored(&self, service: &Service) -> Result<Option<bool>> {
-        if let Some(id) = self.new_message() {
-            return service.is_message_stored(id).await.map(Some);
-        }
-        match self.claimed_message() {
-            Some(message) => service.is_claimed(message, self.lease).await.map(Some),
-            None => Ok(None),
-        }
     }
 }
