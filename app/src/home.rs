@@ -8,10 +8,10 @@ use leptos_meta::Title;
 use serde::{Deserialize, Serialize};
 
 use crate::client::read;
+#[cfg(feature = "ssr")]
+use crate::portal_request::current_request;
 use crate::problem::Problem;
 use crate::ui::{Loaded, mark_live};
-#[cfg(feature = "ssr")]
-use crate::visit::visit;
 
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,12 +24,12 @@ pub struct Home {
 /// Prices in force, for everybody.
 #[server(prefix = "/fn", endpoint = "home", input = GetUrl)]
 pub async fn load_home() -> Result<Home, Problem> {
-    let visit = visit()?;
-    let prices = visit.service().price_list().await?;
-    let signed_in = visit.account().await?.is_some();
+    let current = current_request()?;
+    let prices = current.service().price_list().await?;
+    let signed_in = current.account().await?.is_some();
     Ok(Home {
         prices,
-        base_url: visit.site().base_url.clone(),
+        base_url: current.site().base_url.clone(),
         signed_in,
     })
 }

@@ -1,7 +1,7 @@
 //! The portal, built twice: rendered by the server (`ssr`), taken over in the browser (`hydrate`).
 //!
 //! A page and its server functions share a file. A server function parses, calls one verb of the service
-//! and answers; who is asking it learns from `visit`, in the server's build alone.
+//! and answers; who is asking it learns from `current_request`, in the server's build alone.
 
 // A page's view is one type, nested as deep as its elements.
 #![recursion_limit = "512"]
@@ -15,12 +15,12 @@ pub mod applications;
 pub mod client;
 pub mod docs;
 pub mod home;
+#[cfg(feature = "ssr")]
+pub mod portal_request;
 pub mod problem;
 pub mod reports;
 pub mod support;
 pub mod ui;
-#[cfg(feature = "ssr")]
-pub mod visit;
 
 use leptos::prelude::*;
 use leptos_meta::{HashedStylesheet, MetaTags, provide_meta_context};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use domain::records::{AccountRecord, ApplicationRecord};
 use domain::{ApiKey, ApplicationStatus, Category, Email, KeyKind, Money, Password, Reference};
 use serde::{Deserialize, Serialize};
-use service::{Actor, DepositOrder, Refusal, Service};
+use service::{Actor, DepositRequest, Refusal, Service};
 
 const FILE: &str = "demo.json";
 const CUSTOMER: &str = "customer@example.org";
@@ -218,7 +218,7 @@ async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), 
         return Ok(());
     }
     let amount = Money::from_units(DEPOSIT_UNITS).ok_or(DemoError::Impossible("the deposit"))?;
-    let order = DepositOrder {
+    let order = DepositRequest {
         bank_id: format!("demo-{}", service.clock().now().unix_ms()),
         reference: application.reference.to_string(),
         amount,

@@ -20,7 +20,7 @@ use crate::demo::{self, Demo};
 use crate::dispatcher::{self, DispatcherSettings};
 use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
-use crate::site::Site;
+use crate::public::PublicAddress;
 use crate::{http, shutdown, tls, web};
 
 /// How long requests may take to finish once the storage failed.
@@ -171,7 +171,7 @@ async fn site(
     url: &str,
     metrics: &Arc<Metrics>,
     stop: &CancellationToken,
-) -> Result<Site, ServeError> {
+) -> Result<PublicAddress, ServeError> {
     let PriceList { currency, .. } = service.price_list().await?;
     let api = Api {
         service: service.clone(),
@@ -183,7 +183,12 @@ async fn site(
     let receipts = endpoint::router(service.clone(), &settings.carriers.list);
     let portal = web::router(service.clone(), settings, url, stop.clone()).merge(receipts);
     let trusted = settings.trusted_proxies.clone();
-    Ok(Site::new(api, portal, Arc::clone(metrics), trusted)?)
+    Ok(PublicAddress::new(
+        api,
+        portal,
+        Arc::clone(metrics),
+        trusted,
+    )?)
 }
 
 /// What can't be served, said before anything is touched.

@@ -26,7 +26,7 @@ pub use bulk::{
     BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };
 pub use ids::{BatchId, Reference, RequestId, Transid};
-pub use message::parts::{Part, Segmentation, Tie};
+pub use message::parts::{Concatenation, Part, Segmentation};
 pub use message::{Encoding, MessageText};
 pub use money::Money;
 pub use number::{Kind, Number};

@@ -23,7 +23,7 @@ pub struct Route {
 
 /// What routes look at in a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct RoutingFacts<'a> {
     pub kind: Kind,
     /// As the carrier gets it (see [`Number::for_carrier`](crate::Number::for_carrier)).
     pub number: &'a str,
@@ -52,7 +52,7 @@ pub struct Routes(Vec<Route>);
 impl Route {
     /// Whether all conditions hold.
     #[must_use]
-    pub fn matches(&self, facts: &Facts<'_>) -> bool {
+    pub fn matches(&self, facts: &RoutingFacts<'_>) -> bool {
         self.kind.is_none_or(|kind| kind == facts.kind)
             && (self.prefix.as_deref()).is_none_or(|prefix| facts.number.starts_with(prefix))
             && (self.application).is_none_or(|reference| reference == facts.application)
@@ -81,7 +81,7 @@ impl Routes {
     #[must_use]
     pub fn choose<'a>(
         &'a self,
-        facts: &Facts<'_>,
+        facts: &RoutingFacts<'_>,
         random: u64,
         usable: impl Fn(&str) -> bool,
         excluded: &[&str],

@@ -6,24 +6,27 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
 use crate::client::read;
+#[cfg(feature = "ssr")]
+use crate::portal_request::signed_in;
 use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm};
-#[cfg(feature = "ssr")]
-use crate::visit::signed_in;
 
 /// The browsers in which the account is signed in.
 #[server(prefix = "/fn", endpoint = "devices", input = GetUrl)]
 pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
-    let (visit, account) = signed_in().await?;
-    let token = visit.token().unwrap_or_default();
-    Ok(visit.service().devices(account.id, &token).await?)
+    let (current, account) = signed_in().await?;
+    let token = current.token().unwrap_or_default();
+    Ok(current.service().devices(account.id, &token).await?)
 }
 
 /// Signs one browser out; it may be this one.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
 pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
-    visit.service().sign_out_device(account.id, device).await?;
+    let (current, account) = signed_in().await?;
+    current
+        .service()
+        .sign_out_device(account.id, device)
+        .await?;
     // When it was this browser, that page leads on to the sign-in page.
     leptos_axum::redirect("/devices");
     Ok(())
@@ -32,9 +35,12 @@ pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
 /// Signs every browser but this one out.
 #[server(prefix = "/fn", endpoint = "sign-out-others")]
 pub async fn sign_out_others() -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
-    let token = visit.token().unwrap_or_default();
-    visit.service().sign_out_others(account.id, &token).await?;
+    let (current, account) = signed_in().await?;
+    let token = current.token().unwrap_or_default();
+    current
+        .service()
+        .sign_out_others(account.id, &token)
+        .await?;
     leptos_axum::redirect("/devices");
     Ok(())
 }

@@ -3,18 +3,18 @@
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
+#[cfg(feature = "ssr")]
+use crate::portal_request::current_request;
 use crate::problem::Problem;
 use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
-#[cfg(feature = "ssr")]
-use crate::visit::visit;
 
 /// Asks for a reset link. The answer is the same whether or not the account exists.
 #[server(prefix = "/fn", endpoint = "forgot")]
 pub async fn forgot(email: String) -> Result<(), Problem> {
-    let visit = visit()?;
-    let asked = visit
+    let current = current_request()?;
+    let asked = current
         .service()
-        .request_reset(&email, &visit.client().address)
+        .request_reset(&email, &current.client().address)
         .await;
     asked.map_err(|error| Problem::from(error).typed("email", &email))?;
     leptos_axum::redirect("/forgot?sent=1");

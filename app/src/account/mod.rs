@@ -11,9 +11,9 @@ use domain::records::AccountRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
-use crate::problem::Problem;
 #[cfg(feature = "ssr")]
-use crate::visit::visit;
+use crate::portal_request::current_request;
+use crate::problem::Problem;
 
 pub use devices::DevicesPage;
 pub use forgot::ForgotPage;
@@ -25,13 +25,13 @@ pub use sign_in::SignInPage;
 /// Who is signed in, if anybody.
 #[server(prefix = "/fn", endpoint = "viewer", input = GetUrl)]
 pub async fn load_viewer() -> Result<Option<AccountRecord>, Problem> {
-    visit()?.account().await
+    current_request()?.account().await
 }
 
 /// Ends this browser's session.
 #[server(prefix = "/fn", endpoint = "sign-out")]
 pub async fn sign_out() -> Result<(), Problem> {
-    visit()?.sign_out().await?;
+    current_request()?.sign_out().await?;
     leptos_axum::redirect("/");
     Ok(())
 }

@@ -4,34 +4,34 @@ use domain::Password;
 use leptos::prelude::*;
 
 use super::next_page;
+#[cfg(feature = "ssr")]
+use crate::portal_request::{current_request, local_path};
 use crate::problem::{Cause, Problem};
 use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
-#[cfg(feature = "ssr")]
-use crate::visit::{local_path, visit};
 
 /// Creates an account and signs in at once.
 #[server(prefix = "/fn", endpoint = "register")]
 pub async fn register(email: String, new_password: String, next: String) -> Result<(), Problem> {
-    let visit = visit()?;
-    let account = create(&visit, &email, &new_password)
+    let current = current_request()?;
+    let account = create(&current, &email, &new_password)
         .await
         .map_err(|problem| problem.typed("email", &email))?;
-    visit.sign_in(&account).await?;
+    current.sign_in(&account).await?;
     leptos_axum::redirect(local_path(&next));
     Ok(())
 }
 
 #[cfg(feature = "ssr")]
 async fn create(
-    visit: &crate::visit::Visit,
+    current: &crate::portal_request::CurrentRequest,
     email: &str,
     password: &str,
 ) -> Result<domain::records::AccountRecord, Problem> {
     let email = domain::Email::parse(email)?;
     let password = Password::parse(password)?;
-    Ok(visit
+    Ok(current
         .service()
-        .register(&email, &password, &visit.client().address)
+        .register(&email, &password, &current.client().address)
         .await?)
 }
 

@@ -7,13 +7,16 @@ use super::register::judge_password;
 use crate::problem::{Cause, Problem};
 use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
-use {crate::visit::visit, domain::Password};
+use {crate::portal_request::current_request, domain::Password};
 
 /// Sets a new password by a link, which works once, and signs every device out.
 #[server(prefix = "/fn", endpoint = "reset")]
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;
-    visit()?.service().reset_password(&token, &password).await?;
+    current_request()?
+        .service()
+        .reset_password(&token, &password)
+        .await?;
     leptos_axum::redirect("/login");
     Ok(())
 }

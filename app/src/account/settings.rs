@@ -10,7 +10,7 @@ use crate::client::read;
 use crate::problem::{Cause, Problem};
 use crate::ui::{Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
-use {crate::visit::signed_in, domain::Password};
+use {crate::portal_request::signed_in, domain::Password};
 
 /// The account that is signed in.
 #[server(prefix = "/fn", endpoint = "account", input = GetUrl)]
@@ -21,10 +21,10 @@ pub async fn load_account() -> Result<AccountRecord, Problem> {
 /// Changes the password; all other devices are signed out.
 #[server(prefix = "/fn", endpoint = "change-password")]
 pub async fn change_password(password: String, new_password: String) -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
+    let (current, account) = signed_in().await?;
     let new = Password::parse(&new_password)?;
-    let keep = visit.token().unwrap_or_default();
-    visit
+    let keep = current.token().unwrap_or_default();
+    current
         .service()
         .change_password(account.id, &password, &new, &keep)
         .await?;

@@ -3,21 +3,21 @@
 use leptos::prelude::*;
 
 use super::next_page;
+#[cfg(feature = "ssr")]
+use crate::portal_request::{current_request, local_path};
 use crate::problem::Problem;
 use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
-#[cfg(feature = "ssr")]
-use crate::visit::{local_path, visit};
 
 /// Signs in and goes on to `next`.
 #[server(prefix = "/fn", endpoint = "sign-in")]
 pub async fn sign_in(email: String, password: String, next: String) -> Result<(), Problem> {
-    let visit = visit()?;
-    let signed_in = visit
+    let current = current_request()?;
+    let signed_in = current
         .service()
-        .sign_in(&email, &password, &visit.client().address)
+        .sign_in(&email, &password, &current.client().address)
         .await;
     let account = signed_in.map_err(|error| Problem::from(error).typed("email", &email))?;
-    visit.sign_in(&account).await?;
+    current.sign_in(&account).await?;
     leptos_axum::redirect(local_path(&next));
     Ok(())
 }

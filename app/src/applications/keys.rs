@@ -8,8 +8,8 @@ use crate::problem::Problem;
 use crate::ui::{Field, FormAlert, FormState, PostForm, SecretField, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
+    crate::portal_request::{current_request, is_shown, signed_in},
     crate::problem::Cause,
-    crate::visit::{is_shown, signed_in, visit},
     domain::KeyKind,
 };
 
@@ -37,21 +37,23 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
     if !is_shown() {
         return Ok(None);
     }
-    visit()?.take_keys(Reference::parse(&reference)?).await
+    current_request()?
+        .take_keys(Reference::parse(&reference)?)
+        .await
 }
 
 /// Replaces a key; the old one is dead at once. For the live key all other devices are signed out.
 #[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(reference: String, kind: String, password: String) -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
+    let (current, account) = signed_in().await?;
     let reference = Reference::parse(&reference)?;
     let kind = kind_of(&kind)?;
-    let token = visit.token().unwrap_or_default();
-    let key = visit
+    let token = current.token().unwrap_or_default();
+    let key = current
         .service()
         .replace_key(account.id, reference, kind, &password, &token)
         .await?;
-    visit
+    current
         .keep_keys(reference, &NewKeys::one(kind, key.expose()))
         .await
 }

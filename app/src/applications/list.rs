@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
 use crate::client::read;
+#[cfg(feature = "ssr")]
+use crate::portal_request::signed_in;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, StateMark};
-#[cfg(feature = "ssr")]
-use crate::visit::signed_in;
 
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,11 +23,11 @@ pub struct Applications {
 /// The account's applications.
 #[server(prefix = "/fn", endpoint = "applications", input = GetUrl)]
 pub async fn load_applications() -> Result<Applications, Problem> {
-    let (visit, account) = signed_in().await?;
-    let applications = visit.service().applications(account.id).await?;
+    let (current, account) = signed_in().await?;
+    let applications = current.service().applications(account.id).await?;
     Ok(Applications {
         applications,
-        currency: visit.site().currency.clone(),
+        currency: current.site().currency.clone(),
     })
 }
 

@@ -6,15 +6,15 @@ use leptos::prelude::*;
 use crate::problem::Problem;
 use crate::ui::{Choice, FormAlert, FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
-use {crate::problem::Cause, crate::visit::signed_in};
+use {crate::portal_request::signed_in, crate::problem::Cause};
 
 /// Saves the choice.
 #[server(prefix = "/fn", endpoint = "set-lost-answer")]
 pub async fn set_lost_answer(reference: String, lost_answer: String) -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
+    let (current, account) = signed_in().await?;
     let reference = Reference::parse(&reference)?;
     let policy = LostAnswer::parse(&lost_answer).ok_or(Cause::Unreadable)?;
-    let service = visit.service();
+    let service = current.service();
     Ok(service
         .set_lost_answer(account.id, reference, policy)
         .await?)

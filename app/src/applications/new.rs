@@ -5,18 +5,18 @@ use leptos::prelude::*;
 
 use crate::account::LoadAccount;
 use crate::client::read;
+#[cfg(feature = "ssr")]
+use crate::portal_request::{CurrentRequest, signed_in};
 use crate::problem::{Cause, Problem};
 use crate::ui::{Choice, Field, FormAlert, FormState, Page, PostForm, SubmitButton};
-#[cfg(feature = "ssr")]
-use crate::visit::{Visit, signed_in};
 #[cfg(feature = "ssr")]
 use {super::keys::NewKeys, domain::Reference, domain::records::AccountRecord};
 
 /// Creates an application and shows its keys on its page, once.
 #[server(prefix = "/fn", endpoint = "create-application")]
 pub async fn create_application(category: String, sender: String) -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
-    let created = create(&visit, &account, &category, &sender).await;
+    let (current, account) = signed_in().await?;
+    let created = create(&current, &account, &category, &sender).await;
     let reference = created.map_err(|problem| {
         problem
             .typed("category", &category)
@@ -28,7 +28,7 @@ pub async fn create_application(category: String, sender: String) -> Result<(), 
 
 #[cfg(feature = "ssr")]
 async fn create(
-    visit: &Visit,
+    current: &CurrentRequest,
     account: &AccountRecord,
     category: &str,
     sender: &str,
@@ -37,7 +37,7 @@ async fn create(
     let sender = (!sender.is_empty())
         .then(|| SenderName::parse(sender))
         .transpose()?;
-    let new = visit
+    let new = current
         .service()
         .create_application(account.id, category, sender.as_ref())
         .await?;
@@ -45,7 +45,7 @@ async fn create(
         live: Some(new.live_key.expose().to_owned()),
         test: Some(new.test_key.expose().to_owned()),
     };
-    visit.keep_keys(new.reference, &keys).await?;
+    current.keep_keys(new.reference, &keys).await?;
     Ok(new.reference)
 }
 

@@ -9,19 +9,19 @@ use crate::problem::Problem;
 use crate::ui::{Field, FormAlert, FormState, Moment, PostForm, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
+    crate::portal_request::signed_in,
     crate::problem::Cause,
-    crate::visit::signed_in,
     domain::{Reference, SenderName},
 };
 
 /// Asks for a sender name; staff decide.
 #[server(prefix = "/fn", endpoint = "request-sender-name")]
 pub async fn request_sender_name(reference: String, sender: String) -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
+    let (current, account) = signed_in().await?;
     let keep = |problem: Problem| problem.typed("sender", &sender);
     let name = named(&sender).map_err(keep)?;
     let reference = Reference::parse(&reference)?;
-    let asked = visit
+    let asked = current
         .service()
         .request_sender_name(account.id, reference, &name)
         .await;

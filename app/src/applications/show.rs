@@ -18,7 +18,7 @@ use crate::client::{read, take};
 use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
-use {crate::problem::Cause, crate::visit::signed_in};
+use {crate::portal_request::signed_in, crate::problem::Cause};
 
 /// Lines of a statement on one page.
 #[cfg(feature = "ssr")]
@@ -39,15 +39,15 @@ pub async fn load_application(
     reference: String,
     #[server(default)] cursor: Option<String>,
 ) -> Result<ApplicationView, Problem> {
-    let (visit, account) = signed_in().await?;
+    let (current, account) = signed_in().await?;
     let reference = Reference::parse(&reference)?;
-    let service = visit.service();
+    let service = current.service();
     let found = service.application(account.id, reference).await?;
     let application = found.ok_or(Cause::NotFound)?;
     let statement = service
         .statement(account.id, reference, cursor.as_deref(), STATEMENT_LINES)
         .await?;
-    let site = visit.site();
+    let site = current.site();
     Ok(ApplicationView {
         application,
         statement,
@@ -59,8 +59,8 @@ pub async fn load_application(
 /// Asks for the application to be activated; staff decide.
 #[server(prefix = "/fn", endpoint = "request-activation")]
 pub async fn request_activation(reference: String) -> Result<(), Problem> {
-    let (visit, account) = signed_in().await?;
-    Ok(visit
+    let (current, account) = signed_in().await?;
+    Ok(current
         .service()
         .request_activation(account.id, Reference::parse(&reference)?)
         .await?)

@@ -9,10 +9,10 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::client::read;
+#[cfg(feature = "ssr")]
+use crate::portal_request::current_request;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
-#[cfg(feature = "ssr")]
-use crate::visit::visit;
 
 use calls::{Balance, Bulk, Keys, Outcomes, ReportsCall, Send, Statuses};
 use codes::Codes;
@@ -29,12 +29,12 @@ pub struct Docs {
 /// What the reference needs to know of the reader, who needn't be signed in.
 #[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
 pub async fn load_docs() -> Result<Docs, Problem> {
-    let visit = visit()?;
-    let applications = match visit.account().await? {
-        Some(account) => visit.service().applications(account.id).await?,
+    let current = current_request()?;
+    let applications = match current.account().await? {
+        Some(account) => current.service().applications(account.id).await?,
         None => Vec::new(),
     };
-    let site = visit.site();
+    let site = current.site();
     Ok(Docs {
         base_url: site.base_url.clone(),
         currency: site.currency.clone(),

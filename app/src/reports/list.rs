@@ -11,8 +11,8 @@ use crate::ui::{Loaded, Page, Rendered};
 #[cfg(feature = "ssr")]
 use {
     super::parts::{Batches, Chart, Filters, Messages},
+    crate::portal_request::{CurrentRequest, signed_in},
     crate::problem::Cause,
-    crate::visit::{Visit, signed_in},
 };
 
 /// Messages on one page.
@@ -22,13 +22,13 @@ const MESSAGES: i64 = 50;
 /// Messages and batches of the account, newest first, with the filters that chose them.
 #[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
 pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Rendered, Problem> {
-    let (visit, account) = signed_in().await?;
-    let (found, problem) = match find(&visit, account.id, &filter).await {
+    let (current, account) = signed_in().await?;
+    let (found, problem) = match find(&current, account.id, &filter).await {
         Ok(found) => (Some(found), None),
         Err(problem) if is_about_filters(&problem) => (None, Some(problem)),
         Err(problem) => return Err(problem),
     };
-    let applications = visit.service().applications(account.id).await?;
+    let applications = current.service().applications(account.id).await?;
     let references = applications
         .into_iter()
         .map(|application| (application.reference, application.category.to_string()))
@@ -41,11 +41,11 @@ pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Ren
 
 #[cfg(feature = "ssr")]
 async fn find(
-    visit: &Visit,
+    current: &CurrentRequest,
     account_id: i64,
     filter: &ReportFilter,
 ) -> Result<impl IntoView + use<>, Problem> {
-    let (service, currency) = (visit.service(), &visit.site().currency);
+    let (service, currency) = (current.service(), &current.site().currency);
     let (reference, wanted) = filter.parse(MESSAGES)?;
     let messages = service
         .account_messages(account_id, reference, &wanted)

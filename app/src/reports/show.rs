@@ -12,8 +12,8 @@ use crate::ui::{Loaded, Page, Rendered};
 #[cfg(feature = "ssr")]
 use {
     super::parts,
+    crate::portal_request::signed_in,
     crate::problem::Cause,
-    crate::visit::signed_in,
     domain::{BatchId, Transid},
 };
 
@@ -39,8 +39,8 @@ impl Subject {
 /// One message or batch of the account.
 #[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
 pub async fn load_report(id: String) -> Result<Subject, Problem> {
-    let (visit, account) = signed_in().await?;
-    let (service, currency) = (visit.service(), &visit.site().currency);
+    let (current, account) = signed_in().await?;
+    let (service, currency) = (current.service(), &current.site().currency);
     if let Some(batchid) = BatchId::parse(&id) {
         let found = service.account_batch(account.id, batchid).await?;
         let batch = found.ok_or(Cause::NotFound)?;

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, Rendered};
 #[cfg(feature = "ssr")]
 use {
-    super::readings, crate::problem::Cause, crate::visit::staff, domain::Timestamp,
+    super::readings, crate::portal_request::staff, crate::problem::Cause, domain::Timestamp,
     domain::records::CarrierRecord, service::Actor,
 };
 
@@ -61,8 +61,8 @@ impl LiveCarriers {
 /// Every carrier, for staff.
 #[server(prefix = "/fn", endpoint = "carriers", input = GetUrl)]
 pub async fn load_carriers() -> Result<LiveCarriers, Problem> {
-    let (visit, _) = staff().await?;
-    let service = visit.service();
+    let (current, _) = staff().await?;
+    let service = current.service();
     let carriers = service.carriers().await?;
     Ok(LiveCarriers::of(carriers, service.clock().now()))
 }
@@ -70,8 +70,8 @@ pub async fn load_carriers() -> Result<LiveCarriers, Problem> {
 /// Drains or resumes a carrier; what is so already stays so.
 #[server(prefix = "/fn", endpoint = "change-carrier")]
 pub async fn change_carrier(name: String, action: String) -> Result<(), Problem> {
-    let (visit, account) = staff().await?;
-    let (service, actor) = (visit.service(), Actor::Account(account.id));
+    let (current, account) = staff().await?;
+    let (service, actor) = (current.service(), Actor::Account(account.id));
     match action.as_str() {
         DRAIN => service.drain_carrier(&actor, &name).await?,
         RESUME => service.resume_carrier(&actor, &name).await?,

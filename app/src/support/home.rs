@@ -4,16 +4,16 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
 use crate::client::read;
+#[cfg(feature = "ssr")]
+use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, Rendered};
-#[cfg(feature = "ssr")]
-use crate::visit::staff;
 
 /// What staff can look after.
 #[server(prefix = "/fn", endpoint = "support", input = GetUrl)]
 pub async fn load_support() -> Result<Rendered, Problem> {
-    let (visit, _) = staff().await?;
-    let carriers = visit.service().carriers().await?;
+    let (current, _) = staff().await?;
+    let carriers = current.service().carriers().await?;
     Ok(super::readings::contents(&carriers))
 }
 

@@ -71,7 +71,7 @@ where
 #[component]
 pub fn ProblemPage(problem: Problem) -> impl IntoView {
     #[cfg(feature = "ssr")]
-    crate::visit::set_status(&problem.cause);
+    crate::portal_request::set_status(&problem.cause);
     match problem.cause {
         Cause::SignedOut => view! { <LeaveToSignIn/> }.into_any(),
         Cause::NotFound => view! { <NotFound/> }.into_any(),
@@ -91,7 +91,7 @@ pub fn ProblemPage(problem: Problem) -> impl IntoView {
 #[component]
 pub fn NotFound() -> impl IntoView {
     #[cfg(feature = "ssr")]
-    crate::visit::set_status(&Cause::NotFound);
+    crate::portal_request::set_status(&Cause::NotFound);
     view! {
         <Page title="Nothing here">
             <p>

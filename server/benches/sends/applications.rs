@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use domain::{Category, Email, Money, Password, Prices};
-use service::{Actor, Clock, Config, DepositOrder, Entropy, Limits, Network, Service};
+use service::{Actor, Clock, Config, DepositRequest, Entropy, Limits, Network, Service};
 
 use crate::server::DEPOSIT;
 use crate::stored::block_on;
@@ -45,7 +45,7 @@ async fn make_one(service: &Service, number: usize) -> String {
     let new = new.await.unwrap();
     let actor = Actor::CommandLine;
     service.approve(&actor, new.reference).await.unwrap();
-    let order = DepositOrder {
+    let order = DepositRequest {
         bank_id: format!("bench {number}"),
         reference: new.reference.as_str().to_owned(),
         amount: Money::parse(DEPOSIT).unwrap(),

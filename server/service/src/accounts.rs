@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
 use crate::store::{accounts, audit, sessions, throttles};
-use crate::{Service, throttle, whole};
+use crate::{Service, run_detached, throttle};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -87,7 +87,7 @@ impl Service {
             .filter(|_| matches)
             .ok_or(Refusal::WrongCredentials)?;
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             throttles::clear(&mut tx, &token_hash(&bucket)).await?;
             tx.commit().await?;
@@ -131,7 +131,7 @@ impl Service {
         let verified = self.verify_password(account_id, current).await?;
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let (service, keep) = (self.clone(), token_hash(keep_token));
-        whole(async move {
+        run_detached(async move {
             let (now, actor) = (service.now(), Actor::Account(account_id));
             let mut tx = service.store().begin().await?;
             still_in_force(&mut tx, account_id, &verified).await?;
@@ -164,7 +164,7 @@ impl Service {
         let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
         let hash = token_hash(&token);
         let (service, actor) = (self.clone(), *actor);
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let expires = now.plus_ms(RESET_LIFETIME_MS);
@@ -185,7 +185,7 @@ impl Service {
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let token = token_hash(token);
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let account_id = accounts::use_reset(&mut tx, &token, now)
@@ -221,7 +221,7 @@ impl Service {
         self.count_attempt(&bucket, RESETS_PER_HOUR_MAX, HOUR_MS)
             .await?;
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             if accounts::by_email(&mut tx, &email).await?.is_some() {
@@ -255,7 +255,7 @@ impl Service {
         }
         let hash = hash.unwrap_or_default();
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             throttles::clear(&mut tx, &token_hash(&bucket)).await?;
             tx.commit().await?;
@@ -277,7 +277,7 @@ impl Service {
             .hash(password.expose(), self.entropy())
             .await?;
         let (service, actor, email) = (self.clone(), *actor, email.clone());
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let id = accounts::insert(&mut tx, email.as_str(), &hash, staff, now)
@@ -303,7 +303,7 @@ impl Service {
     /// Counts an attempt in a transaction of its own: a refused one counts too.
     async fn count_attempt(&self, bucket: &str, max: i64, window_ms: i64) -> Result<()> {
         let (service, bucket) = (self.clone(), bucket.to_owned());
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             let verdict =
                 throttle::attempt(&mut tx, &token_hash(&bucket), max, window_ms, service.now())

@@ -11,7 +11,7 @@ use crate::intake::play_money;
 use crate::store::applications::{self, ApplicationRow, NewRow, SenderState, StatusChange};
 use crate::store::{audit, senders, transfers};
 use crate::wakes::Wake;
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 /// How many references are tried before they count as used up.
 const REFERENCE_TRIES: usize = 1000;
@@ -76,7 +76,7 @@ impl Service {
         sender: Option<&SenderName>,
     ) -> Result<NewApplication> {
         let (service, sender) = (self.clone(), sender.cloned());
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             if let Some(name) = &sender {
@@ -152,7 +152,7 @@ impl Service {
     /// `NoSuchApplication`, `ActivationNotPossible`.
     pub async fn request_activation(&self, account_id: i64, reference: Reference) -> Result<()> {
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let row = owned(&mut tx, account_id, reference).await?;
@@ -180,7 +180,7 @@ impl Service {
         policy: LostAnswer,
     ) -> Result<()> {
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let row = owned(&mut tx, account_id, reference).await?;
@@ -242,7 +242,7 @@ impl Service {
         reason: Option<String>,
     ) -> Result<ApplicationRecord> {
         let service = self.clone();
-        let changed = whole(async move {
+        let changed = run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let row = applications::by_reference(&mut tx, reference)

@@ -4,22 +4,22 @@ use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Ti
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::funds::Funds;
 use crate::idempotency::{Known, digest_of_bulk, kept_since, recall};
 use crate::intake::{SendError, admit, applicable};
-use crate::purse::Purse;
 use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::messages::{self, MessageTransfer, Subject};
 use crate::store::transfers::{RESERVED, TransferKind};
 use crate::store::{WriteTx, installation, row};
-use crate::uploads::{BulkTicket, RowCount, Spooled};
+use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakes::Wake;
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 /// What is to be done with a file.
 #[derive(Clone, Debug)]
-pub struct BatchOrder {
+pub struct BatchRequest {
     /// The message to every number, in one to many.
     pub message: Option<MessageText>,
     pub requestid: Option<RequestId>,
@@ -44,17 +44,17 @@ pub struct AcceptedBatch {
 }
 
 /// An upload and what decides about it.
-struct Case {
+struct PendingUpload {
     key: domain::ApiKey,
     kept_key: Option<KeptKey>,
     digest: String,
-    order: BatchOrder,
+    request: BatchRequest,
     count: RowCount,
     spool: String,
 }
 
 /// What the transaction comes to.
-enum Verdict {
+enum BatchDecision {
     /// A batch to be committed.
     New(AcceptedBatch, BatchId),
     Answered(AcceptedBatch),
@@ -67,25 +67,26 @@ impl Service {
     /// See [`SendError`].
     pub async fn accept_batch(
         &self,
-        ticket: &BulkTicket,
+        permit: &UploadPermit,
         spooled: Spooled,
-        order: BatchOrder,
+        request: BatchRequest,
     ) -> std::result::Result<AcceptedBatch, SendError> {
-        let case = Case::new(ticket, &spooled, order);
+        let pending = PendingUpload::new(permit, &spooled, request);
         let service = self.clone();
         // Not the request's own task: a client that leaves now leaves no half of a batch.
-        let accepting = whole(async move { Ok(service.commit_batch_of(case, spooled).await) });
+        let accepting =
+            run_detached(async move { Ok(service.commit_batch_of(pending, spooled).await) });
         let accepted = accepting.await.unwrap_or_else(|error| {
             tracing::error!(detail = ?error, "accepting an upload broke down");
             Err(SendError::Lost)
         });
-        ticket.end().await;
+        permit.end().await;
         accepted
     }
 
     async fn commit_batch_of(
         &self,
-        case: Case,
+        pending: PendingUpload,
         spooled: Spooled,
     ) -> std::result::Result<AcceptedBatch, SendError> {
         let refuse = |error: Error| {
@@ -97,10 +98,10 @@ impl Service {
             .begin_as(Priority::Verb)
             .await
             .map_err(refuse)?;
-        let verdict = self.judge_batch(&mut tx, &case).await.map_err(refuse)?;
-        let (accepted, id) = match verdict.map_err(SendError::Refused)? {
-            Verdict::New(accepted, id) => (accepted, id),
-            Verdict::Answered(accepted) => return Ok(accepted),
+        let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
+        let (accepted, id) = match decision.map_err(SendError::Refused)? {
+            BatchDecision::New(accepted, id) => (accepted, id),
+            BatchDecision::Answered(accepted) => return Ok(accepted),
         };
         if let Err(error) = tx.commit().await {
             tracing::error!(%error, "the commit of an upload failed");
@@ -144,96 +145,100 @@ impl Service {
         }
     }
 
-    /// The contract's order: 504, 505, idempotency, 503, 502, sender name, protections, 501.
-    async fn judge_batch(
+    /// The contract's request: 504, 505, idempotency, 503, 502, sender name, protections, 501.
+    async fn decide_batch(
         &self,
         tx: &mut WriteTx<'_>,
-        case: &Case,
-    ) -> Result<std::result::Result<Verdict, Reason>> {
+        pending: &PendingUpload,
+    ) -> Result<std::result::Result<BatchDecision, Reason>> {
         let now = self.now();
         let batch = self.store().dialect().batch();
         let prices = installation::prices(tx).await?;
-        let found = messages::applications(tx, batch, &[case.key.reference()]).await?;
+        let found = messages::applications(tx, batch, &[pending.key.reference()]).await?;
         let row = found.into_iter().next().map(|(_, row)| row);
-        let Some(row) = row.filter(|row| row.holds(&case.key)) else {
+        let Some(row) = row.filter(|row| row.holds(&pending.key)) else {
             return Ok(Err(Reason::ApiInvalid));
         };
         if let Err(reason) = applicable(&row) {
             return Ok(Err(reason));
         }
-        let keys = case.kept_key.as_slice();
+        let keys = pending.kept_key.as_slice();
         if let Some((_, kept)) = idempotency::find(tx, batch, keys, kept_since(now))
             .await?
             .pop()
         {
-            return Ok(match recall::<AcceptedBatch>(&kept, &case.digest)? {
-                Known::Same(accepted) => Ok(Verdict::Answered(AcceptedBatch {
+            return Ok(match recall::<AcceptedBatch>(&kept, &pending.digest)? {
+                Known::Same(accepted) => Ok(BatchDecision::Answered(AcceptedBatch {
                     replayed: true,
                     ..accepted
                 })),
                 Known::Another => Err(Reason::IdempotencyMismatch),
             });
         }
-        let kind = case.key.kind();
+        let kind = pending.key.kind();
         if let Err(reason) = admit(&row, kind) {
             return Ok(Err(reason));
         }
-        if let Some(reason) = case.count.rehearsed {
+        if let Some(reason) = pending.count.reserved_outcome {
             return Ok(Err(reason));
         }
-        if !self.take_one((case.key.reference(), kind)).await? {
+        if !self.take_one((pending.key.reference(), kind)).await? {
             return Ok(Err(Reason::RateLimited));
         }
-        let mut purse = Purse::new(row, now);
-        let Some(bill) =
-            Bill::of(case, prices).filter(|bill| purse.left(kind, bill.cost).is_some())
+        let mut funds = Funds::new(row, now);
+        let Some(price) =
+            UploadCost::of(pending, prices).filter(|price| funds.left(kind, price.cost).is_some())
         else {
             return Ok(Err(Reason::InsufficientFunds));
         };
-        let mut accepted = bill.accepted(case);
-        if case.order.dry_run {
-            return Ok(Ok(Verdict::Answered(accepted)));
+        let mut accepted = price.accepted(pending);
+        if pending.request.dry_run {
+            return Ok(Ok(BatchDecision::Answered(accepted)));
         }
         let id = BatchId(self.inner.ids.next(now, self.inner.node.slot()));
         accepted.batchid = Some(id);
-        let new = self.new_batch(id, case, &bill, &purse, prices, now);
-        purse.spend(kind, bill.cost);
-        self.reserve(tx, &new, purse, now).await?;
-        if let Some(key) = &case.kept_key {
-            let (digest, answer) = (case.digest.clone(), row::json(&accepted)?);
+        let new = self.new_batch(id, pending, &price, &funds, prices, now);
+        funds.spend(kind, price.cost);
+        self.reserve(tx, &new, funds, now).await?;
+        if let Some(key) = &pending.kept_key {
+            let (digest, answer) = (pending.digest.clone(), row::json(&accepted)?);
             let kept = [(key.clone(), KeptAnswer { digest, answer })];
             idempotency::keep(tx, batch, &kept, now).await?;
         }
-        Ok(Ok(Verdict::New(accepted, id)))
+        Ok(Ok(BatchDecision::New(accepted, id)))
     }
 
     fn new_batch(
         &self,
         id: BatchId,
-        case: &Case,
-        bill: &Bill,
-        purse: &Purse,
+        pending: &PendingUpload,
+        price: &UploadCost,
+        funds: &Funds,
         prices: Prices,
         now: Timestamp,
     ) -> NewBatch {
-        let rows = case.count.rows.cast_signed();
+        let rows = pending.count.rows.cast_signed();
         let (first_message_id, last_message_id) =
             self.inner.ids.range(now, rows, self.inner.node.slot());
         let text = |id: &RequestId| id.as_str().to_owned();
         NewBatch {
             id,
-            application_id: purse.row.id,
-            test: case.key.kind() == KeyKind::Test,
-            sender: purse.row.sender_name.clone(),
-            requestid: case.order.requestid.as_ref().map(text),
-            body: case.order.message.as_ref().map(|m| m.as_str().to_owned()),
+            application_id: funds.row.id,
+            test: pending.key.kind() == KeyKind::Test,
+            sender: funds.row.sender_name.clone(),
+            requestid: pending.request.requestid.as_ref().map(text),
+            body: pending
+                .request
+                .message
+                .as_ref()
+                .map(|m| m.as_str().to_owned()),
             rows,
-            pages: bill.pages.cast_signed(),
-            cost: bill.cost,
+            pages: price.pages.cast_signed(),
+            cost: price.cost,
             prices,
             first_message_id,
             last_message_id,
-            spool: case.spool.clone(),
+            spool: pending.spool.clone(),
         }
     }
 
@@ -242,12 +247,12 @@ impl Service {
         &self,
         tx: &mut WriteTx<'_>,
         new: &NewBatch,
-        purse: Purse,
+        funds: Funds,
         now: Timestamp,
     ) -> Result<()> {
         let batch = self.store().dialect().batch();
-        let balance = purse.of(KeyKind::Live);
-        let changed: Vec<_> = purse.changed(now).into_iter().collect();
+        let balance = funds.of(KeyKind::Live);
+        let changed: Vec<_> = funds.changed(now).into_iter().collect();
         messages::charge_applications(tx, batch, &changed).await?;
         batches::insert(tx, new, now).await?;
         let charge = (!new.test).then_some(MessageTransfer {
@@ -262,23 +267,23 @@ impl Service {
     }
 }
 
-impl Case {
-    fn new(ticket: &BulkTicket, spooled: &Spooled, order: BatchOrder) -> Self {
-        let access = ticket.access.access;
-        let key = ticket.idempotency.as_ref().filter(|_| !order.dry_run);
+impl PendingUpload {
+    fn new(permit: &UploadPermit, spooled: &Spooled, request: BatchRequest) -> Self {
+        let access = permit.access.access;
+        let key = permit.idempotency.as_ref().filter(|_| !request.dry_run);
         let kept_key = key.map(|key| {
             let test = i64::from(access.kind == KeyKind::Test);
             (access.application_id, test, key.as_str().to_owned())
         });
         let file = spooled.digest.as_deref().unwrap_or_default();
-        let (message, requestid) = (order.message.as_ref(), order.requestid.as_ref());
+        let (message, requestid) = (request.message.as_ref(), request.requestid.as_ref());
         Self {
-            key: ticket.key.clone(),
+            key: permit.key.clone(),
             kept_key,
             digest: digest_of_bulk(mode_name(spooled.mode), file, message, requestid),
             count: spooled.count,
             spool: spooled.spool.name.clone(),
-            order,
+            request,
         }
     }
 }
@@ -291,31 +296,35 @@ const fn mode_name(mode: domain::BulkMode) -> &'static str {
 }
 
 /// What a file costs.
-struct Bill {
+struct UploadCost {
     pages: u64,
     cost: Money,
 }
 
-impl Bill {
+impl UploadCost {
     /// `None` when it is more than can be held.
-    fn of(case: &Case, prices: Prices) -> Option<Self> {
+    fn of(pending: &PendingUpload, prices: Prices) -> Option<Self> {
         // In one to many each row was counted as one page.
-        let times = case.order.message.as_ref().map_or(1, |m| m.pages() as u64);
-        let local = case.count.pages_local.checked_mul(times)?;
-        let international = case.count.pages_international.checked_mul(times)?;
+        let times = pending
+            .request
+            .message
+            .as_ref()
+            .map_or(1, |m| m.pages() as u64);
+        let local = pending.count.pages_local.checked_mul(times)?;
+        let international = pending.count.pages_international.checked_mul(times)?;
         Some(Self {
             pages: local.checked_add(international)?,
             cost: cost_of(local, international, prices)?,
         })
     }
 
-    fn accepted(&self, case: &Case) -> AcceptedBatch {
+    fn accepted(&self, pending: &PendingUpload) -> AcceptedBatch {
         AcceptedBatch {
             batchid: None,
-            rows: case.count.rows,
+            rows: pending.count.rows,
             pages: self.pages,
             cost: self.cost,
-            looks_local: case.count.looks_local,
+            looks_local: pending.count.looks_local,
             replayed: false,
         }
     }

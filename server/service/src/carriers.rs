@@ -8,7 +8,7 @@ use crate::error::{Refusal, Result};
 use crate::store::gate::Priority;
 use crate::store::{audit, carriers, queue};
 use crate::wakes::Wake;
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 /// What is older than this nobody keeps up to date.
 const STATE_HOLDS_MS: i64 = 15_000;
@@ -70,7 +70,7 @@ impl Service {
             return Err(Refusal::NoSuchCarrier.into());
         }
         let (service, name) = (self.clone(), name.to_owned());
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             carriers::ensure(&mut tx, &name).await?;
@@ -109,7 +109,7 @@ impl Service {
         let drained = rows.into_iter().filter(|row| row.drained_at.is_some());
         let names: Vec<_> = drained.map(|row| row.name).collect();
         for name in &names {
-            self.inner.due_marks.forget(name);
+            self.inner.scan_starts.forget(name);
         }
         Ok(names)
     }
@@ -117,7 +117,7 @@ impl Service {
     /// Writes how the connections are, for people who look.
     pub async fn report_connections(&self, connections: Vec<ConnectionRecord>) -> Result<()> {
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let batch = service.store().dialect().batch();
             let mut tx = service.store().begin_as(Priority::Bulk).await?;

@@ -7,7 +7,7 @@ use crate::accounts::{throttles_before, token_hash};
 use crate::error::{Refusal, Result};
 use crate::store::sessions::{self, Valid};
 use crate::store::throttles;
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 /// A session unused for so long is over.
 pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
@@ -40,7 +40,7 @@ impl Service {
     /// Stores a new session; false when the token exists.
     pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
         let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             let fresh = sessions::insert(&mut tx, &hash, &data, service.now()).await?;
             tx.commit().await?;
@@ -52,7 +52,7 @@ impl Service {
     /// Stores what changed in a session. One that was signed out meanwhile stays so.
     pub async fn session_save(&self, token: &str, row: &SessionRow) -> Result<()> {
         let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             sessions::save(&mut tx, &hash, &data, service.now()).await?;
             tx.commit().await
@@ -84,7 +84,7 @@ impl Service {
 
     pub async fn session_delete(&self, token: &str) -> Result<()> {
         let (service, hash) = (self.clone(), token_hash(token));
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             sessions::delete(&mut tx, &hash).await?;
             tx.commit().await
@@ -109,7 +109,7 @@ impl Service {
             .take(USER_AGENT_CHARS_MAX)
             .collect();
         let (account, address) = (account.clone(), client.address.clone());
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             if !sessions::bind(&mut tx, &hash, &account, &user_agent, &address).await? {
                 return Err(Refusal::WrongCredentials.into());
@@ -153,7 +153,7 @@ impl Service {
     /// `NoSuchDevice`.
     pub async fn sign_out_device(&self, account_id: i64, device_id: i64) -> Result<()> {
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             if !sessions::delete_device(&mut tx, account_id, device_id).await? {
                 return Err(Refusal::NoSuchDevice.into());
@@ -166,7 +166,7 @@ impl Service {
     /// Signs out every device of the account but the one that asks.
     pub async fn sign_out_others(&self, account_id: i64, current_token: &str) -> Result<()> {
         let (service, keep) = (self.clone(), token_hash(current_token));
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             sessions::delete_others(&mut tx, account_id, &keep).await?;
             tx.commit().await
@@ -177,7 +177,7 @@ impl Service {
     /// Deletes sessions and counts that are over; how many sessions.
     pub async fn session_sweep(&self) -> Result<u64> {
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let swept = sessions::sweep(&mut tx, valid(now)).await?;
@@ -193,7 +193,7 @@ impl Service {
             return Ok(());
         }
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             sessions::touch(&mut tx, &hash, now).await?;
             tx.commit().await

@@ -7,7 +7,7 @@ use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
 use crate::error::Result;
 use crate::expiry::least_queued;
-use crate::outcomes::{Again, Count, SubmitOutcome, Verdict};
+use crate::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
 use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ended, Ending};
@@ -16,7 +16,7 @@ use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
 use crate::turn::Learned;
 use crate::wakes::Wake;
-use crate::{Service, whole_among_others};
+use crate::{Service, run_detached_with_tries};
 
 /// Of so many parts of a lease the last one is left free, 10 s of 60: what came at the end has to be stored in it,
 /// and the clocks of two nodes differ.
@@ -138,12 +138,12 @@ pub(crate) async fn claim_due(
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let marks = service.inner.due_marks.of(carrier);
-        let found = queue::due(tx, batch, carrier, limits, marks, now).await?;
+        let scan_start = service.inner.scan_starts.of(carrier);
+        let found = queue::due(tx, batch, carrier, limits, scan_start, now).await?;
         service
             .inner
-            .due_marks
-            .learn(carrier, marks, limits, &found, now);
+            .scan_starts
+            .learn(carrier, scan_start, limits, &found, now);
         let claimed = claim_found(service, tx, &found, lease, now).await?;
         let learned = learn(service, tx, carrier, limits, &found, now).await?;
         // Where all that was due belongs to suspended applications and was put aside, there may be more: for the next
@@ -167,8 +167,8 @@ async fn learn(
     let singles = found.iter().filter(|row| !row.of_batch).count();
     let none_waits = count(found.len()) < limits.all && count(singles) < limits.singles;
     let look_after = if none_waits {
-        let marks = service.inner.due_marks.of(carrier);
-        let next = queue::next_due(tx, carrier, marks, now).await?;
+        let scan_start = service.inner.scan_starts.of(carrier);
+        let next = queue::next_due(tx, carrier, scan_start, now).await?;
         // What is due and wasn't found is another process's for a moment.
         let after = next.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
         Some(Duration::from_millis(after.unsigned_abs()))
@@ -252,7 +252,7 @@ impl Service {
     pub async fn resume_put_aside(&self) -> Result<()> {
         let applications = {
             let mut conn = self.store().read().await?;
-            queue::put_aside_without_cause(&mut conn).await?
+            queue::put_aside_without_suspension(&mut conn).await?
         };
         for application_id in applications {
             while self.resume_some(application_id).await? == RESUME_CHUNK.unsigned_abs() {}
@@ -263,7 +263,7 @@ impl Service {
 
     async fn resume_some(&self, application_id: i64) -> Result<u64> {
         let service = self.clone();
-        whole_among_others(move || {
+        run_detached_with_tries(move || {
             let service = service.clone();
             async move {
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
@@ -279,8 +279,8 @@ impl Service {
     /// When the next message of a carrier will be due; `None` when none waits.
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
         let mut conn = self.store().read().await?;
-        let marks = self.inner.due_marks.of(carrier);
-        queue::next_due(&mut conn, carrier, marks, self.now()).await
+        let scan_start = self.inner.scan_starts.of(carrier);
+        queue::next_due(&mut conn, carrier, scan_start, self.now()).await
     }
 
     pub async fn queue_state(&self) -> Result<QueueState> {
@@ -526,11 +526,11 @@ impl Plan {
         if noted {
             self.segments.extend(rows(result));
         }
-        let verdict = count.verdict(held);
-        if (taken || unknown) && verdict != Verdict::Submitted {
+        let outcome = count.outcome(held);
+        if (taken || unknown) && outcome != MessageOutcome::Submitted {
             self.begun.push(Begun { id, unknown, taken });
         }
-        if !matches!(verdict, Verdict::Again(_)) {
+        if !matches!(outcome, MessageOutcome::Again(_)) {
             self.leaving.push(id.0);
         }
         let ending = |status, error, release| Ending {
@@ -540,25 +540,25 @@ impl Plan {
             release,
             taken: !release,
         };
-        match verdict {
-            Verdict::Submitted => self
+        match outcome {
+            MessageOutcome::Submitted => self
                 .taken
                 .push((id.0, self.counted.then_some(result.segments))),
-            Verdict::Failed { error } => {
+            MessageOutcome::Failed { error } => {
                 self.failed
                     .push(ending(MessageStatus::Failed, error, false));
             }
-            Verdict::Refused { error } => {
+            MessageOutcome::Refused { error } => {
                 self.applications.insert(id.0, result.application_id);
                 self.refused
                     .push(ending(MessageStatus::Rejected, error, true));
             }
-            Verdict::Unknown { error } => {
+            MessageOutcome::Unknown { error } => {
                 if let Some(error) = error {
                     self.event(result, MessageStatus::Unknown, error);
                 }
             }
-            Verdict::Again(again) => self.again(result, again, unknown, now),
+            MessageOutcome::Again(again) => self.again(result, again, unknown, now),
         }
     }
 

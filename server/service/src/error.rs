@@ -40,7 +40,7 @@ impl Error {
     }
 
     /// Says which of many orders a refusal is about.
-    pub(crate) fn of_order(self, index: usize) -> Self {
+    pub(crate) fn of_request(self, index: usize) -> Self {
         match self {
             Self::Refused(refusal) => Self::Refused(Refusal::Order {
                 index,

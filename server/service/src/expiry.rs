@@ -8,7 +8,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::Overdue;
 use crate::store::{Chore, batches, installation, queue};
-use crate::{MESSAGE_LIFETIME_MS, Service, whole_among_others};
+use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 
 /// Messages that one transaction makes final.
 const CHUNK: i64 = 500;
@@ -19,7 +19,7 @@ impl Service {
         let mut run = Run::default();
         while !run.done {
             let service = self.clone();
-            run = whole_among_others(move || {
+            run = run_detached_with_tries(move || {
                 let service = service.clone();
                 async move { service.expire_chunk(run).await }
             })

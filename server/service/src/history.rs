@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::store::gate::Priority;
 use crate::store::history::{self, Range};
 use crate::store::{Chore, Store, installation, messages, tally};
-use crate::{Service, whole, whole_within};
+use crate::{Service, run_detached, run_detached_within};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Days whose tables are made ahead of time: a process that can't make them for so long puts its rows elsewhere.
@@ -24,14 +24,14 @@ impl Service {
     /// Makes the tables of the days to come.
     pub async fn make_days(&self) -> Result<()> {
         let service = self.clone();
-        whole(async move { make_days(service.store(), service.now()).await }).await
+        run_detached(async move { make_days(service.store(), service.now()).await }).await
     }
 
     /// Drops messages whose days are over, once they are final; their transfers stay.
     pub async fn drop_history(&self) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
             let service = self.clone();
-            if !whole_within(DROP_TIMEOUT, async move { service.drop_some().await }).await? {
+            if !run_detached_within(DROP_TIMEOUT, async move { service.drop_some().await }).await? {
                 break;
             }
         }
@@ -92,7 +92,7 @@ impl Service {
         let mut more = true;
         while more {
             let service = self.clone();
-            more = whole(async move { service.fold_day().await }).await?;
+            more = run_detached(async move { service.fold_day().await }).await?;
         }
         Ok(())
     }

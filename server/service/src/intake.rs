@@ -140,11 +140,11 @@ impl Service {
         idempotency: Option<&IdempotencyKey>,
     ) -> Result<SendAccess, Reason> {
         let (row, _, access) = self.opened(key).await?;
-        self.judged(&row, access, idempotency).await
+        self.check_admission(&row, access, idempotency).await
     }
 
     /// Idempotency, 503, 502, sender name.
-    pub(crate) async fn judged(
+    pub(crate) async fn check_admission(
         &self,
         row: &KeyRow,
         access: KeyAccess,

@@ -7,7 +7,7 @@ use crate::applications::owned;
 use crate::audit::Actor;
 use crate::error::Result;
 use crate::store::{applications, audit, sessions};
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 impl Service {
     /// Replaces a key: from this commit on the old one is unknown. Every device of the account but the
@@ -26,7 +26,7 @@ impl Service {
         let verified = self.verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let (service, keep) = (self.clone(), token_hash(current_token));
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             still_in_force(&mut tx, account_id, &verified).await?;

@@ -9,14 +9,14 @@ use crate::error::{Error, Refusal, Result};
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, TransferKind, UNMATCHED};
 use crate::store::{applications, audit, deposits, messages};
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 /// Longest id that a bank gives a payment.
 const BANK_ID_CHARS_MAX: usize = 255;
 
 /// A payment as the bank reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DepositOrder {
+pub struct DepositRequest {
     /// The bank's id of the payment.
     pub bank_id: String,
     /// As the payer wrote it; needn't be known.
@@ -77,10 +77,10 @@ impl Service {
     pub async fn add_deposit(
         &self,
         actor: &Actor,
-        deposit: &DepositOrder,
+        deposit: &DepositRequest,
     ) -> Result<DepositOutcome> {
         let (service, actor, deposit) = (self.clone(), *actor, deposit.clone());
-        whole(async move {
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             let outcome = credit(&mut tx, &actor, &deposit, service.now()).await?;
             tx.commit().await?;
@@ -96,22 +96,22 @@ impl Service {
     pub async fn import_deposits(
         &self,
         actor: &Actor,
-        orders: &[DepositOrder],
+        requests: &[DepositRequest],
     ) -> Result<ImportOutcome> {
-        let (service, actor, orders) = (self.clone(), *actor, orders.to_vec());
-        whole(async move {
+        let (service, actor, requests) = (self.clone(), *actor, requests.to_vec());
+        run_detached(async move {
             let mut tx = service.store().begin().await?;
             // All at once and in their order: sends lock them too.
-            let references: Vec<Reference> = orders
+            let references: Vec<Reference> = requests
                 .iter()
-                .filter_map(|order| Reference::parse(&order.reference).ok())
+                .filter_map(|request| Reference::parse(&request.reference).ok())
                 .collect();
             let batch = service.store().dialect().batch();
             messages::applications(&mut tx, batch, &references).await?;
             let mut counts = ImportOutcome::default();
-            for (index, order) in orders.iter().enumerate() {
-                let credited = credit(&mut tx, &actor, order, service.now()).await;
-                let outcome = credited.map_err(|error| error.of_order(index))?;
+            for (index, request) in requests.iter().enumerate() {
+                let credited = credit(&mut tx, &actor, request, service.now()).await;
+                let outcome = credited.map_err(|error| error.of_request(index))?;
                 match (outcome.already, outcome.status) {
                     (true, _) => counts.skipped += 1,
                     (false, DepositStatus::Credited) => counts.credited += 1,
@@ -141,7 +141,7 @@ impl Service {
         reference: Reference,
     ) -> Result<DepositRecord> {
         let (service, actor, bank_id) = (self.clone(), *actor, bank_id.to_owned());
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let deposit = deposits::by_bank_id(&mut tx, &bank_id)
@@ -186,54 +186,54 @@ impl Service {
 async fn credit(
     conn: &mut dyn Connection,
     actor: &Actor,
-    order: &DepositOrder,
+    request: &DepositRequest,
     now: Timestamp,
 ) -> Result<DepositOutcome> {
-    if order.amount <= Money::ZERO {
+    if request.amount <= Money::ZERO {
         return Err(Refusal::InvalidAmount.into());
     }
-    if order.bank_id.is_empty()
-        || order.bank_id.chars().count() > BANK_ID_CHARS_MAX
-        || order.bank_id.contains('\0')
+    if request.bank_id.is_empty()
+        || request.bank_id.chars().count() > BANK_ID_CHARS_MAX
+        || request.bank_id.contains('\0')
     {
         return Err(Refusal::InvalidBankId.into());
     }
-    if let Some(known) = deposits::by_bank_id(conn, &order.bank_id).await? {
+    if let Some(known) = deposits::by_bank_id(conn, &request.bank_id).await? {
         return same_again(
             conn,
-            order,
+            request,
             known.assigned_to,
             &known.reference,
             known.amount,
         )
         .await;
     }
-    let application = match Reference::parse(&order.reference) {
+    let application = match Reference::parse(&request.reference) {
         Ok(reference) => applications::by_reference(conn, reference).await?,
         Err(_) => None,
     };
     let id = application.map(|row| row.id);
     let fresh = deposits::insert(
         conn,
-        &order.bank_id,
+        &request.bank_id,
         // A payer may write anything; a text of PostgreSQL's can't have this.
-        &order.reference.replace('\0', ""),
-        order.amount,
+        &request.reference.replace('\0', ""),
+        request.amount,
         id,
         now,
     )
     .await?;
     touched("deposits", 1, u64::from(fresh))?;
     let balance = if let Some(id) = id {
-        Some(transfer(conn, BANK, id, &order.bank_id, order.amount, now).await?)
+        Some(transfer(conn, BANK, id, &request.bank_id, request.amount, now).await?)
     } else {
         let waiting = DepositTransfer {
             debit: BANK,
             credit: UNMATCHED,
-            amount: order.amount,
+            amount: request.amount,
             kind: TransferKind::Unmatched,
             application_id: None,
-            bank_id: &order.bank_id,
+            bank_id: &request.bank_id,
             balance_after: None,
         };
         transfers::insert(conn, &waiting, now).await?;
@@ -244,13 +244,13 @@ async fn credit(
     } else {
         DepositStatus::Unmatched
     };
-    let detail = format!("{} {} {}", order.amount, order.bank_id, status.as_str());
+    let detail = format!("{} {} {}", request.amount, request.bank_id, status.as_str());
     audit::insert(
         conn,
         now,
         actor,
         "deposit.add",
-        &order.reference,
+        &request.reference,
         Some(&detail),
     )
     .await?;
@@ -264,14 +264,14 @@ async fn credit(
 /// A known bank id: the same data is an answer, other data a refusal.
 async fn same_again(
     conn: &mut dyn Connection,
-    order: &DepositOrder,
+    request: &DepositRequest,
     assigned_to: Option<Reference>,
     reference: &str,
     amount: Money,
 ) -> Result<DepositOutcome> {
-    if reference != order.reference || amount != order.amount {
+    if reference != request.reference || amount != request.amount {
         return Err(Refusal::BankIdConflict {
-            bank_id: order.bank_id.clone(),
+            bank_id: request.bank_id.clone(),
         }
         .into());
     }

@@ -14,30 +14,30 @@ mod clock;
 mod copy;
 mod devices;
 mod dispatch;
+mod ended_leases;
 mod entropy;
 mod error;
-mod expanding;
+mod expansion;
 mod expiry;
+mod funds;
 mod history;
 mod id_source;
 mod idempotency;
 mod intake;
 mod keys;
-mod lapses;
 mod ledger;
-mod marks;
 mod nodes;
 mod outcomes;
 mod password;
-mod purse;
 mod rates;
 mod receipts;
 mod reports;
 mod routing;
+mod scan_starts;
 mod sender_names;
 mod settlement;
 mod spool;
-mod spools;
+mod spool_store;
 mod store;
 mod throttle;
 mod turn;
@@ -57,31 +57,31 @@ use tokio::task::AbortHandle;
 pub use applications::NewApplication;
 pub use audit::Actor;
 pub use batches::BatchFilter;
-pub use bulk::{AcceptedBatch, BatchOrder};
+pub use bulk::{AcceptedBatch, BatchRequest};
 pub use clock::Clock;
 pub use copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use devices::{ClientInfo, SessionRow};
 pub use dispatch::{BATCHES_SHARE, Claimed, Lease, Outstanding, QueueState, Submitted};
+pub use ended_leases::Leases;
 pub use entropy::Entropy;
 pub use error::{Broken, Error, OpenError, Refusal, Result};
 pub use idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use intake::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
-pub use lapses::Leases;
-pub use ledger::{DepositOrder, DepositOutcome, DepositRecord, DepositStatus, ImportOutcome};
+pub use ledger::{DepositOutcome, DepositRecord, DepositRequest, DepositStatus, ImportOutcome};
 pub use outcomes::SubmitOutcome;
 pub use rates::RateState;
 pub use receipts::{CarrierReceipt, Receipt, user_reference};
 pub use reports::MessageFilter;
 pub use routing::{CarrierInfo, Network};
 pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};
-pub use uploads::{BulkTicket, Spooled, Upload, UploadError};
+pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 use id_source::IdSource;
-use marks::DueMarks;
 use nodes::Node;
 use password::Hasher;
 use rates::Rates;
 use routing::Router;
+use scan_starts::ScanStarts;
 use spool::SpoolFolder;
 use store::{Missing, Store};
 use turn::Turn;
@@ -171,7 +171,7 @@ struct Inner {
     spool: SpoolFolder,
     uploads: Uploads,
     router: Router,
-    due_marks: DueMarks,
+    scan_starts: ScanStarts,
     routes_changed: Notify,
     wakes: Arc<Wakes>,
     node: Node,
@@ -235,7 +235,7 @@ impl Service {
                 spool: SpoolFolder::within(&config.data_dir),
                 uploads: Uploads::default(),
                 router: Router::new(config.network),
-                due_marks: DueMarks::new(shared),
+                scan_starts: ScanStarts::new(shared),
                 routes_changed: Notify::new(),
                 wakes: Arc::default(),
                 node,
@@ -368,12 +368,15 @@ impl Service {
 /// How often work is tried that the database ends for the sake of another process's.
 pub(crate) const TRIES: u32 = 6;
 
-/// Like [`whole`], for work that several processes do on the same rows. Not all of them can take their locks in one
+/// Like [`run_detached`], for work that several processes do on the same rows. Not all of them can take their locks in one
 /// order: where two wait for each other, the database ends one, of which nothing is stored, and it is tried again.
-async fn whole_among_others<T: Send + 'static, W: Future<Output = Result<T>> + Send + 'static>(
+async fn run_detached_with_tries<
+    T: Send + 'static,
+    W: Future<Output = Result<T>> + Send + 'static,
+>(
     work: impl Fn() -> W + Send + 'static,
 ) -> Result<T> {
-    whole(async move {
+    run_detached(async move {
         for _ in 1..TRIES {
             match work().await {
                 Err(error) if error.is_conflict() => {
@@ -389,14 +392,14 @@ async fn whole_among_others<T: Send + 'static, W: Future<Output = Result<T>> + S
 
 /// Runs a verb's work in a task of its own: the request's future may be dropped at any await, and work
 /// that has begun must finish or roll back whole.
-async fn whole<T: Send + 'static>(
+async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    whole_within(WORK_TIMEOUT, work).await
+    run_detached_within(WORK_TIMEOUT, work).await
 }
 
-/// Like [`whole`], for work that takes longer.
-async fn whole_within<T: Send + 'static>(
+/// Like [`run_detached`], for work that takes longer.
+async fn run_detached_within<T: Send + 'static>(
     time: Duration,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {

@@ -10,7 +10,7 @@ use crate::error::{OpenError, Result};
 use crate::store::gate::Priority;
 use crate::store::nodes::{self, NodeRow};
 use crate::store::{Chore, Store, shared};
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 /// Numbers that there are: an id has 10 bits for them, and uploads have numbers of their own.
 pub(crate) const SLOTS: i64 = 512;
@@ -156,7 +156,7 @@ impl Service {
 
     async fn give_up_nodes(&self) -> Result<()> {
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let store = service.store();
             let tx = store

@@ -50,7 +50,7 @@ impl SubmitOutcome {
 
 /// What becomes of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum MessageOutcome {
     /// All of it is taken.
     Submitted,
     /// Some of it was taken, and the rest is refused: it can't arrive whole, and the charge stays.
@@ -137,28 +137,28 @@ impl Count {
         }
     }
 
-    pub(crate) fn verdict(self, held: &Held) -> Verdict {
+    pub(crate) fn outcome(self, held: &Held) -> MessageOutcome {
         let begun = self.taken + self.unknown > 0;
         let resend = self.lost.is_some() && held.resend && held.begun < 2;
         match (self.refused, self.again) {
-            (Some(error), _) if !begun => Verdict::Refused { error },
-            (Some(error), _) if self.taken > 0 => Verdict::Failed { error },
+            (Some(error), _) if !begun => MessageOutcome::Refused { error },
+            (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
             // Perhaps the other segments were taken: nothing is given back, and nothing is sent again.
-            (error @ Some(_), _) => Verdict::Unknown { error },
-            (None, _) if resend => Verdict::Again(Again {
+            (error @ Some(_), _) => MessageOutcome::Unknown { error },
+            (None, _) if resend => MessageOutcome::Again(Again {
                 after_ms: RESEND_AFTER_MS,
                 attempted: false,
                 begun: 2,
                 error: self.lost,
             }),
-            (None, Some((after_ms, attempted, error))) => Verdict::Again(Again {
+            (None, Some((after_ms, attempted, error))) => MessageOutcome::Again(Again {
                 after_ms,
                 attempted,
                 begun: held.begun.max(i64::from(begun)),
                 error,
             }),
-            (None, None) if self.unknown > 0 => Verdict::Unknown { error: self.lost },
-            (None, None) => Verdict::Submitted,
+            (None, None) if self.unknown > 0 => MessageOutcome::Unknown { error: self.lost },
+            (None, None) => MessageOutcome::Submitted,
         }
     }
 }

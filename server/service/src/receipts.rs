@@ -11,7 +11,7 @@ use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Event};
 use crate::store::segments::{self, Segment, SegmentId, Unanswered};
 use crate::store::{Chore, WriteTx, carriers};
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 /// How far a receipt's submit date may be from ours when nothing else tells which message it is for.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
@@ -254,7 +254,7 @@ impl Service {
             return Ok(0);
         }
         let service = self.clone();
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let batch = service.store().dialect().batch();
             let tx = service
@@ -285,7 +285,7 @@ impl Service {
         let mut more = true;
         while more {
             let service = self.clone();
-            more = whole(async move {
+            more = run_detached(async move {
                 let before = service.now().plus_ms(-KEPT_MS);
                 let below = domain::ids::compose_id(before.unix_ms(), 0);
                 let step = domain::ids::compose_id(domain::ids::id_unix_ms(0) + FORGET_MS, 0);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use domain::routing::{Choice, Facts, Route, Routes};
+use domain::routing::{Choice, Route, Routes, RoutingFacts};
 use domain::{Kind, MessageStatus, Number, Reference, Transid};
 
 use crate::dispatch::NO_CARRIER;
@@ -14,7 +14,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Routed};
 use crate::wakes::Wake;
-use crate::{SANDBOX_CARRIER, Service, whole_among_others};
+use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
 /// Waiting rows that one transaction looks at.
 const CHUNK: i64 = 500;
@@ -138,7 +138,7 @@ impl Router {
     ) -> Option<String> {
         let number = Number::from_stored(message.number.to_owned(), message.kind);
         let number = number.for_carrier(&self.network.country_code);
-        let facts = Facts {
+        let facts = RoutingFacts {
             kind: message.kind,
             number: &number,
             application: message.application,
@@ -247,7 +247,7 @@ impl Service {
         let mut after = waits.then_some(0);
         while let Some(last) = after {
             let (service, carrier) = (self.clone(), carrier.to_owned());
-            after = whole_among_others(move || {
+            after = run_detached_with_tries(move || {
                 let (service, carrier) = (service.clone(), carrier.clone());
                 async move { service.reroute_some(&carrier, last).await }
             })

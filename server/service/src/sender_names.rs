@@ -10,7 +10,7 @@ use crate::error::{Broken, Error, Refusal, Result};
 use crate::store::applications::{self, ApplicationRow, SenderState};
 use crate::store::audit;
 use crate::store::senders;
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 
 impl Service {
     /// Asks for a sender name. An accepted one stays in use until staff decide; a request that still waits
@@ -25,7 +25,7 @@ impl Service {
         name: &SenderName,
     ) -> Result<()> {
         let (service, name) = (self.clone(), name.clone());
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let row = owned(&mut tx, account_id, reference).await?;
@@ -57,7 +57,7 @@ impl Service {
     /// `NoSuchSenderRequest`, `SenderDecided`, `SenderNameTaken`.
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
         let (service, actor) = (self.clone(), *actor);
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let (request, application) = pending(&mut tx, id).await?;
@@ -94,7 +94,7 @@ impl Service {
         if reason.is_empty() {
             return Err(Refusal::ReasonMissing.into());
         }
-        whole(async move {
+        run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
             let (request, application) = pending(&mut tx, id).await?;

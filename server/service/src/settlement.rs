@@ -28,13 +28,13 @@ pub(crate) async fn settle(
         return Ok(());
     }
     let ids: Vec<i64> = released.iter().map(|ended| ended.application_id).collect();
-    let mut purses: BTreeMap<i64, Purse> = settlement::balances(conn, batch, &ids)
+    let mut balances: BTreeMap<i64, Balances> = settlement::balances(conn, batch, &ids)
         .await?
         .into_iter()
         .map(|(id, balance)| {
             (
                 id,
-                Purse {
+                Balances {
                     before: balance,
                     balance,
                     play: Money::ZERO,
@@ -44,13 +44,13 @@ pub(crate) async fn settle(
         .collect();
     let mut transfers = Vec::with_capacity(released.len());
     for ended in released {
-        let purse = purses
+        let balances = balances
             .get_mut(&ended.application_id)
             .ok_or(Error::Broken(Broken::Database(sqlx::Error::RowNotFound)))?;
         let money = if ended.test {
-            &mut purse.play
+            &mut balances.play
         } else {
-            &mut purse.balance
+            &mut balances.balance
         };
         *money = money
             .checked_add(ended.released)
@@ -62,11 +62,11 @@ pub(crate) async fn settle(
                 amount: ended.released,
                 kind: TransferKind::Release,
                 subject: Subject::Message(ended.id),
-                application: Some((ended.application_id, purse.balance)),
+                application: Some((ended.application_id, balances.balance)),
             });
         }
     }
-    let rows: Vec<_> = purses
+    let rows: Vec<_> = balances
         .into_iter()
         .map(|(id, p)| (id, p.before.micros(), p.balance.micros(), p.play.micros()))
         .collect();
@@ -74,7 +74,7 @@ pub(crate) async fn settle(
     messages::insert_transfers(conn, batch, &transfers, now).await
 }
 
-struct Purse {
+struct Balances {
     before: Money,
     balance: Money,
     play: Money,

@@ -1,5 +1,5 @@
 //! Spools: the rows of an upload on disk, until they are messages. With SQLite a spool is a file; with PostgreSQL it is
-//! in a table, a frame in a row, so that any process can go on with it ([`crate::spools`]).
+//! in a table, a frame in a row, so that any process can go on with it ([`crate::spool_store`]).
 //!
 //! A spool is a chain of frames. A frame holds rows as the JSON array that the database is handed, so that
 //! expanding it needs no parsing, and a head that says how long it is, what its rows cost, and its checksum.

@@ -8,7 +8,7 @@ use crate::error::{Broken, OpenError, Refusal, Result};
 use crate::idempotency::kept_since;
 use crate::store::gate::Priority;
 use crate::store::{Chore, Store, batches, idempotency, installation, messages};
-use crate::{Config, Service, whole};
+use crate::{Config, Service, run_detached};
 
 /// Records the currency at first start and the prices whenever a start brings other ones. A command
 /// beside the server (`keep`) leaves what is recorded as it is: it may run without the server's
@@ -77,7 +77,7 @@ impl Service {
         let mut more = true;
         while more {
             let service = self.clone();
-            more = whole(async move {
+            more = run_detached(async move {
                 let kept_since = kept_since(service.now());
                 let store = service.store();
                 let tx = store

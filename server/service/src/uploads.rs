@@ -9,10 +9,10 @@ use crate::error::{Broken, Error, Result};
 use crate::idempotency::IdempotencyKey;
 use crate::intake::{KeyAccess, SendAccess, reserved_outcome};
 use crate::spool::FrameWriter;
-use crate::spools::{Spool, SpoolWriter};
+use crate::spool_store::{Spool, SpoolWriter};
 use crate::store::gate::Priority;
 use crate::store::shared;
-use crate::{Service, whole};
+use crate::{Service, run_detached};
 use domain::{
     ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, KeyKind,
     Kind, Reason,
@@ -40,7 +40,7 @@ struct UnderWay {
 }
 
 /// The right to upload a file; holds one of the application's places until it is dropped.
-pub struct BulkTicket {
+pub struct UploadPermit {
     pub(crate) service: Service,
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
@@ -71,7 +71,7 @@ impl Drop for SharedUpload {
     }
 }
 
-impl BulkTicket {
+impl UploadPermit {
     /// What the key opens, and whether the idempotency key is known.
     pub const fn access(&self) -> &SendAccess {
         &self.access
@@ -114,7 +114,7 @@ impl BulkTicket {
     }
 }
 
-impl Drop for BulkTicket {
+impl Drop for UploadPermit {
     fn drop(&mut self) {
         let mut under_way = self.service.inner.uploads.lock();
         let application_id = self.access.access.application_id;
@@ -146,7 +146,7 @@ impl Service {
         &self,
         key: Option<&str>,
         idempotency: Option<IdempotencyKey>,
-    ) -> std::result::Result<BulkTicket, Reason> {
+    ) -> std::result::Result<UploadPermit, Reason> {
         let (row, key, access) = self.opened(key).await?;
         if let Some(key) = &idempotency
             && self
@@ -158,12 +158,14 @@ impl Service {
         {
             return Err(Reason::IdempotencyInProgress);
         }
-        let access = self.judged(&row, access, idempotency.as_ref()).await?;
-        let mut ticket = self.count_upload(key, access, idempotency)?;
+        let access = self
+            .check_admission(&row, access, idempotency.as_ref())
+            .await?;
+        let mut permit = self.count_upload(key, access, idempotency)?;
         if self.is_shared() {
-            ticket.shared = Some(self.share_upload(&ticket).await?);
+            permit.shared = Some(self.share_upload(&permit).await?);
         }
-        Ok(ticket)
+        Ok(permit)
     }
 
     /// Counts an upload among those of this process.
@@ -172,7 +174,7 @@ impl Service {
         key: ApiKey,
         access: SendAccess,
         idempotency: Option<IdempotencyKey>,
-    ) -> std::result::Result<BulkTicket, Reason> {
+    ) -> std::result::Result<UploadPermit, Reason> {
         let mut under_way = self.inner.uploads.lock();
         // Another one may have begun while this one was judged.
         if let Some(key) = &idempotency
@@ -196,7 +198,7 @@ impl Service {
         if let Some(key) = &idempotency {
             under_way.keys.insert((access.access, key.clone()));
         }
-        Ok(BulkTicket {
+        Ok(UploadPermit {
             service: self.clone(),
             key,
             access,
@@ -206,10 +208,13 @@ impl Service {
     }
 
     /// Counts an upload among those of all processes.
-    async fn share_upload(&self, ticket: &BulkTicket) -> std::result::Result<SharedUpload, Reason> {
-        let (service, access) = (self.clone(), ticket.access);
-        let key = ticket.idempotency.clone();
-        let shared = whole(async move {
+    async fn share_upload(
+        &self,
+        permit: &UploadPermit,
+    ) -> std::result::Result<SharedUpload, Reason> {
+        let (service, access) = (self.clone(), permit.access);
+        let key = permit.idempotency.clone();
+        let shared = run_detached(async move {
             let KeyAccess {
                 application_id,
                 kind,
@@ -265,7 +270,7 @@ pub(crate) struct RowCount {
     /// Rows that were probably meant to be local.
     pub(crate) looks_local: u64,
     /// What the first of the reserved numbers answers.
-    pub(crate) rehearsed: Option<Reason>,
+    pub(crate) reserved_outcome: Option<Reason>,
 }
 
 impl RowCount {
@@ -280,8 +285,8 @@ impl RowCount {
             Kind::International => self.pages_international += pages,
         }
         self.looks_local += u64::from(row.number.looks_local(country_code));
-        self.rehearsed = self
-            .rehearsed
+        self.reserved_outcome = self
+            .reserved_outcome
             .or_else(|| reserved_outcome(&row.number, kind));
     }
 }

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 
 /// How the attempt before a wait went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Went {
+pub(crate) enum AttemptOutcome {
     /// No bind, or one that was good for nothing.
     Failed,
     /// The peer accepted or delivered something, and the bind was short.
@@ -37,11 +37,11 @@ impl Backoff {
 
     /// The next wait. Never none at all: a peer that drops each bind must not be flooded with them,
     /// even one that takes a PDU before. What works in between brings the waits down only by steps.
-    pub(crate) fn next(&mut self, went: Went) -> Duration {
+    pub(crate) fn next(&mut self, went: AttemptOutcome) -> Duration {
         let bound = match went {
-            Went::Failed => self.bound * 2,
-            Went::Worked => self.bound / 2,
-            Went::Held => self.min,
+            AttemptOutcome::Failed => self.bound * 2,
+            AttemptOutcome::Worked => self.bound / 2,
+            AttemptOutcome::Held => self.min,
         };
         self.bound = bound.max(self.min).min(self.max);
         let wait = self.bound.mul_f64(self.random.random());
@@ -57,7 +57,7 @@ mod tests {
     const MAX: Duration = Duration::from_secs(1);
 
     /// The longest of many first waits, each drawn after these attempts.
-    fn longest(attempts: &[Went]) -> Duration {
+    fn longest(attempts: &[AttemptOutcome]) -> Duration {
         let last = |seed| {
             let mut backoff = Backoff::new(MIN, MAX, seed);
             let waits = attempts.iter().map(|went| backoff.next(*went));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     /// Within a tenth below the bound, as the longest of a thousand is.
-    fn assert_bound(attempts: &[Went], bound: u64) {
+    fn assert_bound(attempts: &[AttemptOutcome], bound: u64) {
         let (longest, bound) = (longest(attempts), Duration::from_millis(bound));
         assert!(
             longest <= bound && longest > bound.mul_f64(0.9),
@@ -80,16 +80,20 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_longest_and_start_over() {
         for (count, bound) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (6, 1000)] {
-            assert_bound(&vec![Went::Failed; count], bound);
+            assert_bound(&vec![AttemptOutcome::Failed; count], bound);
         }
-        let held = [[Went::Failed; 5].as_slice(), &[Went::Held]].concat();
+        let held = [
+            [AttemptOutcome::Failed; 5].as_slice(),
+            &[AttemptOutcome::Held],
+        ]
+        .concat();
         assert_bound(&held, 100);
     }
 
     #[test]
     fn a_short_bind_that_worked_brings_the_waits_down_by_steps() {
-        assert_bound(&[Went::Worked; 3], 100);
-        let (failed, worked) = ([Went::Failed; 4], [Went::Worked; 4]);
+        assert_bound(&[AttemptOutcome::Worked; 3], 100);
+        let (failed, worked) = ([AttemptOutcome::Failed; 4], [AttemptOutcome::Worked; 4]);
         for (count, bound) in [(1, 400), (2, 200), (3, 100), (4, 100)] {
             assert_bound(&[failed.as_slice(), &worked[..count]].concat(), bound);
         }
@@ -99,7 +103,7 @@ mod tests {
     fn waits_of_two_seeds_differ() {
         let wait = |seed| {
             let (min, max) = (Duration::from_secs(1), Duration::from_secs(9));
-            Backoff::new(min, max, seed).next(Went::Failed)
+            Backoff::new(min, max, seed).next(AttemptOutcome::Failed)
         };
         assert_ne!(wait(1), wait(2));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use crate::backoff::{Backoff, Went};
+use crate::backoff::{AttemptOutcome, Backoff};
 use crate::encode::Role;
 use crate::guard::guarded;
 use crate::link::{Ended, Link};
@@ -40,11 +40,11 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
         }
         tracing::warn!(address = %shared.settings.address, ?role, error = ended.error, "SMPP link down");
         let went = if ended.held >= timers.backoff_max {
-            Went::Held
+            AttemptOutcome::Held
         } else if ended.worked {
-            Went::Worked
+            AttemptOutcome::Worked
         } else {
-            Went::Failed
+            AttemptOutcome::Failed
         };
         shared.enter(index, State::Waiting, Some(ended.error));
         wait(&shared, index, backoff.next(went)).await;

@@ -11,7 +11,7 @@ use domain::{BadFile, BadRow, Reason, RequestId};
 use http_body_util::Full;
 use serde::Serialize;
 
-use crate::site::CloseUnanswered;
+use crate::public::CloseUnanswered;
 
 /// The words for code 200, as the specification names it.
 pub const SUCCESS: &str = "SUCCESS";

@@ -7,13 +7,13 @@ use domain::message::PAGE_CHARS;
 use domain::{BulkMode, MessageText, Reason, RequestId};
 use hyper::body::Incoming;
 use serde::Serialize;
-use service::{AcceptedBatch, BatchOrder, BulkTicket, SendError, Spooled};
+use service::{AcceptedBatch, BatchRequest, SendError, Spooled, UploadPermit};
 
 use super::answer::{Answer, Failure, Head, json};
 use super::credentials::KeyText;
 use super::parameters::Parameters;
 use super::upload::{self, Fields, File};
-use super::{Api, body, order};
+use super::{Api, body, shared_parameters};
 use crate::json::Amount;
 
 #[derive(Serialize)]
@@ -47,21 +47,21 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
     let query = head.uri.query();
     let asked = Parameters::of_query(&["requestid", "dryrun"], query);
     // That a dry run is asked for in the body comes too late: by then the key was looked up and held.
-    let idempotency = match order::dry_run(&asked) {
+    let idempotency = match shared_parameters::dry_run(&asked) {
         Ok(true) => Ok(None),
-        _ => order::idempotency(&head.headers),
+        _ => shared_parameters::idempotency(&head.headers),
     };
     let known_key = idempotency.as_ref().ok().cloned().flatten();
     let answered = match api.service.begin_bulk(key.as_deref(), known_key).await {
-        Ok(ticket) => {
+        Ok(permit) => {
             let bad_key = idempotency.err();
-            let answered = upload(api, key, &ticket, &head.headers, query, body, bad_key).await;
-            ticket.end().await;
+            let answered = upload(api, key, &permit, &head.headers, query, body, bad_key).await;
+            permit.end().await;
             answered
         }
         Err(reason) => {
             body::drop_rest(body);
-            let requestid = order::requestid(&asked).ok().flatten();
+            let requestid = shared_parameters::requestid(&asked).ok().flatten();
             Err(Failure::of(reason).about(requestid))
         }
     };
@@ -76,38 +76,38 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
 async fn upload(
     api: &Api,
     key: &KeyText,
-    ticket: &BulkTicket,
+    permit: &UploadPermit,
     headers: &HeaderMap,
     query: Option<&str>,
     body: Incoming,
     bad_key: Option<Failure>,
 ) -> Result<Answer, Failure> {
     let characters_max = api.message_pages_max.saturating_mul(PAGE_CHARS);
-    let mut fields = Fields::new(ticket, characters_max.max(REQUESTID_CHARS_MAX));
+    let mut fields = Fields::new(permit, characters_max.max(REQUESTID_CHARS_MAX));
     let bytes_max = api.service.limits().bulk_bytes_max;
     let read = upload::read(headers, query, body, bytes_max, &mut fields).await;
     let (file, small) = fields.finish();
-    let requestid = order::requestid(&small).ok().flatten();
-    let ordered = read.and_then(|()| Order::read(api, file, &small, bad_key));
+    let requestid = shared_parameters::requestid(&small).ok().flatten();
+    let ordered = read.and_then(|()| UploadParameters::read(api, file, &small, bad_key));
     let placed = match ordered {
-        Ok(order) => order.place(api, ticket).await,
+        Ok(upload) => upload.place(api, permit).await,
         Err(failure) => {
-            let access = ticket.access();
-            Err(order::refused(api, key, access, &small, failure).await)
+            let access = permit.access();
+            Err(shared_parameters::refused(api, key, access, &small, failure).await)
         }
     };
     placed.map_err(|failure| failure.about(requestid))
 }
 
 /// What an upload asks for.
-struct Order {
+struct UploadParameters {
     rows: Spooled,
     message: Option<MessageText>,
     requestid: Option<RequestId>,
     dry_run: bool,
 }
 
-impl Order {
+impl UploadParameters {
     /// The first fault wins: what is missing, the file, message, requestid, dryrun, the idempotency key,
     /// which a dry run has no use for.
     fn read(
@@ -125,12 +125,12 @@ impl Order {
         }
         let rows = file.rows.map_err(Failure::of_file)?;
         let message = if to_many {
-            Some(order::message(small, api.message_pages_max)?)
+            Some(shared_parameters::message(small, api.message_pages_max)?)
         } else {
             None
         };
-        let requestid = order::requestid(small)?;
-        let dry_run = order::dry_run(small)?;
+        let requestid = shared_parameters::requestid(small)?;
+        let dry_run = shared_parameters::dry_run(small)?;
         match bad_key {
             Some(failure) if !dry_run => Err(failure),
             _ => Ok(Self {
@@ -143,15 +143,15 @@ impl Order {
     }
 
     /// Hands it to the service and words the outcome.
-    async fn place(self, api: &Api, ticket: &BulkTicket) -> Result<Answer, Failure> {
+    async fn place(self, api: &Api, permit: &UploadPermit) -> Result<Answer, Failure> {
         let dry_run = self.dry_run;
         let requestid = self.requestid.clone();
-        let order = BatchOrder {
+        let request = BatchRequest {
             message: self.message,
             requestid: self.requestid,
             dry_run,
         };
-        let accepted = match api.service.accept_batch(ticket, self.rows, order).await {
+        let accepted = match api.service.accept_batch(permit, self.rows, request).await {
             Ok(accepted) => accepted,
             Err(SendError::Refused(reason)) => return Err(reason.into()),
             Err(SendError::Lost) => return Err(Failure::unanswered()),
@@ -167,7 +167,7 @@ impl Order {
             warnings: warnings(&accepted),
             dryrun: dry_run,
         });
-        Ok(order::answered(response, accepted.replayed))
+        Ok(shared_parameters::answered(response, accepted.replayed))
     }
 }
 
@@ -176,7 +176,7 @@ fn warnings(accepted: &AcceptedBatch) -> Vec<Warning> {
         return Vec::new();
     }
     vec![Warning {
-        warning: order::LOOKS_LOCAL,
+        warning: shared_parameters::LOOKS_LOCAL,
         count: accepted.looks_local,
     }]
 }

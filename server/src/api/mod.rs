@@ -13,13 +13,13 @@ mod csv_report;
 pub mod form;
 mod json_body;
 mod listing;
-mod order;
 mod parameters;
 mod rate;
 mod record;
 mod reports;
 mod route;
 mod send;
+mod shared_parameters;
 mod upload;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use service::{IdempotencyKey, SendError, SendRequest};
 use super::answer::{Answer, Failure, Head, json};
 use super::credentials::KeyText;
 use super::parameters::Parameters;
-use super::{Api, body, order};
+use super::{Api, body, shared_parameters};
 use crate::json::Amount;
 
 /// The parameters of a send. Others are ignored.
@@ -37,17 +37,17 @@ struct Accepted<'a> {
 pub async fn get(api: &Api, key: &KeyText, request: &Request<Incoming>) -> Result<Answer, Failure> {
     let parameters = Parameters::of_query(&KNOWN, request.uri().query());
     let headers = request.headers();
-    let failure = match Order::read(api, &parameters, headers) {
-        Ok(order) => return order.place(api, key).await,
+    let failure = match SendParameters::read(api, &parameters, headers) {
+        Ok(send) => return send.place(api, key).await,
         Err(failure) => failure,
     };
     let requestid = requestid(&parameters);
-    let idempotency = order::idempotency(headers).ok().flatten();
+    let idempotency = shared_parameters::idempotency(headers).ok().flatten();
     let authorized = api
         .service
         .authorize_send(key.as_deref(), idempotency.as_ref());
     let failure = match authorized.await {
-        Ok(access) => order::refused(api, key, &access, &parameters, failure).await,
+        Ok(access) => shared_parameters::refused(api, key, &access, &parameters, failure).await,
         Err(reason) => reason.into(),
     };
     Err(failure.about(requestid))
@@ -57,7 +57,7 @@ pub async fn get(api: &Api, key: &KeyText, request: &Request<Incoming>) -> Resul
 pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answer {
     let (head, body) = request.into_parts();
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
-    let idempotency = order::idempotency(&head.headers).ok().flatten();
+    let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
     let authorized = api
         .service
         .authorize_send(key.as_deref(), idempotency.as_ref());
@@ -71,13 +71,13 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
     };
     let read = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
     let ordered = match read.await {
-        Ok(()) => Order::read(api, &parameters, &head.headers),
+        Ok(()) => SendParameters::read(api, &parameters, &head.headers),
         Err(failure) => Err(failure),
     };
     let placed = match ordered {
-        Ok(order) => order.place(api, key).await,
+        Ok(send) => send.place(api, key).await,
         Err(failure) => {
-            let failure = order::refused(api, key, &access, &parameters, failure).await;
+            let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
             Err(failure.about(requestid(&parameters)))
         }
     };
@@ -86,11 +86,11 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
 
 /// The request id when there is a good one: errors carry it too.
 fn requestid(parameters: &Parameters) -> Option<RequestId> {
-    order::requestid(parameters).ok().flatten()
+    shared_parameters::requestid(parameters).ok().flatten()
 }
 
 /// What the parameters ask for.
-struct Order {
+struct SendParameters {
     number: Number,
     message: MessageText,
     requestid: Option<RequestId>,
@@ -98,19 +98,19 @@ struct Order {
     dry_run: bool,
 }
 
-impl Order {
+impl SendParameters {
     /// The first fault wins: number, message, requestid, dryrun, the idempotency key, which a dry run has no
     /// use for.
     fn read(api: &Api, parameters: &Parameters, headers: &HeaderMap) -> Result<Self, Failure> {
         let number = parameters.required("number", Reason::InvalidNumber)?;
         let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;
-        let message = order::message(parameters, api.message_pages_max)?;
-        let requestid = order::requestid(parameters)?;
-        let dry_run = order::dry_run(parameters)?;
+        let message = shared_parameters::message(parameters, api.message_pages_max)?;
+        let requestid = shared_parameters::requestid(parameters)?;
+        let dry_run = shared_parameters::dry_run(parameters)?;
         let idempotency = if dry_run {
             None
         } else {
-            order::idempotency(headers)?
+            shared_parameters::idempotency(headers)?
         };
         Ok(Self {
             number,
@@ -128,7 +128,7 @@ impl Order {
             return Err(Failure::of(Reason::ApiInvalid).about(self.requestid));
         };
         let warnings: &[&'static str] = if self.number.looks_local(&api.country_code) {
-            &[order::LOOKS_LOCAL]
+            &[shared_parameters::LOOKS_LOCAL]
         } else {
             &[]
         };
@@ -160,6 +160,6 @@ impl Order {
             warnings,
             dryrun: dry_run,
         });
-        Ok(order::answered(response, sent.replayed))
+        Ok(shared_parameters::answered(response, sent.replayed))
     }
 }

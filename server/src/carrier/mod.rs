@@ -30,7 +30,7 @@ pub trait Line: Send + Sync + 'static {
     fn submit(&self, lease: Lease, messages: Vec<Claimed>);
 
     /// What came since, waiting for something; `None` once it is closed and all is told.
-    fn news(&self) -> impl Future<Output = Option<News>> + Send;
+    fn news(&self) -> impl Future<Output = Option<CarrierReport>> + Send;
 
     /// What the news said is durable: the answers for these messages, of which some are stored as taken.
     fn stored(&self, answered: &[Transid], taken: &[Transid], confirmation: Confirmation);
@@ -44,7 +44,7 @@ pub trait Line: Send + Sync + 'static {
 
 /// What a carrier said.
 #[derive(Default)]
-pub struct News {
+pub struct CarrierReport {
     pub submitted: Vec<Submitted>,
     /// By the message's own id.
     pub receipts: Vec<Receipt>,

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::refused::Refused;
-use super::{Confirmation, Line, LineState, News};
+use super::{CarrierReport, Confirmation, Line, LineState};
 
 /// Messages whose answers aren't stored yet.
 const WINDOW: usize = 1024;
@@ -26,7 +26,7 @@ const RECEIPTS_MAX: usize = 500;
 
 /// What the sandbox does with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum SandboxOutcome {
     Delivered,
     DeliveredSlowly,
     HandsetUnavailable,
@@ -35,23 +35,23 @@ enum Fate {
 }
 
 /// The reserved local numbers decide; everything else is delivered.
-fn fate(number: &Number) -> Fate {
+fn outcome(number: &Number) -> SandboxOutcome {
     match (number.kind(), number.digits()) {
-        (Kind::Local, "00000002") => Fate::HandsetUnavailable,
-        (Kind::Local, "00000003") => Fate::ValidityOver,
-        (Kind::Local, "00000004") => Fate::Refused,
-        (Kind::Local, "00000005") => Fate::DeliveredSlowly,
-        _ => Fate::Delivered,
+        (Kind::Local, "00000002") => SandboxOutcome::HandsetUnavailable,
+        (Kind::Local, "00000003") => SandboxOutcome::ValidityOver,
+        (Kind::Local, "00000004") => SandboxOutcome::Refused,
+        (Kind::Local, "00000005") => SandboxOutcome::DeliveredSlowly,
+        _ => SandboxOutcome::Delivered,
     }
 }
 
-/// When a receipt is due and for which message; what it says follows from the fate.
+/// When a receipt is due and for which message; what it says follows from the outcome.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Timestamp,
     id: Transid,
     application_id: i64,
-    fate: Fate,
+    outcome: SandboxOutcome,
 }
 
 /// A carrier that sends to nobody.
@@ -103,8 +103,8 @@ impl Sandbox {
     }
 
     fn due(&self, message: &Outstanding) -> Due {
-        let fate = fate(&message.number);
-        let delay_ms = if fate == Fate::DeliveredSlowly {
+        let outcome = outcome(&message.number);
+        let delay_ms = if outcome == SandboxOutcome::DeliveredSlowly {
             SLOW_MS
         } else {
             self.delay_ms
@@ -113,17 +113,17 @@ impl Sandbox {
             at: message.submitted_at.plus_ms(delay_ms),
             id: message.id,
             application_id: message.application_id,
-            fate,
+            outcome,
         }
     }
 
     /// What there is to tell, or how long until there is.
-    fn take(&self) -> Told {
+    fn take(&self) -> NextReport {
         let now = self.clock.now();
         let mut inner = self.inner();
-        let mut news = News {
+        let mut news = CarrierReport {
             submitted: std::mem::take(&mut inner.answered),
-            ..News::default()
+            ..CarrierReport::default()
         };
         while news.receipts.len() < RECEIPTS_MAX
             && inner.due.peek().is_some_and(|Reverse(next)| next.at <= now)
@@ -133,20 +133,20 @@ impl Sandbox {
                 .extend(due.map(|Reverse(due)| due.into_receipt()));
         }
         if !news.submitted.is_empty() || !news.receipts.is_empty() {
-            return Told::News(news);
+            return NextReport::CarrierReport(news);
         }
         if inner.closed {
-            return Told::End;
+            return NextReport::End;
         }
         let next = inner.due.peek();
-        Told::Wait(next.map(|Reverse(next)| {
+        NextReport::Wait(next.map(|Reverse(next)| {
             Duration::from_millis(next.at.ms_since(now).max(0).unsigned_abs())
         }))
     }
 }
 
-enum Told {
-    News(News),
+enum NextReport {
+    CarrierReport(CarrierReport),
     /// Until the next receipt is due, if one is.
     Wait(Option<Duration>),
     End,
@@ -154,13 +154,15 @@ enum Told {
 
 impl Due {
     fn into_receipt(self) -> Receipt {
-        let (status, error) = match self.fate {
-            Fate::HandsetUnavailable => (MessageStatus::Failed, Some("handset_unavailable")),
-            Fate::ValidityOver => (MessageStatus::Expired, Some("validity_expired")),
-            // A refused message is never taken, so that none of them awaits a receipt.
-            Fate::Delivered | Fate::DeliveredSlowly | Fate::Refused => {
-                (MessageStatus::Delivered, None)
+        let (status, error) = match self.outcome {
+            SandboxOutcome::HandsetUnavailable => {
+                (MessageStatus::Failed, Some("handset_unavailable"))
             }
+            SandboxOutcome::ValidityOver => (MessageStatus::Expired, Some("validity_expired")),
+            // A refused message is never taken, so that none of them awaits a receipt.
+            SandboxOutcome::Delivered
+            | SandboxOutcome::DeliveredSlowly
+            | SandboxOutcome::Refused => (MessageStatus::Delivered, None),
         };
         Receipt {
             id: self.id,
@@ -173,9 +175,9 @@ impl Due {
 
 fn answer(message: &Claimed, lease: Lease) -> Submitted {
     let over = Instant::now() > Instant::from_std(lease.not_after);
-    let outcome = match fate(&message.number) {
+    let outcome = match outcome(&message.number) {
         _ if over => SubmitOutcome::NotSent,
-        Fate::Refused => SubmitOutcome::Refused {
+        SandboxOutcome::Refused => SubmitOutcome::Refused {
             error: "refused_by_carrier".to_owned(),
         },
         _ => SubmitOutcome::Accepted {
@@ -218,15 +220,15 @@ impl Line for Sandbox {
         self.added.notify_one();
     }
 
-    async fn news(&self) -> Option<News> {
+    async fn news(&self) -> Option<CarrierReport> {
         loop {
             match self.take() {
-                Told::News(news) => return Some(news),
-                Told::End => return None,
-                Told::Wait(Some(wait)) => {
+                NextReport::CarrierReport(news) => return Some(news),
+                NextReport::End => return None,
+                NextReport::Wait(Some(wait)) => {
                     let _ = tokio::time::timeout(wait, self.added.notified()).await;
                 }
-                Told::Wait(None) => self.added.notified().await,
+                NextReport::Wait(None) => self.added.notified().await,
             }
         }
     }
@@ -301,20 +303,20 @@ mod tests {
             number: Number::parse(number).unwrap(),
             submitted_at: Timestamp::from_unix_ms(START_MS),
         }]);
-        let Told::Wait(Some(wait)) = sandbox.take() else {
+        let NextReport::Wait(Some(wait)) = sandbox.take() else {
             panic!("{number}: something is due at once");
         };
         let wait_ms = i64::try_from(wait.as_millis()).unwrap();
         now.store(START_MS + wait_ms - 1, Ordering::Relaxed);
         assert!(
-            matches!(sandbox.take(), Told::Wait(_)),
+            matches!(sandbox.take(), NextReport::Wait(_)),
             "{number}: not before"
         );
         now.store(START_MS + wait_ms, Ordering::Relaxed);
-        let Told::News(mut news) = sandbox.take() else {
+        let NextReport::CarrierReport(mut news) = sandbox.take() else {
             panic!("{number}: nothing comes");
         };
-        assert!(matches!(sandbox.take(), Told::Wait(None)), "{number}");
+        assert!(matches!(sandbox.take(), NextReport::Wait(None)), "{number}");
         let receipt = news.receipts.remove(0);
         (wait_ms, receipt.status, receipt.error)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use domain::Money;
 use domain::Reference;
 use serde::Serialize;
-use service::{Actor, DepositOrder, DepositRecord, Refusal, Service};
+use service::{Actor, DepositRecord, DepositRequest, Refusal, Service};
 
 use super::output::{or_dash, table};
 use super::{CommandError, Output};
@@ -137,7 +137,7 @@ fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
 }
 
 /// Reads a whole file of payments, each with its line; the first bad line refuses the file.
-fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositOrder>), String> {
+fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositRequest>), String> {
     let shown = file.display();
     let bytes = std::fs::read(file).map_err(|error| format!("can't read {shown}: {error}"))?;
     // Spreadsheets put a byte order mark before the first cell.
@@ -222,7 +222,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn order(cells: &[&str]) -> Result<DepositOrder, String> {
+fn order(cells: &[&str]) -> Result<DepositRequest, String> {
     let [bank_id, reference, sum] = *cells else {
         return Err("a line has three cells: bank_id,reference,amount".to_owned());
     };
@@ -230,12 +230,12 @@ fn order(cells: &[&str]) -> Result<DepositOrder, String> {
 }
 
 /// A payment as it was typed or exported, without white space around its parts.
-fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositOrder, String> {
+fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositRequest, String> {
     let (bank_id, reference) = (bank_id.trim(), reference.trim());
     if bank_id.is_empty() || reference.is_empty() {
         return Err("bank_id and reference must not be empty".to_owned());
     }
-    Ok(DepositOrder {
+    Ok(DepositRequest {
         bank_id: bank_id.to_owned(),
         reference: reference.to_owned(),
         amount,

@@ -5,10 +5,10 @@
 //! goes, a receipt before it is acknowledged. A process that dies leaves rows under a lease: whether a carrier
 //! has them only a receipt can tell.
 
-mod beating;
 mod claiming;
+mod ending_leases;
 mod expanding;
-mod lapsing;
+mod heartbeat;
 mod probing;
 mod recording;
 mod refusals;
@@ -128,7 +128,7 @@ impl Parts {
         }
         self.watch();
         self.supervise("rerouting", rerouting::run);
-        self.supervise("lapsing", lapsing::run);
+        self.supervise("ending_leases", ending_leases::run);
         self.supervise("expanding", expanding::run);
         self.supervise("resuming", resuming::run);
         self.supervise("sweeping", sweeping::run);
@@ -156,8 +156,8 @@ impl Parts {
         });
         if self.service.is_shared() {
             let sandboxes = Arc::new(std::mem::take(&mut self.sandboxes));
-            self.supervise("beating", move |service, shutdown| {
-                beating::run(service, Arc::clone(&sandboxes), shutdown)
+            self.supervise("heartbeat", move |service, shutdown| {
+                heartbeat::run(service, Arc::clone(&sandboxes), shutdown)
             });
         }
     }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{RETRY, free};
-use crate::carrier::{Line, News};
+use crate::carrier::{CarrierReport, Line};
 
 /// Records until the line is closed and has told everything. Places that answers freed are said before the answers are
 /// stored, so that the turn which stores them claims the next messages.
@@ -37,7 +37,7 @@ pub(super) async fn run<L: Line>(
 async fn record(
     service: &Service,
     carrier: &str,
-    news: &News,
+    news: &CarrierReport,
     shutdown: &CancellationToken,
 ) -> Option<Vec<Transid>> {
     let mut stored = Stored::default();
@@ -65,7 +65,12 @@ struct Stored {
 }
 
 /// Stores results and receipts; they go into one turn, in this order.
-async fn store(service: &Service, carrier: &str, news: &News, stored: &mut Stored) -> Result<()> {
+async fn store(
+    service: &Service,
+    carrier: &str,
+    news: &CarrierReport,
+    stored: &mut Stored,
+) -> Result<()> {
     let submitted = async {
         if stored.taken.is_none() {
             let taken = service.record_submitted(carrier, news.submitted.clone());

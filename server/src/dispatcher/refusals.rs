@@ -11,12 +11,12 @@ const INTERVAL: Duration = Duration::from_mins(1);
 
 /// What the log was told of a carrier.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct ReportedRefusals {
     count: u64,
     at: Option<Instant>,
 }
 
-impl Told {
+impl ReportedRefusals {
     /// Tells what was refused since the last word. Of the messages themselves nothing is said.
     pub(super) fn update(&mut self, carrier: &str, refused: &Refused) {
         let total = refused.total();

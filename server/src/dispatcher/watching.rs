@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::probing::Probing;
-use super::refusals::Told;
+use super::refusals::ReportedRefusals;
 use crate::carrier::LineState;
 use crate::carrier::refused::Refused;
 use crate::metrics::Metrics;
@@ -40,7 +40,7 @@ type StateOfLine = Box<dyn Fn() -> LineState + Send + Sync>;
 struct Remembered {
     lines: Vec<Seen>,
     probing: Probing,
-    refused: Told,
+    refused: ReportedRefusals,
 }
 
 /// What is remembered of a connection between two looks.
@@ -139,7 +139,7 @@ impl Remembered {
         Self {
             lines: watched.lines.iter().map(|_| Seen::new()).collect(),
             probing: Probing::default(),
-            refused: Told::default(),
+            refused: ReportedRefusals::default(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The reports page's messages as a CSV file (RFC 4180).
 
+use app::portal_request::{PortalRequest as _, sign_in_path};
 use app::problem::Problem;
 use app::reports::{CSV_PATH, ReportFilter};
-use app::visit::{Visitor as _, sign_in_path};
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ use futures_util::stream::try_unfold;
 use service::{MessageFilter, Refusal, Service};
 
 use super::Portal;
-use super::visit::PortalVisit;
+use super::portal_request::ServedRequest;
 use crate::csv_cell::safe;
 
 /// Messages read at a time: the file is as long as the list, and never in memory as a whole.
@@ -46,8 +46,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         Err(_) => return (StatusCode::BAD_REQUEST, "The filters can't be read.").into_response(),
     };
     let (parts, _) = request.into_parts();
-    let visit = PortalVisit::new(portal.clone(), &parts);
-    let account = match visit.account().await {
+    let current = ServedRequest::new(portal.clone(), &parts);
+    let account = match current.account().await {
         Ok(Some(account)) => account,
         Ok(None) => {
             return Redirect::to(&sign_in_path(&filter.address(CSV_PATH, ("", ""))))

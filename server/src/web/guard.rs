@@ -1,8 +1,8 @@
-//! Keeps forms of other sites from acting for our visitors.
+//! Keeps forms of other sites from acting for people who are signed in.
 
 use std::sync::Arc;
 
-use app::visit::Site;
+use app::portal_request::SiteSettings;
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 /// Refuses whatever changes something and doesn't come from our own pages. Browsers say where a request
 /// comes from and pages can't make them lie; programs that say nothing have no cookie of anybody's.
 pub async fn refuse_foreign(
-    State(site): State<Arc<Site>>,
+    State(site): State<Arc<SiteSettings>>,
     request: Request,
     next: Next,
 ) -> Response {

@@ -6,15 +6,15 @@ mod follow;
 mod forms;
 mod guard;
 mod headers;
+mod portal_request;
 mod seal;
 mod session_store;
-mod visit;
 
 use std::sync::Arc;
 
+use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
 use app::support::CARRIER_EVENTS_PATH;
-use app::visit::{Site, Visit};
 use axum::Router;
 use axum::http::request::Parts;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -29,8 +29,8 @@ use tower_sessions::cookie::SameSite;
 
 use crate::config::Settings;
 use follow::Followers;
+use portal_request::ServedRequest;
 use session_store::ServiceSessions;
-use visit::PortalVisit;
 
 /// Name of the session's cookie.
 const COOKIE: &str = "heliograph";
@@ -41,7 +41,7 @@ const FORM_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone)]
 struct Portal {
     service: Service,
-    site: Arc<Site>,
+    site: Arc<SiteSettings>,
     followers: Followers,
 }
 
@@ -52,7 +52,7 @@ pub fn router(
     base_url: &str,
     stop: CancellationToken,
 ) -> Router {
-    let site = Site {
+    let site = SiteSettings {
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
     };
@@ -97,7 +97,10 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         move || {
             headers::provide_policy();
             if let Some(parts) = use_context::<Parts>() {
-                provide_context::<Visit>(Arc::new(PortalVisit::new(portal.clone(), &parts)));
+                provide_context::<CurrentRequest>(Arc::new(ServedRequest::new(
+                    portal.clone(),
+                    &parts,
+                )));
             }
         }
     };

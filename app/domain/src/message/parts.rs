@@ -52,12 +52,12 @@ pub struct Part {
     pub data_coding: u8,
     /// The header, if there is one, and the text: one septet per octet, not packed, or UTF-16 big-endian.
     pub bytes: Vec<u8>,
-    pub tie: Tie,
+    pub tie: Concatenation,
 }
 
 /// What ties a part to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tie {
+pub enum Concatenation {
     /// There are no others.
     Alone,
     /// The bytes begin with a user data header, which `esm_class` must say (0x40).
@@ -100,10 +100,10 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
         }
     };
     if cuts.len() == 1 {
-        return Ok(vec![part(Tie::Alone, Vec::new(), text)]);
+        return Ok(vec![part(Concatenation::Alone, Vec::new(), text)]);
     }
     if way == Segmentation::Payload {
-        return Ok(vec![part(Tie::Payload, Vec::new(), text)]);
+        return Ok(vec![part(Concatenation::Payload, Vec::new(), text)]);
     }
     let total = u8::try_from(cuts.len()).map_err(|_| TooManyParts)?;
     let shorter: Vec<&str> = super::cuts(text, encoding, WIDE_UNITS).collect();
@@ -115,14 +115,18 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
     Ok(numbered
         .map(|(sequence, text)| {
             if way == Segmentation::Sar {
-                let tie = Tie::Sar {
+                let tie = Concatenation::Sar {
                     reference,
                     total,
                     sequence,
                 };
                 part(tie, Vec::new(), text)
             } else {
-                part(Tie::Header, header(wide, reference, total, sequence), text)
+                part(
+                    Concatenation::Header,
+                    header(wide, reference, total, sequence),
+                    text,
+                )
             }
         })
         .collect())

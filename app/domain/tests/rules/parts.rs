@@ -1,6 +1,6 @@
 //! What a carrier is handed: parts that fit on air, are tied together, and are the text.
 
-use domain::message::parts::{Part, Segmentation, Tie, TooManyParts, parts};
+use domain::message::parts::{Concatenation, Part, Segmentation, TooManyParts, parts};
 use domain::message::segments;
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ fn alone(data_coding: u8, bytes: &[u8]) -> Vec<Part> {
     vec![Part {
         data_coding,
         bytes: bytes.to_vec(),
-        tie: Tie::Alone,
+        tie: Concatenation::Alone,
     }]
 }
 
@@ -132,8 +132,16 @@ fn a_long_text_is_tied_together() {
     assert_eq!(
         wide,
         [
-            part(&[6, 8, 4, 0x12, 0x34, 2, 1], &text[..152], Tie::Header),
-            part(&[6, 8, 4, 0x12, 0x34, 2, 2], &text[152..], Tie::Header),
+            part(
+                &[6, 8, 4, 0x12, 0x34, 2, 1],
+                &text[..152],
+                Concatenation::Header
+            ),
+            part(
+                &[6, 8, 4, 0x12, 0x34, 2, 2],
+                &text[152..],
+                Concatenation::Header
+            ),
         ]
     );
     // Where the longer header would cost a part.
@@ -141,11 +149,11 @@ fn a_long_text_is_tied_together() {
     assert_eq!(
         parts(&full, Segmentation::Udh, 0x1234).unwrap(),
         [
-            part(&[5, 0, 3, 0x34, 2, 1], &full[..153], Tie::Header),
-            part(&[5, 0, 3, 0x34, 2, 2], &full[153..], Tie::Header),
+            part(&[5, 0, 3, 0x34, 2, 1], &full[..153], Concatenation::Header),
+            part(&[5, 0, 3, 0x34, 2, 2], &full[153..], Concatenation::Header),
         ]
     );
-    let sar = |sequence| Tie::Sar {
+    let sar = |sequence| Concatenation::Sar {
         reference: 0x1234,
         total: 2,
         sequence,
@@ -159,7 +167,7 @@ fn a_long_text_is_tied_together() {
     );
     assert_eq!(
         parts(&text, Segmentation::Payload, 0x1234).unwrap(),
-        [part(&[], &text, Tie::Payload)]
+        [part(&[], &text, Concatenation::Payload)]
     );
 }
 
@@ -202,11 +210,11 @@ proptest! {
             prop_assert_eq!((headed.data_coding, sar.data_coding), (data_coding, data_coding));
             prop_assert_eq!(&sar.bytes, wanted.0);
             let (header_octets, text) = if total == 1 {
-                prop_assert_eq!((headed.tie, sar.tie), (Tie::Alone, Tie::Alone));
+                prop_assert_eq!((headed.tie, sar.tie), (Concatenation::Alone, Concatenation::Alone));
                 (0, headed.bytes.as_slice())
             } else {
-                prop_assert_eq!(headed.tie, Tie::Header);
-                prop_assert_eq!(sar.tie, Tie::Sar { reference, total, sequence });
+                prop_assert_eq!(headed.tie, Concatenation::Header);
+                prop_assert_eq!(sar.tie, Concatenation::Sar { reference, total, sequence });
                 let found = unwrap(&headed.bytes);
                 prop_assert_eq!((found.total, found.sequence), (total, sequence));
                 let shown = if wide { reference } else { reference % 256 };
@@ -225,7 +233,7 @@ proptest! {
     #[test]
     fn a_payload_is_the_whole_text(text in any_text(), reference in any::<u16>()) {
         let (data_coding, texts) = model(&text, 0);
-        let tie = if texts.len() == 1 { Tie::Alone } else { Tie::Payload };
+        let tie = if texts.len() == 1 { Concatenation::Alone } else { Concatenation::Payload };
         let whole = parts(&text, Segmentation::Payload, reference).unwrap();
         prop_assert_eq!(whole.len(), 1);
         prop_assert_eq!((whole[0].data_coding, whole[0].tie), (data_coding, tie));

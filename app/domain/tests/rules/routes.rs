@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use domain::routing::{Choice, Facts, Route, Routes};
+use domain::routing::{Choice, Route, Routes, RoutingFacts};
 use domain::{Kind, Reference};
 use proptest::prelude::*;
 
@@ -27,8 +27,8 @@ fn reference(text: &str) -> Reference {
     Reference::parse(text).unwrap()
 }
 
-fn local<'a>(number: &'a str, application: Reference, sender: &'a str) -> Facts<'a> {
-    Facts {
+fn local<'a>(number: &'a str, application: Reference, sender: &'a str) -> RoutingFacts<'a> {
+    RoutingFacts {
         kind: Kind::Local,
         number,
         application,
@@ -151,7 +151,7 @@ proptest! {
     ) {
         let (kind, number, application, sender) = facts;
         let application = reference(application);
-        let facts = Facts { kind, number, application, sender };
+        let facts = RoutingFacts { kind, number, application, sender };
         let held = Routes::new(routes.clone());
         let choice = held.choose(&facts, random, |carrier| usable.contains(&carrier), &excluded);
 

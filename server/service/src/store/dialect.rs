@@ -425,7 +425,7 @@ pub(crate) struct Batch {
     /// at a time.
     pub(crate) lock_messages: Option<&'static str>,
     /// Ids → `[[id, application, test, batch, created at, status, cost]]`: those that aren't final.
-    pub(crate) standing_messages: &'static str,
+    pub(crate) open_messages: &'static str,
     /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`, then the moment, the least and
     /// the greatest id: makes messages final where they aren't.
     pub(crate) finish_messages: &'static str,
@@ -435,7 +435,7 @@ pub(crate) struct Batch {
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,
-    /// Ids → `[[[as standing_messages], number, kind, sender, body]]`: those that wait to be sent.
+    /// Ids → `[[[as open_messages], number, kind, sender, body]]`: those that wait to be sent.
     pub(crate) claimed_messages: &'static str,
     /// `[[message, token]]` → `[[message, begun, attempts, send once more 0|1]]`: the rows whose lease holds.
     pub(crate) leased: &'static str,
@@ -447,7 +447,7 @@ pub(crate) struct Batch {
     pub(crate) start_messages: &'static str,
     /// The moment, limit, the least id of a message that can be in the queue → message, carrier, begun, application, segments, lost_answer: claimed rows whose lease is
     /// over.
-    pub(crate) lapsed: &'static str,
+    pub(crate) ended_leases: &'static str,
     /// Carrier, the id after which to look, limit → message_id, application_id: rows that wait for a carrier which has
     /// nothing of them.
     pub(crate) unclaimed: &'static str,
@@ -548,7 +548,7 @@ impl Batch {
             ("put_aside", self.put_aside),
             ("kept_answers", self.kept_answers),
             ("keep_answers", self.keep_answers),
-            ("standing_messages", self.standing_messages),
+            ("open_messages", self.open_messages),
             ("finish_messages", self.finish_messages),
             ("due", self.due),
             ("claim", self.claim),
@@ -576,7 +576,7 @@ impl Batch {
             ("add_days", self.add_days),
             ("move_batches", self.move_batches),
             ("balances", self.balances),
-            ("lapsed", self.lapsed),
+            ("ended_leases", self.ended_leases),
             ("unclaimed", self.unclaimed),
             ("unrouted", self.unrouted),
         ];

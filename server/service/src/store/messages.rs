@@ -16,7 +16,7 @@ use super::applications::{KeyRow, SenderState, key_row};
 use super::batches::UnexpandedBatch;
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
-use super::tally::{Standing, standing};
+use super::tally::{OpenMessage, open_messages};
 use super::transfers::TransferKind;
 use super::{WriteTx, statements};
 use crate::error::{Broken, Error, Result};
@@ -507,7 +507,7 @@ pub(crate) async fn finish(
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
     let ids: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
-    let mut standing: HashMap<i64, Standing> = standing(tx, batch, &ids)
+    let mut standing: HashMap<i64, OpenMessage> = open_messages(tx, batch, &ids)
         .await?
         .into_iter()
         .map(|message| (message.id, message))

@@ -7,7 +7,7 @@
 //! machines can go to the right one: the applications of a transaction are their last parameter.
 //!
 //! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by its key. What
-//! can't keep to it is a receipt for a message that is being claimed or lapses: PostgreSQL ends one of both, and it
+//! can't keep to it is a receipt for a message that is being claimed or ended_leases: PostgreSQL ends one of both, and it
 //! is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
 //! are looked at.
 
@@ -235,7 +235,7 @@ pub(super) const BATCH: Batch = Batch {
             WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
               AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) ORDER BY id FOR UPDATE) m",
     ),
-    standing_messages: "\
+    open_messages: "\
         SELECT COALESCE(json_agg(json_build_array(id, application_id, test, batch_id, created_at, status, cost)), \
                         '[]')::text AS found \
         FROM (SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
@@ -320,7 +320,7 @@ pub(super) const BATCH: Batch = Batch {
               WHERE q.application_id = ANY ($2::text::bigint[]) \
               ORDER BY q.message_id FOR UPDATE OF q) q \
         JOIN applications a ON a.id = q.application_id",
-    lapsed: "\
+    ended_leases: "\
         SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
         WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3 LIMIT $2 FOR UPDATE OF q SKIP LOCKED",

@@ -143,7 +143,7 @@ async fn statements_over_messages_look_at_their_days_alone() {
     let id = crate::history::id_of_day(20_007);
     for statement in [
         batch.lock_messages.unwrap(),
-        batch.standing_messages,
+        batch.open_messages,
         batch.claimed_messages,
         batch.routed_messages,
     ] {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
-use super::tally::{Standing, standing};
+use super::tally::{OpenMessage, open_messages};
 use super::{WriteTx, statements};
 use crate::MESSAGE_LIFETIME_MS;
 use crate::dispatch::{Claimed, Outstanding, QueueState};
@@ -21,7 +21,7 @@ statements! {
               WHERE message_id IN (SELECT message_id FROM queue WHERE application_id = $1 AND held = 1 LIMIT $2) \
                 AND held = 1 \
                 AND EXISTS (SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended')";
-    WAITING_FOR_NOTHING = "SELECT id FROM applications WHERE status <> 'Suspended' \
+    PUT_ASIDE_WITHOUT_SUSPENSION = "SELECT id FROM applications WHERE status <> 'Suspended' \
                            AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)";
     CARRIERS = "SELECT DISTINCT carrier FROM queue";
     ANYTHING = "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 LIMIT 1";
@@ -132,8 +132,8 @@ pub(crate) async fn insert(
 }
 
 /// Applications that aren't suspended and have messages that were put aside.
-pub(crate) async fn put_aside_without_cause(conn: &mut dyn Connection) -> Result<Vec<i64>> {
-    let rows = query(WAITING_FOR_NOTHING).fetch_all(conn).await?;
+pub(crate) async fn put_aside_without_suspension(conn: &mut dyn Connection) -> Result<Vec<i64>> {
+    let rows = query(PUT_ASIDE_WITHOUT_SUSPENSION).fetch_all(conn).await?;
     rows.iter().map(|row| row::int(row, "id")).collect()
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn resume(
 
 /// A claimed row whose lease is over.
 #[derive(Clone)]
-pub(crate) struct Lapsed {
+pub(crate) struct EndedLease {
     pub(crate) id: i64,
     pub(crate) application_id: i64,
     pub(crate) carrier: String,
@@ -166,14 +166,14 @@ pub(crate) struct Lapsed {
 }
 
 /// Some of the claimed rows whose lease ended before this moment.
-pub(crate) async fn lapsed(
+pub(crate) async fn ended_leases(
     conn: &mut dyn Connection,
     batch: &Batch,
     ended_by: Timestamp,
     least: i64,
     limit: i64,
-) -> Result<Vec<Lapsed>> {
-    let rows = query(batch.lapsed)
+) -> Result<Vec<EndedLease>> {
+    let rows = query(batch.ended_leases)
         .bind(ended_by.unix_ms())
         .bind(limit)
         .bind(least)
@@ -181,7 +181,7 @@ pub(crate) async fn lapsed(
         .await?;
     rows.iter()
         .map(|row| {
-            Ok(Lapsed {
+            Ok(EndedLease {
                 id: row::int(row, "message_id")?,
                 application_id: row::int(row, "application_id")?,
                 carrier: row::text(row, "carrier")?,
@@ -315,7 +315,7 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
 pub(crate) async fn next_due(
     conn: &mut dyn Connection,
     carrier: &str,
-    from: Marks,
+    from: ScanStart,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
     let row = query(NEXT_DUE)
@@ -345,7 +345,7 @@ pub(crate) struct DueRow {
 
 /// The moments of `due_at`, in unix milliseconds, before which nothing waits.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct ScanStart {
     pub(crate) singles: i64,
     pub(crate) of_batches: i64,
 }
@@ -363,7 +363,7 @@ pub(crate) async fn due(
     batch: &Batch,
     carrier: &str,
     limits: DueLimits,
-    from: Marks,
+    from: ScanStart,
     now: Timestamp,
 ) -> Result<Vec<DueRow>> {
     let row = query(batch.due)
@@ -414,7 +414,7 @@ pub(crate) async fn claim(
     touched("queue", ids.len(), done.rows_affected())
 }
 
-/// Marks claimed messages as being sent and reads what a carrier needs.
+/// ScanStart claimed messages as being sent and reads what a carrier needs.
 pub(crate) async fn start(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
@@ -447,7 +447,7 @@ pub(crate) async fn start(
 }
 
 /// A message that is being sent from now on: as it stood before, number, kind, sender, text.
-type StartedRow = (Standing, String, Kind, Option<String>, String);
+type StartedRow = (OpenMessage, String, Kind, Option<String>, String);
 
 fn start_in_file(
     conn: &rusqlite::Connection,
@@ -460,7 +460,7 @@ fn start_in_file(
         ids,
         |s, id| s.query([id]),
         |_, row| {
-            let standing = Standing::of_file(row)?;
+            let standing = OpenMessage::of_file(row)?;
             let kind: String = row.get(8)?;
             let kind = Kind::parse(&kind).ok_or(Error::Broken(Broken::Corrupt {
                 table: "messages",
@@ -522,7 +522,7 @@ pub(crate) async fn submitted(
         return Ok(());
     }
     let ids: Vec<i64> = taken.iter().map(|(id, _)| *id).collect();
-    for message in standing(tx, batch, &ids).await? {
+    for message in open_messages(tx, batch, &ids).await? {
         if message.status.may_become(MessageStatus::Submitted) {
             tx.tally.change(&message, MessageStatus::Submitted, now);
         }
@@ -570,7 +570,7 @@ pub(crate) async fn begin(
         return Ok(());
     }
     let unknown: Vec<i64> = begun.iter().filter(|b| b.unknown).map(|b| b.id.0).collect();
-    for message in standing(tx, batch, &unknown).await? {
+    for message in open_messages(tx, batch, &unknown).await? {
         if message.status.may_become(MessageStatus::Unknown) {
             tx.tally.change(&message, MessageStatus::Unknown, now);
         }

@@ -78,7 +78,7 @@ pub(super) const BATCH: Batch = Batch {
         ON CONFLICT (application_id, test, key) DO UPDATE \
         SET digest = excluded.digest, answer = excluded.answer, created_at = excluded.created_at",
     lock_messages: None,
-    standing_messages: "\
+    open_messages: "\
         SELECT json_group_array(json_array(id, application_id, test, batch_id, created_at, status, cost)) AS found \
         FROM messages WHERE id IN (SELECT value FROM json_each($1)) \
           AND status < 4",
@@ -132,7 +132,7 @@ pub(super) const BATCH: Batch = Batch {
         SELECT json_group_array(json_array(q.message_id, q.begun, q.attempts, a.lost_answer = 'resend')) AS found \
         FROM json_each($1) AS r CROSS JOIN queue q ON q.message_id = r.value ->> 0 AND q.lease_token = r.value ->> 1 \
         JOIN applications a ON a.id = q.application_id",
-    lapsed: "\
+    ended_leases: "\
         SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer \
         FROM queue q JOIN messages m ON m.id = q.message_id JOIN applications a ON a.id = q.application_id \
         WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3 LIMIT $2",

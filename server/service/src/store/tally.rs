@@ -43,7 +43,7 @@ mod file {
         INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
         ON CONFLICT (application_id, test, day, status, node, writer) DO UPDATE SET n = n + ?7";
-    pub(super) const STANDING: &str = "\
+    pub(super) const OPEN_MESSAGE: &str = "\
         SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
         WHERE id = ?1 AND status < 4";
 }
@@ -113,7 +113,7 @@ impl Tally {
     }
 
     /// A message that becomes something else.
-    pub(crate) fn change(&mut self, message: &Standing, to: MessageStatus, now: Timestamp) {
+    pub(crate) fn change(&mut self, message: &OpenMessage, to: MessageStatus, now: Timestamp) {
         self.now = Some(now);
         let day = Timestamp::from_unix_ms(message.created_at).day();
         let key = (message.application_id, message.test, day);
@@ -191,9 +191,9 @@ async fn add_days(
 }
 
 /// A message that isn't final, as it stands before it is changed. The fields are in the order of
-/// [`Batch::standing_messages`].
+/// [`Batch::open_messages`].
 #[derive(Deserialize)]
-pub(crate) struct Standing {
+pub(crate) struct OpenMessage {
     pub(crate) id: i64,
     pub(crate) application_id: i64,
     pub(crate) test: i64,
@@ -206,7 +206,7 @@ pub(crate) struct Standing {
     pub(crate) cost: i64,
 }
 
-impl Standing {
+impl OpenMessage {
     /// Reads the first columns of a file's row.
     pub(crate) fn of_file(row: &rusqlite::Row<'_>) -> Result<Self> {
         Ok(Self {
@@ -222,26 +222,26 @@ impl Standing {
 }
 
 /// Those of these messages that aren't final.
-pub(crate) async fn standing(
+pub(crate) async fn open_messages(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
-) -> Result<Vec<Standing>> {
+) -> Result<Vec<OpenMessage>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     if let Conn::File(conn) = tx.conn() {
-        let statement = file::STANDING;
+        let statement = file::OPEN_MESSAGE;
         return look_up(
             given(conn)?,
             statement,
             ids,
             |s, id| s.query([id]),
-            |_, row| Standing::of_file(row),
+            |_, row| OpenMessage::of_file(row),
         );
     }
     let ids = Ids::new(ids)?;
-    let row = query(batch.standing_messages)
+    let row = query(batch.open_messages)
         .bind(ids.json)
         .bind(ids.least)
         .bind(ids.greatest)

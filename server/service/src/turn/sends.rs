@@ -9,9 +9,9 @@ use domain::{ApiKey, KeyKind, MessageStatus, Money, Prices, Reference, Timestamp
 use super::consumers::Places;
 use crate::dispatch::{Claimed, Lease};
 use crate::error::Result;
+use crate::funds::Funds;
 use crate::idempotency::{Known, kept_since, recall};
 use crate::intake::{PreparedSend, Sent, admit, applicable, reserved_outcome};
-use crate::purse::Purse;
 use crate::rates::Allowance;
 use crate::routing::Message;
 use crate::store::idempotency::{KeptAnswer, KeptKey};
@@ -44,7 +44,7 @@ struct Admission {
     prices: Prices,
     /// Requests that were taken out of the keys' limits, where processes count together.
     allowance: Option<Allowance>,
-    applications: HashMap<Reference, Purse>,
+    applications: HashMap<Reference, Funds>,
     /// Answers kept for the sends' idempotency keys, those of this turn among them.
     kept: HashMap<KeptKey, KeptAnswer>,
     /// Those of this turn.
@@ -97,11 +97,11 @@ impl Admission {
         let keys = sends.iter().map(|send| &send.request.key);
         let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
         let batch = tx.batch();
-        let applications: HashMap<Reference, Purse> =
+        let applications: HashMap<Reference, Funds> =
             messages::applications(tx, batch, &references)
                 .await?
                 .into_iter()
-                .map(|(reference, row)| (reference, Purse::new(row, now)))
+                .map(|(reference, row)| (reference, Funds::new(row, now)))
                 .collect();
         let keys: Vec<KeptKey> = sends
             .iter()
@@ -361,7 +361,7 @@ fn repeated(known: &KeptAnswer, digest: &str) -> std::result::Result<Decision, R
 }
 
 /// What an answer to this request is kept under, if it is to be kept.
-fn kept_key(send: &PreparedSend, application: &Purse) -> Option<KeptKey> {
+fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
     let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;
     let test = i64::from(request.key.kind() == KeyKind::Test);

@@ -2,7 +2,9 @@
 
 use domain::records::{BatchRecord, BatchStatus, TransferKind};
 use domain::{BatchId, MessageStatus, MessageText, Money, Reason};
-use service::{Actor, BatchFilter, BatchOrder, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome};
+use service::{
+    Actor, BatchFilter, BatchRequest, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome,
+};
 
 use crate::world::{Customer, HOUR_MS, World, answered, money, plain, upload};
 
@@ -14,8 +16,8 @@ pub fn rows(count: usize) -> String {
     })
 }
 
-fn to_all(text: &str) -> BatchOrder {
-    BatchOrder {
+fn to_all(text: &str) -> BatchRequest {
+    BatchRequest {
         message: Some(MessageText::parse(text.to_owned(), 10).unwrap()),
         ..plain()
     }
@@ -175,7 +177,7 @@ async fn one_text_to_many_costs_its_pages_times_the_rows() {
 async fn a_dry_run_answers_and_leaves_nothing() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "1").await;
-    let dry = BatchOrder {
+    let dry = BatchRequest {
         dry_run: true,
         ..plain()
     };

@@ -10,7 +10,7 @@ use domain::{
     Prices, Reference, SenderName, Timestamp, Transid,
 };
 use service::{
-    AcceptedBatch, Actor, BatchOrder, Claimed, Clock, Config, DepositOrder, Entropy,
+    AcceptedBatch, Actor, BatchRequest, Claimed, Clock, Config, DepositRequest, Entropy,
     IdempotencyKey, KeyAccess, Lease, Limits, Network, SendError, SendRequest, Sent, Service,
     SubmitOutcome, Submitted,
 };
@@ -229,8 +229,8 @@ pub fn name(text: &str) -> SenderName {
     SenderName::parse(text).unwrap()
 }
 
-pub fn order(bank_id: &str, reference: &str, amount: &str) -> DepositOrder {
-    DepositOrder {
+pub fn order(bank_id: &str, reference: &str, amount: &str) -> DepositRequest {
+    DepositRequest {
         bank_id: bank_id.to_owned(),
         reference: reference.to_owned(),
         amount: money(amount),
@@ -254,7 +254,7 @@ pub async fn upload(
     key: &ApiKey,
     idempotency: Option<&str>,
     file: &str,
-    order: BatchOrder,
+    order: BatchRequest,
 ) -> Result<AcceptedBatch, SendError> {
     let idempotency = idempotency.map(|key| IdempotencyKey::parse(key).unwrap());
     let ticket = service
@@ -274,8 +274,8 @@ pub async fn upload(
 }
 
 /// Nothing but the file.
-pub fn plain() -> BatchOrder {
-    BatchOrder {
+pub fn plain() -> BatchRequest {
+    BatchRequest {
         message: None,
         requestid: None,
         dry_run: false,

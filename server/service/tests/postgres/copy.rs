@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use domain::{BatchId, MessageStatus, MessageText, Money, Transid};
 use serde_json::Value;
 use service::{
-    Actor, BatchOrder, CarrierReceipt, Claimed, ClientInfo, Config, Copied, CopyError, Entropy,
+    Actor, BatchRequest, CarrierReceipt, Claimed, ClientInfo, Config, Copied, CopyError, Entropy,
     IdempotencyKey, Lease, Leases, OpenError, SendRequest, Service, SessionRow, SubmitOutcome,
     Submitted,
 };
@@ -110,8 +110,8 @@ async fn assert_empty(database: &Database) {
     }
 }
 
-fn hard() -> BatchOrder {
-    BatchOrder {
+fn hard() -> BatchRequest {
+    BatchRequest {
         message: Some(MessageText::parse(HARD.to_owned(), 10).unwrap()),
         ..plain()
     }

@@ -1,7 +1,7 @@
 //! The parameters of an upload, one after the other, from wherever they come.
 
 use domain::{BadFile, BulkMode, BulkWriting, Reason};
-use service::{BulkTicket, Spooled, Upload, UploadError};
+use service::{Spooled, Upload, UploadError, UploadPermit};
 
 use crate::api::answer::Failure;
 use crate::api::parameters::Parameters;
@@ -13,7 +13,7 @@ const CHARACTER_BYTES_MAX: usize = 4;
 
 /// Takes parameters in: files go to disk as they come, small ones stay in memory.
 pub struct Fields<'a> {
-    ticket: &'a BulkTicket,
+    permit: &'a UploadPermit,
     small: Parameters,
     /// Bytes of a small parameter that are kept: more than any may have, so that what is cut off is too long
     /// with what is left.
@@ -37,9 +37,9 @@ pub struct File {
 
 impl<'a> Fields<'a> {
     /// `characters_max` is the length of the longest small parameter.
-    pub fn new(ticket: &'a BulkTicket, characters_max: usize) -> Self {
+    pub fn new(permit: &'a UploadPermit, characters_max: usize) -> Self {
         Self {
-            ticket,
+            permit,
             small: Parameters::of_query(&SMALL, None),
             small_bytes_max: (characters_max + 1).saturating_mul(CHARACTER_BYTES_MAX),
             open: Open::Ignored,
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
             }
             None => {}
         }
-        let upload = self.ticket.upload(mode, writing).await?;
+        let upload = self.permit.upload(mode, writing).await?;
         Ok(Open::File(mode, Box::new(upload)))
     }
 

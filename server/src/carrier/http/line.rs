@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::super::refused::Refused;
-use super::super::{Confirmation, Line, LineState, News, last_start};
+use super::super::{CarrierReport, Confirmation, Line, LineState, last_start};
 use super::{HttpCarrier, HttpOutcome, HttpSubmit};
 use crate::config::ConfigError;
 use crate::config::carriers::HttpSettings;
@@ -257,14 +257,14 @@ impl Line for HttpLine {
         }
     }
 
-    async fn news(&self) -> Option<News> {
+    async fn news(&self) -> Option<CarrierReport> {
         loop {
             {
                 let mut inner = self.shared.inner();
                 if !inner.answered.is_empty() {
-                    return Some(News {
+                    return Some(CarrierReport {
                         submitted: std::mem::take(&mut inner.answered),
-                        ..News::default()
+                        ..CarrierReport::default()
                     });
                 }
                 if inner.closed && inner.in_flight == 0 {

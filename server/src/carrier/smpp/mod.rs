@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::refused::Refused;
-use super::{Confirmation, Line, LineState, News, last_start};
+use super::{CarrierReport, Confirmation, Line, LineState, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
 
@@ -82,8 +82,8 @@ impl SmppLine {
         }
     }
 
-    fn read(&self, events: Vec<Event>) -> News {
-        let mut news = News::default();
+    fn read(&self, events: Vec<Event>) -> CarrierReport {
+        let mut news = CarrierReport::default();
         let mut inner = self.inner();
         for event in events {
             match event {
@@ -178,7 +178,7 @@ impl Line for SmppLine {
         self.added.notify_one();
     }
 
-    async fn news(&self) -> Option<News> {
+    async fn news(&self) -> Option<CarrierReport> {
         let mut events = self.events.lock().await;
         loop {
             let (submitted, waits) = {
@@ -188,9 +188,9 @@ impl Line for SmppLine {
                 (told, !inner.waiting.is_empty())
             };
             if !submitted.is_empty() {
-                return Some(News {
+                return Some(CarrierReport {
                     submitted,
-                    ..News::default()
+                    ..CarrierReport::default()
                 });
             }
             tokio::select! {

@@ -2,7 +2,7 @@
 
 use ::smpp::{Address, Submit};
 use domain::Timestamp;
-use domain::message::parts::{Part, Segmentation, Tie, parts as cut};
+use domain::message::parts::{Concatenation, Part, Segmentation, parts as cut};
 use service::{Claimed, user_reference};
 use tokio::time::Instant;
 
@@ -61,12 +61,12 @@ fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
         ..template.clone()
     };
     match part.tie {
-        Tie::Alone => submit.short_message = part.bytes,
-        Tie::Header => {
+        Concatenation::Alone => submit.short_message = part.bytes,
+        Concatenation::Header => {
             submit.esm_class = UDH_INDICATOR;
             submit.short_message = part.bytes;
         }
-        Tie::Sar {
+        Concatenation::Sar {
             reference,
             total,
             sequence,
@@ -76,7 +76,7 @@ fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
             submit.sar_segment_seqnum = Some(sequence);
             submit.short_message = part.bytes;
         }
-        Tie::Payload => submit.message_payload = Some(part.bytes),
+        Concatenation::Payload => submit.message_payload = Some(part.bytes),
     }
     submit
 }

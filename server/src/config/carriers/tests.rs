@@ -1,6 +1,6 @@
 use std::fs;
 
-use domain::routing::{Choice, Facts};
+use domain::routing::{Choice, RoutingFacts};
 use domain::{Kind, Reference, Segmentation};
 use tempfile::TempDir;
 
@@ -30,8 +30,8 @@ fn smpp(lines: &str) -> SmppSettings {
     }
 }
 
-fn facts(number: &str) -> Facts<'_> {
-    Facts {
+fn facts(number: &str) -> RoutingFacts<'_> {
+    RoutingFacts {
         kind: Kind::Local,
         number,
         application: Reference::parse("012345").unwrap(),

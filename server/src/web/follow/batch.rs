@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
 use app::reports::LiveBatch;
-use app::visit::Visitor as _;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -14,7 +14,7 @@ use service::Service;
 
 use super::{Subject, answer, broken, signed_out};
 use crate::web::Portal;
-use crate::web::visit::PortalVisit;
+use crate::web::portal_request::ServedRequest;
 
 /// A batch of an account.
 struct Batch {
@@ -44,15 +44,15 @@ pub async fn events(
     request: Request,
 ) -> Response {
     let (parts, _) = request.into_parts();
-    let visit = PortalVisit::new(portal.clone(), &parts);
-    match follow(portal, &visit, &id).await {
+    let current = ServedRequest::new(portal.clone(), &parts);
+    match follow(portal, &current, &id).await {
         Ok(response) => response,
         Err(problem) => broken(&problem),
     }
 }
 
-async fn follow(portal: Portal, visit: &PortalVisit, id: &str) -> Result<Response, Problem> {
-    let (Some(account), Some(token)) = (visit.account().await?, visit.token()) else {
+async fn follow(portal: Portal, current: &ServedRequest, id: &str) -> Result<Response, Problem> {
+    let (Some(account), Some(token)) = (current.account().await?, current.token()) else {
         return Ok(signed_out());
     };
     let not_found = || (StatusCode::NOT_FOUND, "There is no such batch.").into_response();

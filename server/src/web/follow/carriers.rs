@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
 use app::support::LiveCarriers;
-use app::visit::Visitor as _;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -12,7 +12,7 @@ use service::Service;
 
 use super::{Subject, answer, broken, signed_out};
 use crate::web::Portal;
-use crate::web::visit::PortalVisit;
+use crate::web::portal_request::ServedRequest;
 
 /// All carriers.
 struct Carriers;
@@ -35,15 +35,15 @@ impl Subject for Carriers {
 /// `GET /support/carriers/events`: how the carriers are, and then each change.
 pub async fn events(State(portal): State<Portal>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    let visit = PortalVisit::new(portal.clone(), &parts);
-    match follow(portal, &visit).await {
+    let current = ServedRequest::new(portal.clone(), &parts);
+    match follow(portal, &current).await {
         Ok(response) => response,
         Err(problem) => broken(&problem),
     }
 }
 
-async fn follow(portal: Portal, visit: &PortalVisit) -> Result<Response, Problem> {
-    let (Some(account), Some(token)) = (visit.account().await?, visit.token()) else {
+async fn follow(portal: Portal, current: &ServedRequest) -> Result<Response, Problem> {
+    let (Some(account), Some(token)) = (current.account().await?, current.token()) else {
         return Ok(signed_out());
     };
     let found = if account.staff {

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{CloseUnanswered, Site};
+use super::{CloseUnanswered, PublicAddress};
 use crate::api::Api;
 use crate::http;
 use crate::metrics::Metrics;
@@ -53,7 +53,7 @@ async fn asked(path: &str) -> (String, String) {
     let portal = Router::new()
         .route("/unanswered", get(unanswered))
         .route("/breaks", get(breaks));
-    let site = Site::new(api, portal, Arc::clone(&metrics), Vec::new()).unwrap();
+    let site = PublicAddress::new(api, portal, Arc::clone(&metrics), Vec::new()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();

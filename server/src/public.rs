@@ -50,7 +50,7 @@ const UNANSWERED: u16 = 0;
 
 /// Answers everything on the public address.
 #[derive(Clone)]
-pub struct Site(Arc<Inner>);
+pub struct PublicAddress(Arc<Inner>);
 
 struct Inner {
     api: Api,
@@ -60,7 +60,7 @@ struct Inner {
     request_ids: RequestIds,
 }
 
-impl Site {
+impl PublicAddress {
     pub fn new(
         api: Api,
         portal: Router,
@@ -108,7 +108,7 @@ impl RequestIds {
     }
 }
 
-impl Handler for Site {
+impl Handler for PublicAddress {
     async fn handle(
         self,
         peer: SocketAddr,

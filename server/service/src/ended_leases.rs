@@ -7,11 +7,11 @@ use crate::expiry::least_queued;
 use crate::outcomes::RESEND_AFTER_MS;
 use crate::store::WriteTx;
 use crate::store::gate::Priority;
-use crate::store::queue::{self, Begun, Event, Lapsed, Requeued};
+use crate::store::queue::{self, Begun, EndedLease, Event, Requeued};
 use crate::store::segments::{self, NewSegment};
 use crate::store::tally::Counter;
 use crate::wakes::Wake;
-use crate::{Service, whole_among_others};
+use crate::{Service, run_detached_with_tries};
 
 /// Claims that one transaction ends.
 const CHUNK: i64 = 500;
@@ -34,7 +34,7 @@ impl Service {
         let mut ended = 0;
         loop {
             let service = self.clone();
-            let some = whole_among_others(move || {
+            let some = run_detached_with_tries(move || {
                 let service = service.clone();
                 async move { service.end_some(which).await }
             });
@@ -54,7 +54,7 @@ impl Service {
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
         tx.tally.counter = Counter::Others;
-        let lapsed = queue::lapsed(
+        let ended_leases = queue::ended_leases(
             &mut tx,
             self.store().dialect().batch(),
             ended_by,
@@ -62,13 +62,13 @@ impl Service {
             CHUNK,
         )
         .await?;
-        let count = i64::try_from(lapsed.len()).unwrap_or(CHUNK);
-        if lapsed.is_empty() {
+        let count = i64::try_from(ended_leases.len()).unwrap_or(CHUNK);
+        if ended_leases.is_empty() {
             return Ok(0);
         }
-        tx.concerns(lapsed.iter().map(|row| row.application_id));
+        tx.concerns(ended_leases.iter().map(|row| row.application_id));
         let network = &self.inner.router.network;
-        let (again, lost): (Vec<_>, Vec<_>) = lapsed
+        let (again, lost): (Vec<_>, Vec<_>) = ended_leases
             .into_iter()
             .partition(|row| network.is_sandbox(&row.carrier));
         let again: Vec<_> = again.iter().map(|row| requeued(row, 0, now)).collect();
@@ -80,13 +80,13 @@ impl Service {
     }
 
     /// These may have been handed over.
-    async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[Lapsed], now: Timestamp) -> Result<()> {
+    async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
         let batch = self.store().dialect().batch();
         let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for row in lost {
             if row.resend && row.begun < 2 {
                 again.push(requeued(
-                    &Lapsed {
+                    &EndedLease {
                         begun: 2,
                         ..row.clone()
                     },
@@ -119,7 +119,7 @@ impl Service {
                 })
                 .collect();
             queue::begin(tx, batch, &begun, carrier, now).await?;
-            let parts = |row: &Lapsed| {
+            let parts = |row: &EndedLease| {
                 if network.takes_whole(carrier) {
                     1
                 } else {
@@ -137,8 +137,8 @@ impl Service {
     async fn perhaps_handed_over(
         &self,
         tx: &mut WriteTx<'_>,
-        rows: &[Lapsed],
-        parts: impl Fn(&Lapsed) -> u16,
+        rows: &[EndedLease],
+        parts: impl Fn(&EndedLease) -> u16,
     ) -> Result<Vec<NewSegment>> {
         let batch = self.store().dialect().batch();
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
@@ -162,7 +162,7 @@ impl Service {
     }
 }
 
-fn requeued(row: &Lapsed, after_ms: i64, now: Timestamp) -> Requeued {
+fn requeued(row: &EndedLease, after_ms: i64, now: Timestamp) -> Requeued {
     Requeued {
         id: row.id,
         due_at: now.plus_ms(after_ms).unix_ms(),

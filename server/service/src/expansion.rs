@@ -18,7 +18,7 @@ use crate::store::tally::Tally;
 use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
 use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::wakes::Wake;
-use crate::{SANDBOX_CARRIER, Service, whole_among_others};
+use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
 /// Rows of one transaction, however long nobody else waits to write.
 const ROWS_MAX: i64 = 4000;
@@ -35,7 +35,7 @@ impl Service {
     /// was nothing to do, or another process is at it.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         let service = self.clone();
-        whole_among_others(move || {
+        run_detached_with_tries(move || {
             let service = service.clone();
             async move { service.expand_some(id).await }
         })

@@ -7,13 +7,13 @@ use crate::store::applications::KeyRow;
 use crate::store::messages::ChargedApplication;
 
 /// What an application has, in the transaction that charges it.
-pub(crate) struct Purse {
+pub(crate) struct Funds {
     pub(crate) row: KeyRow,
     balance: Money,
     play: Money,
 }
 
-impl Purse {
+impl Funds {
     pub(crate) fn new(row: KeyRow, now: Timestamp) -> Self {
         let play = play_money(row.test_balance, row.test_day, now);
         Self {

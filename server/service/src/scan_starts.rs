@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 
-use crate::store::queue::{DueLimits, DueRow, Marks};
+use crate::store::queue::{DueLimits, DueRow, ScanStart};
 
 /// How often to look from the beginning, for rows that were locked by somebody who gave them back, or that were
 /// stored later than others of the same moment.
@@ -16,18 +16,18 @@ const FULL_LOOK: Duration = Duration::from_secs(10);
 const STORED_WITHIN_MS: i64 = 500;
 
 /// What is remembered of each carrier.
-pub(crate) struct DueMarks {
+pub(crate) struct ScanStarts {
     /// Not where one process writes: its index is clean.
     kept: bool,
     carriers: Mutex<HashMap<String, Known>>,
 }
 
 struct Known {
-    marks: Marks,
+    scan_start: ScanStart,
     looked_fully_at: Instant,
 }
 
-impl DueMarks {
+impl ScanStarts {
     pub(crate) fn new(kept: bool) -> Self {
         Self {
             kept,
@@ -36,12 +36,12 @@ impl DueMarks {
     }
 
     /// Where the next look begins.
-    pub(crate) fn of(&self, carrier: &str) -> Marks {
+    pub(crate) fn of(&self, carrier: &str) -> ScanStart {
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = carriers
             .get(carrier)
             .filter(|known| known.looked_fully_at.elapsed() < FULL_LOOK);
-        known.map_or_else(Marks::default, |known| known.marks)
+        known.map_or_else(ScanStart::default, |known| known.scan_start)
     }
 
     /// Forgets what looks at a carrier found: while it is drained they find nothing, though much
@@ -55,7 +55,7 @@ impl DueMarks {
     pub(crate) fn learn(
         &self,
         carrier: &str,
-        from: Marks,
+        from: ScanStart,
         limits: DueLimits,
         found: &[DueRow],
         now: Timestamp,
@@ -75,19 +75,19 @@ impl DueMarks {
         };
         let singles = found.iter().filter(|row| !row.of_batch).count();
         let left = limits.all - i64::try_from(singles).unwrap_or(limits.all);
-        let marks = Marks {
+        let scan_start = ScanStart {
             singles: mark(false, limits.singles, from.singles),
             of_batches: mark(true, left, from.of_batches),
         };
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let full = from.singles == 0;
         let known = carriers.entry(carrier.to_owned()).or_insert(Known {
-            marks,
+            scan_start,
             looked_fully_at: Instant::now(),
         });
         if full {
             known.looked_fully_at = Instant::now();
         }
-        known.marks = marks;
+        known.scan_start = scan_start;
     }
 }

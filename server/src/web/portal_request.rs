@@ -1,8 +1,8 @@
-//! The visitor behind a request: session, device, account.
+//! A request to the portal: session, device, account.
 
 use app::applications::keys::NewKeys;
+use app::portal_request::{PortalRequest, SiteSettings};
 use app::problem::{Cause, Problem};
-use app::visit::{Site, Visitor};
 use async_trait::async_trait;
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
@@ -16,7 +16,7 @@ use super::{Portal, seal};
 use crate::client_address::ClientAddress;
 
 /// What the portal knows of a request.
-pub struct PortalVisit {
+pub struct ServedRequest {
     portal: Portal,
     session: Option<Session>,
     client: ClientInfo,
@@ -24,7 +24,7 @@ pub struct PortalVisit {
     account: OnceCell<Option<AccountRecord>>,
 }
 
-impl PortalVisit {
+impl ServedRequest {
     pub fn new(portal: Portal, parts: &Parts) -> Self {
         let user_agent = parts
             .headers
@@ -63,12 +63,12 @@ fn broken(error: impl std::fmt::Display) -> Problem {
 }
 
 #[async_trait]
-impl Visitor for PortalVisit {
+impl PortalRequest for ServedRequest {
     fn service(&self) -> &Service {
         &self.portal.service
     }
 
-    fn site(&self) -> &Site {
+    fn site(&self) -> &SiteSettings {
         &self.portal.site
     }
 

@@ -14,14 +14,14 @@ use service::{ClientInfo, Service};
 use crate::applications::keys::NewKeys;
 use crate::problem::{Cause, Problem};
 
-/// A visitor of the portal, behind whom stand the session, the device and the database.
+/// A request to the portal, with its session, its device and the service.
 ///
-/// The server implements it; server functions get it through [`visit`].
+/// The server implements it; server functions get it through [`current_request`].
 #[async_trait]
-pub trait Visitor: Send + Sync {
+pub trait PortalRequest: Send + Sync {
     fn service(&self) -> &Service;
 
-    fn site(&self) -> &Site;
+    fn site(&self) -> &SiteSettings;
 
     /// Browser and address, as the devices page shows them.
     fn client(&self) -> ClientInfo;
@@ -45,53 +45,53 @@ pub trait Visitor: Send + Sync {
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem>;
 }
 
-/// What is the same for all visitors.
+/// What is the same for all requests.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct SiteSettings {
     /// Without a slash at its end.
     pub base_url: String,
     /// ISO 4217 code.
     pub currency: String,
 }
 
-/// The visitor of this request, as the server puts it into the context.
-pub type Visit = Arc<dyn Visitor>;
+/// The request that is being served, as the server puts it into leptos' context.
+pub type CurrentRequest = Arc<dyn PortalRequest>;
 
-/// The visitor of this request.
+/// The request that is being served.
 ///
 /// # Errors
 /// When the server didn't provide one, which is a fault of ours.
-pub fn visit() -> Result<Visit, Problem> {
-    use_context::<Visit>().ok_or_else(|| {
-        tracing::error!("a server function runs without a visitor in its context");
+pub fn current_request() -> Result<CurrentRequest, Problem> {
+    use_context::<CurrentRequest>().ok_or_else(|| {
+        tracing::error!("a server function runs without its request in the context");
         Cause::Broken.into()
     })
 }
 
-/// The visitor and the account that is signed in. Every server function that is not for everybody starts
+/// The request and the account that is signed in. Every server function that is not for everybody starts
 /// with it.
 ///
 /// # Errors
 /// [`Cause::SignedOut`]; a form without JavaScript is then led to the sign-in page, and from there back.
-pub async fn signed_in() -> Result<(Visit, AccountRecord), Problem> {
-    let visit = visit()?;
-    if let Some(account) = visit.account().await? {
-        return Ok((visit, account));
+pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
+    let current = current_request()?;
+    if let Some(account) = current.account().await? {
+        return Ok((current, account));
     }
     leptos_axum::redirect(&sign_in_path(&page_path().unwrap_or_default()));
     Err(Cause::SignedOut.into())
 }
 
-/// The visitor and the member of staff who is signed in. Every server function for staff starts with it.
+/// The request and the member of staff who is signed in. Every server function for staff starts with it.
 ///
 /// # Errors
 /// Those of [`signed_in`]; [`Cause::NotFound`] to whoever is no staff.
-pub async fn staff() -> Result<(Visit, AccountRecord), Problem> {
-    let (visit, account) = signed_in().await?;
+pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
+    let (current, account) = signed_in().await?;
     if !account.staff {
         return Err(Cause::NotFound.into());
     }
-    Ok((visit, account))
+    Ok((current, account))
 }
 
 /// The address of the sign-in page that leads back to a page of ours.
@@ -113,7 +113,7 @@ pub fn local_path(next: &str) -> &str {
     if local { next } else { "/applications" }
 }
 
-/// The page on which the visitor is: the requested one, or the one that called a server function.
+/// The page that is shown: the requested one, or the one that called a server function.
 fn page_path() -> Option<String> {
     let parts = use_context::<Parts>()?;
     let path = parts.uri.path_and_query()?.as_str();
