@@ -18,8 +18,8 @@ use crate::turn::Learned;
 use crate::wakes::Wake;
 use crate::{Service, run_detached_with_tries};
 
-/// Of so many parts of a lease the last one is left free, 10 s of 60: what came at the end has to be stored in it,
-/// and the clocks of two nodes differ.
+/// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored in it, and the
+/// clocks of two nodes differ.
 const LEASE_PARTS: i64 = 6;
 /// Stands in the queue for messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";

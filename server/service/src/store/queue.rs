@@ -226,7 +226,7 @@ fn waiting_row(row: &Row) -> Result<WaitingRow> {
     ))
 }
 
-/// Rows that wait for a carrier which has nothing of them, after this id.
+/// Unclaimed rows that no submit has begun, after this id.
 pub(crate) async fn unclaimed(
     conn: &mut dyn Connection,
     batch: &Batch,

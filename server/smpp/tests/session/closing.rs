@@ -103,7 +103,7 @@ async fn what_is_queued_is_not_sent_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_begun_to_be_written_is_not_sent_and_the_rest_comes_to_its_answers() {
+async fn close_returns_unwritten_submits_and_awaits_the_rest() {
     const COUNT: usize = 4000;
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
