@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::{Timestamp, ids};
 
-use crate::nodes::SLOTS;
+use crate::operations::nodes::SLOTS;
 
 /// Ids that only grow, whatever the clock does.
 pub(crate) struct IdSource {

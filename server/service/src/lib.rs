@@ -4,44 +4,18 @@
 //! Time and randomness come from [`Clock`] and [`Entropy`], so that tests own both.
 
 mod accounts;
+mod admission;
 mod applications;
-mod audit;
-mod batches;
-mod bulk;
-mod carriers;
-mod check;
 mod clock;
-mod copy;
-mod devices;
-mod dispatch;
-mod ended_leases;
+mod delivery;
 mod entropy;
 mod error;
-mod expansion;
-mod expiry;
-mod funds;
-mod history;
 mod id_source;
-mod idempotency;
-mod intake;
-mod keys;
-mod ledger;
-mod nodes;
-mod outcomes;
-mod password;
-mod rates;
-mod receipts;
+mod money;
+mod operations;
 mod reports;
-mod routing;
-mod scan_starts;
-mod sender_names;
-mod settlement;
-mod spool;
-mod spool_store;
 mod store;
-mod throttle;
 mod turn;
-mod upkeep;
 mod uploads;
 mod wakes;
 
@@ -54,38 +28,40 @@ use domain::records::PriceList;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+pub use accounts::devices::{ClientInfo, SessionRow};
+pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
+pub use admission::rates::RateState;
+pub use admission::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
 pub use applications::NewApplication;
-pub use audit::Actor;
-pub use batches::BatchFilter;
-pub use bulk::{AcceptedBatch, BatchRequest};
 pub use clock::Clock;
-pub use copy::{Copied, CopiedSum, CopiedTable, CopyError};
-pub use devices::{ClientInfo, SessionRow};
-pub use dispatch::{BATCHES_SHARE, Claimed, Lease, Outstanding, QueueState, Submitted};
-pub use ended_leases::Leases;
+pub use delivery::ended_leases::Leases;
+pub use delivery::outcomes::SubmitOutcome;
+pub use delivery::receipts::{CarrierReceipt, Receipt, user_reference};
+pub use delivery::routing::{CarrierInfo, Network};
+pub use delivery::{BATCHES_SHARE, Claimed, Lease, Outstanding, QueueState, Submitted};
 pub use entropy::Entropy;
 pub use error::{Broken, Error, OpenError, Refusal, Result};
-pub use idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
-pub use intake::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
-pub use ledger::{DepositOutcome, DepositRecord, DepositRequest, DepositStatus, ImportOutcome};
-pub use outcomes::SubmitOutcome;
-pub use rates::RateState;
-pub use receipts::{CarrierReceipt, Receipt, user_reference};
+pub use money::deposits::{
+    DepositOutcome, DepositRecord, DepositRequest, DepositStatus, ImportOutcome,
+};
+pub use operations::audit::Actor;
+pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use reports::MessageFilter;
-pub use routing::{CarrierInfo, Network};
 pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};
+pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
+pub use uploads::batches::BatchFilter;
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
+use accounts::password::Hasher;
+use admission::rates::Rates;
+use delivery::routing::Router;
+use delivery::scan_starts::ScanStarts;
 use id_source::IdSource;
-use nodes::Node;
-use password::Hasher;
-use rates::Rates;
-use routing::Router;
-use scan_starts::ScanStarts;
-use spool::SpoolFolder;
+use operations::nodes::Node;
 use store::{Missing, Store};
 use turn::Turn;
 use uploads::Uploads;
+use uploads::spool::SpoolFolder;
 use wakes::Wakes;
 
 /// How long a message may take, from acceptance to its final status.
@@ -208,13 +184,13 @@ impl Service {
         } else {
             store.migrate().await?;
         }
-        nodes::follow_server(&store, &config.clock).await?;
+        operations::nodes::follow_server(&store, &config.clock).await?;
         let now = config.clock.now();
-        upkeep::install(&store, &config, beside, now).await?;
-        let (last_id, last_of_batches) = upkeep::last_ids(&store, now).await?;
+        operations::upkeep::install(&store, &config, beside, now).await?;
+        let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, now).await?;
         let shared = store.dialect().is_shared();
         if !beside {
-            history::make_first_days(&store, now).await;
+            operations::history::make_first_days(&store, now).await;
         }
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
         let node = if beside || !shared {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use domain::{MessageStatus, Timestamp, ids};
 
 use crate::error::Result;
-use crate::history::id_of_day;
+use crate::operations::history::id_of_day;
 use crate::store::dialect::Batch;
 use crate::store::query::Connection;
 use crate::store::reports::{self, Condition, MessageRow, Path, Selection, Span};

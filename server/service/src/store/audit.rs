@@ -4,8 +4,8 @@ use super::query::{Connection, query};
 use domain::Timestamp;
 
 use super::statements;
-use crate::audit::Actor;
 use crate::error::Result;
+use crate::operations::audit::Actor;
 
 statements! {
     INSERT = "INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)";

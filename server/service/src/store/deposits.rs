@@ -7,7 +7,7 @@ use domain::{Money, Reference, Timestamp};
 use super::row;
 use super::statements;
 use crate::error::Result;
-use crate::ledger::DepositRecord;
+use crate::money::deposits::DepositRecord;
 
 macro_rules! listed {
     ($rest:literal) => {

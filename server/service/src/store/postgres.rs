@@ -19,7 +19,7 @@ use super::dialect::Batch;
 use super::history::Range;
 use super::query::{Connection, query, run_of};
 use crate::error::Result;
-use crate::history::id_of_day;
+use crate::operations::history::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is left open, by a
 /// process that was stopped, would keep others from its rows and vacuum from its work. Plans are made each time: one for

@@ -11,10 +11,10 @@ use super::row::{self, Ids, json, touched};
 use super::tally::{OpenMessage, open_messages};
 use super::{WriteTx, statements};
 use crate::MESSAGE_LIFETIME_MS;
-use crate::dispatch::{Claimed, Outstanding, QueueState};
+use crate::delivery::expiry::first_unexpired;
+use crate::delivery::routing::Network;
+use crate::delivery::{Claimed, Outstanding, QueueState};
 use crate::error::{Broken, Error, Result};
-use crate::expiry::first_unexpired;
-use crate::routing::Network;
 
 statements! {
     RESUME = "UPDATE queue SET held = 0, due_at = $3 \
@@ -395,7 +395,7 @@ pub(crate) async fn claim(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
-    lease: crate::dispatch::Lease,
+    lease: crate::delivery::Lease,
 ) -> Result<()> {
     if let Conn::File(conn) = tx.conn() {
         let until = lease.until.unix_ms();

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use super::inbox::{Inbox, Input};
 use crate::Service;
-use crate::dispatch::{BATCHES_SHARE, Claimed, Lease, Submitted};
-use crate::outcomes::SubmitOutcome;
+use crate::delivery::outcomes::SubmitOutcome;
+use crate::delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 
 /// How often to look for messages that nobody announced: the command line writes beside this process.
 const POLL: Duration = Duration::from_secs(2);

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use domain::Transid;
 use tokio::sync::oneshot;
 
-use crate::dispatch::{Claimed, Lease, Submitted};
+use crate::admission::{PreparedSend, SendError, Sent};
+use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::Result;
-use crate::intake::{PreparedSend, SendError, Sent};
-use crate::receipts::{CarrierReceipt, Receipt};
 
 /// Sends that may wait; the next one is answered "unavailable".
 const SENDS_MAX: usize = 4096;

@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use domain::{Reason, Transid};
 use tokio::sync::oneshot;
 
-use crate::dispatch::{Claimed, Lease, Submitted};
+use crate::admission::{PreparedSend, SendError, SendRequest, Sent};
+use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::{Broken, Error, Result};
-use crate::intake::{PreparedSend, SendError, SendRequest, Sent};
-use crate::receipts::{CarrierReceipt, Receipt};
 
 pub(crate) use consumers::Learned;
 pub use consumers::{Consumer, Credit};

@@ -6,9 +6,9 @@ use domain::{Reason, Transid};
 
 use super::consumers::Places;
 use super::inbox::{Inbox, Input};
-use crate::dispatch::{Claimed, Lease};
+use crate::admission::{SendError, Sent};
+use crate::delivery::{Claimed, Lease};
 use crate::error::{Broken, Error};
-use crate::intake::{SendError, Sent};
 
 /// The answer to an input.
 pub(super) enum Answer {

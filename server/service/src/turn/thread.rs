@@ -13,7 +13,7 @@ use super::inbox::{Inbox, Input, LastTurn};
 use super::outcome::{Outcome, lose_all, refuse_all};
 use super::unanswered::look_up;
 use super::write::write;
-use crate::dispatch::Lease;
+use crate::delivery::Lease;
 use crate::error::Result;
 use crate::store::{Committed, OwnConnection, Unanswered};
 use crate::wakes::Wake;

@@ -9,10 +9,10 @@ use super::inbox::Input;
 use super::outcome::{Answer, Outcome};
 use super::sends::admit_all;
 use crate::Service;
-use crate::dispatch::{Lease, Submitted, claim_due};
+use crate::admission::PreparedSend;
+use crate::delivery::{Lease, Submitted, claim_due};
 use crate::error::Result;
-use crate::intake::PreparedSend;
-use crate::settlement::settle;
+use crate::money::releases::settle;
 use crate::store::messages::Ended;
 use crate::store::{WriteTx, installation, settlement};
 

@@ -7,9 +7,9 @@ use std::sync::{PoisonError, RwLock};
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
 use domain::{Kind, MessageStatus, Number, Reference, Transid};
 
-use crate::dispatch::NO_CARRIER;
+use crate::delivery::NO_CARRIER;
 use crate::error::Result;
-use crate::settlement::settle;
+use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Routed};

@@ -5,8 +5,8 @@ use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderStatus};
 
 use crate::applications::{owned, refuse_taken};
-use crate::audit::Actor;
 use crate::error::{Broken, Error, Refusal, Result};
+use crate::operations::audit::Actor;
 use crate::store::applications::{self, ApplicationRow, SenderState};
 use crate::store::audit;
 use crate::store::senders;

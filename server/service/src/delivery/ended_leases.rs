@@ -2,9 +2,9 @@
 
 use domain::{MessageStatus, Timestamp, Transid};
 
+use crate::delivery::expiry::least_queued;
+use crate::delivery::outcomes::RESEND_AFTER_MS;
 use crate::error::Result;
-use crate::expiry::least_queued;
-use crate::outcomes::RESEND_AFTER_MS;
 use crate::store::WriteTx;
 use crate::store::gate::Priority;
 use crate::store::queue::{self, Begun, EndedLease, Event, Requeued};

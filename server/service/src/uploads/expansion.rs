@@ -3,12 +3,10 @@
 
 use domain::{BatchId, MessageStatus, Money, Timestamp};
 
-use crate::bulk::{cost_of, measures};
+use crate::admission::play_money_max;
+use crate::delivery::expiry::first_unexpired;
+use crate::delivery::routing::Message;
 use crate::error::{Broken, Error, OpenError, Result};
-use crate::expiry::first_unexpired;
-use crate::intake::play_money_max;
-use crate::routing::Message;
-use crate::spool::{Frame, FrameError};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, MessageTransfer, Subject};
@@ -17,6 +15,8 @@ use crate::store::row::touched;
 use crate::store::tally::Tally;
 use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
 use crate::store::{Chore, WriteTx, queue, settlement};
+use crate::uploads::acceptance::{cost_of, measures};
+use crate::uploads::spool::{Frame, FrameError};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::store::query::Connection;
 use domain::{Money, Timestamp};
 
+use crate::admission::play_money_max;
 use crate::error::{Broken, Error, Result};
-use crate::intake::play_money_max;
 use crate::store::dialect::Batch;
 use crate::store::messages::{self, Ended, MessageTransfer, Subject};
 use crate::store::settlement;

@@ -2,7 +2,7 @@
 
 use domain::{KeyKind, Money, Timestamp};
 
-use crate::intake::play_money;
+use crate::admission::play_money;
 use crate::store::applications::KeyRow;
 use crate::store::messages::ChargedApplication;
 

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use domain::{Money, Timestamp};
 
-use crate::check::violations;
+use crate::delivery::expiry::first_unexpired;
 use crate::error::{Broken, Error, OpenError};
-use crate::expiry::first_unexpired;
-use crate::history;
-use crate::spool::{FrameError, SpoolFolder, parse_frame, read_bytes};
+use crate::operations::check::violations;
+use crate::operations::history;
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
 use crate::store::dialect::Dialect;
 use crate::store::{Missing, Store, WriteTx, shared};
+use crate::uploads::spool::{FrameError, SpoolFolder, parse_frame, read_bytes};
 use crate::{Clock, Service};
 
 type Result<T> = std::result::Result<T, CopyError>;

@@ -1,13 +1,21 @@
 //! Handing messages to carriers: claim under a lease, record what became of it.
 
+pub(crate) mod carriers;
+pub(crate) mod ended_leases;
+pub(crate) mod expiry;
+pub(crate) mod outcomes;
+pub(crate) mod receipts;
+pub(crate) mod routing;
+pub(crate) mod scan_starts;
+
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
+use crate::delivery::expiry::least_queued;
+use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
 use crate::error::Result;
-use crate::expiry::least_queued;
-use crate::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
 use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ended, Ending};

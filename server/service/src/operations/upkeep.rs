@@ -4,8 +4,8 @@ use std::path::Path;
 
 use domain::Timestamp;
 
+use crate::admission::idempotency::kept_since;
 use crate::error::{Broken, OpenError, Refusal, Result};
-use crate::idempotency::kept_since;
 use crate::store::gate::Priority;
 use crate::store::{Chore, Store, batches, idempotency, installation, messages};
 use crate::{Config, Service, run_detached};

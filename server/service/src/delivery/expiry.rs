@@ -3,7 +3,7 @@
 use domain::{MessageStatus, Timestamp, ids};
 
 use crate::error::Result;
-use crate::settlement::settle;
+use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::Overdue;

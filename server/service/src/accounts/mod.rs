@@ -1,5 +1,9 @@
 //! Registration, sign-in, passwords.
 
+pub(crate) mod devices;
+pub(crate) mod password;
+pub(crate) mod throttle;
+
 use std::net::IpAddr;
 
 use crate::store::query::Connection;
@@ -7,10 +11,10 @@ use domain::records::AccountRecord;
 use domain::{Email, Password, Timestamp};
 use sha2::{Digest, Sha256};
 
-use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
+use crate::operations::audit::Actor;
 use crate::store::{accounts, audit, sessions, throttles};
-use crate::{Service, run_detached, throttle};
+use crate::{Service, run_detached};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;

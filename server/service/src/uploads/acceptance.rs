@@ -3,10 +3,10 @@
 use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp, message};
 use serde::{Deserialize, Serialize};
 
+use crate::admission::idempotency::{Known, digest_of_bulk, kept_since, recall};
+use crate::admission::{SendError, admit, applicable};
 use crate::error::{Error, Result};
-use crate::funds::Funds;
-use crate::idempotency::{Known, digest_of_bulk, kept_since, recall};
-use crate::intake::{SendError, admit, applicable};
+use crate::money::funds::Funds;
 use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};

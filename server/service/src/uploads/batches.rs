@@ -7,8 +7,8 @@ use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
 use domain::{BatchId, KeyKind, MessageStatus, Reference};
 
 use crate::Service;
+use crate::admission::KeyAccess;
 use crate::error::{Refusal, Result};
-use crate::intake::KeyAccess;
 use crate::store::{applications, batches, tally};
 
 /// Most batches of one answer.

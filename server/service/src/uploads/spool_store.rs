@@ -7,9 +7,9 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::Service;
 use crate::error::{Broken, Error, Result};
-use crate::spool::{Frame, FrameError, frames, parse_frame, read_frame};
 use crate::store::gate::Priority;
 use crate::store::shared;
+use crate::uploads::spool::{Frame, FrameError, frames, parse_frame, read_frame};
 
 /// A spool that is being written.
 pub(crate) enum SpoolWriter {

@@ -1,13 +1,16 @@
 //! Applications: create, list, and what staff do to their status.
 
+pub(crate) mod keys;
+pub(crate) mod sender_names;
+
 use crate::store::query::Connection;
 use domain::application::StatusAction;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName};
 
-use crate::audit::Actor;
+use crate::admission::play_money;
 use crate::error::{Broken, Error, Refusal, Result};
-use crate::intake::play_money;
+use crate::operations::audit::Actor;
 use crate::store::applications::{self, ApplicationRow, NewRow, SenderState, StatusChange};
 use crate::store::{audit, senders, transfers};
 use crate::wakes::Wake;

@@ -1,17 +1,23 @@
 //! Uploads on their way in: parsed, counted and spooled as they come, in constant memory.
 
+pub(crate) mod acceptance;
+pub(crate) mod batches;
+pub(crate) mod expansion;
+pub(crate) mod spool;
+pub(crate) mod spool_store;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::admission::idempotency::IdempotencyKey;
+use crate::admission::{KeyAccess, SendAccess, reserved_outcome};
 use crate::error::{Broken, Error, Result};
-use crate::idempotency::IdempotencyKey;
-use crate::intake::{KeyAccess, SendAccess, reserved_outcome};
-use crate::spool::FrameWriter;
-use crate::spool_store::{Spool, SpoolWriter};
 use crate::store::gate::Priority;
 use crate::store::shared;
+use crate::uploads::spool::FrameWriter;
+use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::{Service, run_detached};
 use domain::{
     ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, KeyKind,

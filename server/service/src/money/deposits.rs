@@ -4,8 +4,8 @@ use crate::store::query::Connection;
 use domain::{Money, Reference, Timestamp};
 use serde::Serialize;
 
-use crate::audit::Actor;
 use crate::error::{Error, Refusal, Result};
+use crate::operations::audit::Actor;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, TransferKind, UNMATCHED};
 use crate::store::{applications, audit, deposits, messages};

@@ -12,8 +12,8 @@ use domain::{
 };
 
 use crate::Service;
+use crate::admission::KeyAccess;
 use crate::error::{Error, Refusal, Result};
-use crate::intake::KeyAccess;
 use crate::store::applications;
 use crate::store::dialect::Batch;
 use crate::store::reports::{self, Condition, MessageRow, Selection, Span};

@@ -1,5 +1,8 @@
 //! Taking a message in: who may send, and what a send is.
 
+pub(crate) mod idempotency;
+pub(crate) mod rates;
+
 use domain::reason::Reason;
 use domain::{
     ApiKey, ApplicationStatus, Category, KeyKind, MessageText, Money, Number, Reference, RequestId,
@@ -9,11 +12,11 @@ use domain::{
 use serde::{Deserialize, Serialize};
 
 use crate::Service;
+use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
+use crate::admission::rates::RateState;
 use crate::error::{Error, Result as VerbResult};
-use crate::idempotency::{IdempotencyKey, digest_of_send, kept_since};
-use crate::rates::RateState;
 use crate::store::applications::{self, KeyRow, SenderState};
-use crate::store::idempotency;
+use crate::store::idempotency as kept_answers;
 
 /// Play money that a test key has at the start of each day (UTC), in units.
 const PLAY_MONEY_UNITS: i64 = 1_000;
@@ -192,7 +195,7 @@ impl Service {
         let keys = [(access.application_id, test, key.as_str().to_owned())];
         let mut conn = self.store().read().await?;
         let batch = self.store().dialect().batch();
-        let kept = idempotency::find(&mut conn, batch, &keys, kept_since(self.now())).await?;
+        let kept = kept_answers::find(&mut conn, batch, &keys, kept_since(self.now())).await?;
         Ok(!kept.is_empty())
     }
 

@@ -3,8 +3,8 @@
 use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
-use crate::audit::Actor;
 use crate::error::{Refusal, Result};
+use crate::operations::audit::Actor;
 use crate::store::gate::Priority;
 use crate::store::{audit, carriers, queue};
 use crate::wakes::Wake;

@@ -1,0 +1,5 @@
+//! Money: deposits, what an application has, and what is given back.
+
+pub(crate) mod deposits;
+pub(crate) mod funds;
+pub(crate) mod releases;

@@ -1,0 +1,8 @@
+//! What operators need: checks, copies, the dropping of history, the processes that serve, the audit log.
+
+pub(crate) mod audit;
+pub(crate) mod check;
+pub(crate) mod copy;
+pub(crate) mod history;
+pub(crate) mod nodes;
+pub(crate) mod upkeep;
