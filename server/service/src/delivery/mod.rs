@@ -262,10 +262,19 @@ impl Service {
             let mut conn = self.store().read().await?;
             queue::put_aside_without_suspension(&mut conn).await?
         };
+        let mut resumed = 0;
         for application_id in applications {
-            while self.resume_some(application_id).await? == RESUME_CHUNK.unsigned_abs() {}
+            loop {
+                let some = self.resume_some(application_id).await?;
+                resumed += some;
+                if some < RESUME_CHUNK.unsigned_abs() {
+                    break;
+                }
+            }
         }
-        self.inner.wake(Wake::Queued);
+        if resumed > 0 {
+            self.inner.wake(Wake::Queued);
+        }
         Ok(())
     }
 

@@ -59,7 +59,7 @@ impl FileConnection {
         Ok(Self {
             conn,
             log_pages: 0,
-            mover: Arc::new(LogMover::new(file)),
+            mover: Arc::new(LogMover::new(file)?),
         })
     }
 
@@ -102,12 +102,21 @@ impl FileConnection {
         self.end_log_move()
     }
 
+    /// What moves the log beside those who write.
+    pub(crate) fn mover(&self) -> Arc<LogMover> {
+        Arc::clone(&self.mover)
+    }
+
     /// Moves the pages that were added while the others were moved, so that the log begins anew.
     pub(crate) fn end_log_move(&mut self) -> Result<()> {
-        let Some(moved) = self.mover.take_result() else {
-            return Ok(());
-        };
-        moved?;
+        match self.mover.take_result() {
+            None => return Ok(()),
+            Some(Err(error)) if error.is_failed_sync() => return Err(error),
+            Some(Err(error)) => {
+                tracing::warn!(detail = ?error, "the log can't be moved beside those who write");
+            }
+            Some(Ok(())) => {}
+        }
         blocking(|| {
             self.log_pages = checkpoint(&self.conn)?;
             Ok(())

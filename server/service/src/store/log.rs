@@ -3,16 +3,21 @@
 //! A connection of its own moves most of them, on a thread of its own, while others write. The log begins anew only
 //! once all of its pages are moved; so whoever writes moves the few that were added meanwhile.
 
+use std::fs::File;
+use std::mem::ManuallyDrop;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::error::Result;
+use crate::error::{Broken, Error, Result};
 
 /// Moves pages beside those who write.
 pub(crate) struct LogMover {
-    file: PathBuf,
+    path: PathBuf,
+    /// Never closed: that would drop the locks that SQLite holds on the file in this process (POSIX).
+    file: ManuallyDrop<File>,
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -25,12 +30,16 @@ enum State {
 }
 
 impl LogMover {
-    pub(crate) fn new(file: &Path) -> Self {
-        Self {
-            file: file.to_owned(),
+    /// # Errors
+    /// When the file can't be opened.
+    pub(crate) fn new(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|error| Error::Broken(Broken::File(error)))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: ManuallyDrop::new(file),
             state: Mutex::new(State::Idle),
             moved: Condvar::new(),
-        }
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -46,8 +55,9 @@ impl LogMover {
         let mover = Arc::clone(self);
         let thread = std::thread::Builder::new().name("log move".to_owned());
         let started = thread.spawn(move || {
-            let result = move_pages(&mover.file);
-            *mover.state() = State::Moved(result);
+            let moving = std::panic::catch_unwind(AssertUnwindSafe(|| mover.move_pages()));
+            // After a panic whoever writes next moves all of it.
+            *mover.state() = State::Moved(moving.unwrap_or(Ok(())));
             mover.moved.notify_all();
         });
         *state = match started {
@@ -55,6 +65,11 @@ impl LogMover {
             // Whoever writes next moves all of it.
             Err(_) => State::Moved(Ok(())),
         };
+    }
+
+    /// Whether a move is over whose result nobody took yet.
+    pub(crate) fn is_moved(&self) -> bool {
+        matches!(*self.state(), State::Moved(_))
     }
 
     /// What the last move came to, once; `None` while there is none or it isn't over.
@@ -79,15 +94,18 @@ impl LogMover {
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
-}
 
-fn move_pages(file: &Path) -> Result<()> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(file, flags)?;
-    // The pages are on disk before the log is written over.
-    conn.execute_batch("PRAGMA synchronous = FULL")?;
-    checkpoint(&conn)?;
-    Ok(())
+    fn move_pages(&self) -> Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(&self.path, flags)?;
+        conn.execute_batch("PRAGMA synchronous = FULL")?;
+        checkpoint(&conn)?;
+        // SQLite leaves this to the move that ends the log where pages were added meanwhile.
+        self.file.sync_data().map_err(|error| {
+            let code = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
+            rusqlite::Error::SqliteFailure(code, Some(error.to_string())).into()
+        })
+    }
 }
 
 /// Moves what it can without waiting for anybody; how many pages are left.

@@ -57,6 +57,7 @@ use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
 use dialect::{Batch, Dialect, Outcome, TransactionName};
 use file::FileConnection;
 use gate::{Gate, Permit, Priority};
+use log::LogMover;
 use query::{Conn, Connection, query};
 use tally::{Counter, Tally};
 
@@ -90,6 +91,8 @@ pub(crate) struct Store {
     /// With PostgreSQL.
     writers: Option<AnyPool>,
     gate: Gate,
+    /// Moves the log of a SQLite file.
+    mover: Option<Arc<LogMover>>,
     /// Held by the one verb that writes.
     verbs: Arc<tokio::sync::Mutex<()>>,
     /// Set when what was written may not be on disk: nothing is written any more.
@@ -322,9 +325,10 @@ impl Store {
                 .max_lifetime(None)
                 .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
         };
-        let (writers, places) = if let Some(file) = dialect.file(&named) {
+        let (writers, places, mover) = if let Some(file) = dialect.file(&named) {
             let file = FileConnection::open(file).map_err(OpenError::from)?;
-            (None, vec![Some(Box::new(file))])
+            let mover = file.mover();
+            (None, vec![Some(Box::new(file))], Some(mover))
         } else {
             // A connection that is given back is looked at first, while the next one is taken.
             let writers = options()
@@ -334,7 +338,7 @@ impl Store {
                 .connect(&url)
                 .await?;
             let places = (0..dialect.writers()).map(|_| None).collect();
-            (Some(writers), places)
+            (Some(writers), places, None)
         };
         let readers = options()
             .max_connections(dialect.readers())
@@ -349,6 +353,7 @@ impl Store {
             serving: Mutex::new(None),
             writers,
             gate: Gate::new(places),
+            mover,
             verbs: Arc::default(),
             fault: watch::Sender::new(false),
             readers,
@@ -593,7 +598,8 @@ impl Store {
 
     /// Moves the last pages of SQLite's log into the file, after most of them were moved beside those who write.
     pub(crate) async fn end_log_move(&self) -> Result<()> {
-        if self.dialect.is_shared() || self.is_closed() {
+        let is_moved = self.mover.as_ref().is_some_and(|mover| mover.is_moved());
+        if !is_moved || self.is_closed() {
             return Ok(());
         }
         let mut permit = self.gate.enter(Priority::Bulk).await;

@@ -18,7 +18,8 @@ const POLL: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Messages of one claim.
 const CLAIM_MAX: usize = 512;
-/// The same in a turn with sends, or as many as these if they are more.
+/// The same in a turn with sends; or twice the sends, if they are more: what a turn queues must be claimed in one turn,
+/// or the queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a turn claimed for a connection.
@@ -378,7 +379,7 @@ impl Places {
     pub(crate) fn claimable(&self, sends: usize) -> Vec<(String, usize)> {
         let most = match sends {
             0 => CLAIM_MAX,
-            sends => CLAIM_BESIDE_SENDS.max(sends),
+            sends => CLAIM_BESIDE_SENDS.max(2 * sends),
         };
         let now = Instant::now();
         let carriers = self.consumers.carriers();

@@ -1,6 +1,8 @@
 //! Turning accepted uploads into messages: some frames of the spool file per transaction, with the place in
 //! the file in the same transaction, so that a crash repeats nothing and loses nothing.
 
+use std::time::{Duration, Instant};
+
 use domain::{BatchId, MessageStatus, Money, Timestamp};
 
 use crate::admission::play_money_max;
@@ -22,6 +24,9 @@ use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
 /// Rows of one transaction, however long nobody else waits to write.
 const ROWS_MAX: i64 = 4000;
+/// How long a transaction goes on taking frames: on PostgreSQL nobody waits at the gate, and claims look for rows whose
+/// moment is at most half a second before their commit.
+const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
     /// The next upload after this one of which some rows are no messages yet, by age.
@@ -116,13 +121,15 @@ impl Service {
             rows: 0,
             cost: Money::ZERO,
         };
+        let begun = Instant::now();
         let mut next = Some(first);
         while let Some(frame) = next.take() {
             step = self
                 .expand_frame(&mut tx, &upload, step, frame, now)
                 .await?;
             let left = upload.rows - upload.expanded_rows - step.rows;
-            if left > 0 && step.rows < ROWS_MAX && !self.store().does_somebody_wait() {
+            let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
+            if left > 0 && !is_full && !self.store().does_somebody_wait() {
                 // What is wrong with a frame is told when it is the first of a transaction.
                 let frame = self.frame(&upload.spool, step.offset, left).await?;
                 next = frame.ok();
@@ -161,6 +168,7 @@ impl Service {
             .ok_or(Error::Broken(Broken::MoneyOverflow))?;
         let first = upload.expanded_rows + step.rows;
         let queued = self.routed(upload, first, &frame, now)?;
+        touched("messages", queued.len(), frame.rows.unsigned_abs())?;
         let step = Advance {
             offset: frame.end,
             rows: step.rows + frame.rows,

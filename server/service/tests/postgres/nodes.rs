@@ -541,7 +541,7 @@ async fn an_upload_is_expanded_by_several_processes_without_doubling() {
     let world = World::new().await;
     let customer = world.active("one@example.org", "1000").await;
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
-    let file = rows(6000);
+    let file = rows(20_000);
     let accepted = upload(&a, &customer.live, None, &file, plain())
         .await
         .unwrap();
@@ -555,7 +555,7 @@ async fn an_upload_is_expanded_by_several_processes_without_doubling() {
     }
     assert_eq!(
         world.database.number("SELECT COUNT(*) FROM messages").await,
-        6000
+        20_000
     );
     assert_eq!(
         world.database.number("SELECT COUNT(*) FROM queue").await,
@@ -575,7 +575,7 @@ async fn others_go_on_with_the_upload_of_a_process_that_vanished() {
         .begin_bulk(Some(customer.live.expose()), None)
         .await
         .unwrap();
-    let accepted = upload(&gone, &customer.live, None, &rows(3000), plain())
+    let accepted = upload(&gone, &customer.live, None, &rows(9000), plain())
         .await
         .unwrap();
     let id = accepted.batchid.unwrap();
@@ -591,7 +591,7 @@ async fn others_go_on_with_the_upload_of_a_process_that_vanished() {
     world.expand_all().await;
     assert_eq!(
         world.database.number("SELECT COUNT(*) FROM messages").await,
-        3000
+        9000
     );
     assert_eq!(
         world.database.number("SELECT COUNT(*) FROM uploads").await,
