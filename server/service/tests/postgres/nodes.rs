@@ -559,9 +559,9 @@ async fn an_upload_is_expanded_by_several_processes_without_doubling() {
     );
     assert_eq!(
         world.database.number("SELECT COUNT(*) FROM queue").await,
-        6000
+        20_000
     );
-    assert_eq!(world.balance(&customer.live).await, money("700"));
+    assert_eq!(world.balance(&customer.live).await, money("0"));
     world.database.assert_spools(0).await;
     world.assert_sound().await;
 }
