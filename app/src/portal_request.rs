@@ -45,7 +45,7 @@ pub trait PortalRequest: Send + Sync {
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem>;
 }
 
-/// What is the same for all requests.
+/// Settings that all requests share.
 #[derive(Clone, Debug)]
 pub struct SiteSettings {
     /// Without a slash at its end.

@@ -218,12 +218,12 @@ async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), 
         return Ok(());
     }
     let amount = Money::from_units(DEPOSIT_UNITS).ok_or(DemoError::Impossible("the deposit"))?;
-    let order = DepositRequest {
+    let request = DepositRequest {
         bank_id: format!("demo-{}", service.clock().now().unix_ms()),
         reference: application.reference.to_string(),
         amount,
     };
-    service.add_deposit(&Actor::System, &order).await?;
+    service.add_deposit(&Actor::System, &request).await?;
     Ok(())
 }
 

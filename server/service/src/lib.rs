@@ -344,8 +344,9 @@ impl Service {
 /// How often work is tried that the database ends for the sake of another process's.
 pub(crate) const TRIES: u32 = 6;
 
-/// Like [`run_detached`], for work that several processes do on the same rows. Not all of them can take their locks in one
-/// order: where two wait for each other, the database ends one, of which nothing is stored, and it is tried again.
+/// Like [`run_detached`], for work that several processes do on the same rows. Not all of them can take
+/// their locks in one order: where two wait for each other, the database ends one, of which nothing is
+/// stored, and it is tried again.
 async fn run_detached_with_tries<
     T: Send + 'static,
     W: Future<Output = Result<T>> + Send + 'static,

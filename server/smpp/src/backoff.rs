@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// How the attempt before a wait went.
+/// How the attempt before a wait attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
     /// No bind, or one that was good for nothing.
@@ -37,8 +37,8 @@ impl Backoff {
 
     /// The next wait. Never none at all: a peer that drops each bind must not be flooded with them,
     /// even one that takes a PDU before. What works in between brings the waits down only by steps.
-    pub(crate) fn next(&mut self, went: AttemptOutcome) -> Duration {
-        let bound = match went {
+    pub(crate) fn next(&mut self, attempt: AttemptOutcome) -> Duration {
+        let bound = match attempt {
             AttemptOutcome::Failed => self.bound * 2,
             AttemptOutcome::Worked => self.bound / 2,
             AttemptOutcome::Held => self.min,
@@ -60,7 +60,7 @@ mod tests {
     fn longest(attempts: &[AttemptOutcome]) -> Duration {
         let last = |seed| {
             let mut backoff = Backoff::new(MIN, MAX, seed);
-            let waits = attempts.iter().map(|went| backoff.next(*went));
+            let waits = attempts.iter().map(|attempt| backoff.next(*attempt));
             waits.last().unwrap_or_default()
         };
         let waits: Vec<_> = (0..1000).map(last).collect();

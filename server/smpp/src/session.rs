@@ -39,7 +39,7 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
             break;
         }
         tracing::warn!(address = %shared.settings.address, ?role, error = ended.error, "SMPP link down");
-        let went = if ended.held >= timers.backoff_max {
+        let attempt = if ended.held >= timers.backoff_max {
             AttemptOutcome::Held
         } else if ended.worked {
             AttemptOutcome::Worked
@@ -47,7 +47,7 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
             AttemptOutcome::Failed
         };
         shared.enter(index, State::Waiting, Some(ended.error));
-        wait(&shared, index, backoff.next(went)).await;
+        wait(&shared, index, backoff.next(attempt)).await;
     }
     shared.enter(index, State::Closed, None);
 }

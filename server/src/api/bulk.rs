@@ -88,15 +88,15 @@ async fn upload(
     let read = upload::read(headers, query, body, bytes_max, &mut fields).await;
     let (file, small) = fields.finish();
     let requestid = shared_parameters::requestid(&small).ok().flatten();
-    let ordered = read.and_then(|()| UploadParameters::read(api, file, &small, bad_key));
-    let placed = match ordered {
-        Ok(upload) => upload.place(api, permit).await,
+    let read = read.and_then(|()| UploadParameters::read(api, file, &small, bad_key));
+    let answered = match read {
+        Ok(upload) => upload.hand_over(api, permit).await,
         Err(failure) => {
             let access = permit.access();
             Err(shared_parameters::refused(api, key, access, &small, failure).await)
         }
     };
-    placed.map_err(|failure| failure.about(requestid))
+    answered.map_err(|failure| failure.about(requestid))
 }
 
 /// What an upload asks for.
@@ -143,7 +143,7 @@ impl UploadParameters {
     }
 
     /// Hands it to the service and words the outcome.
-    async fn place(self, api: &Api, permit: &UploadPermit) -> Result<Answer, Failure> {
+    async fn hand_over(self, api: &Api, permit: &UploadPermit) -> Result<Answer, Failure> {
         let dry_run = self.dry_run;
         let requestid = self.requestid.clone();
         let request = BatchRequest {

@@ -38,7 +38,7 @@ pub async fn get(api: &Api, key: &KeyText, request: &Request<Incoming>) -> Resul
     let parameters = Parameters::of_query(&KNOWN, request.uri().query());
     let headers = request.headers();
     let failure = match SendParameters::read(api, &parameters, headers) {
-        Ok(send) => return send.place(api, key).await,
+        Ok(send) => return send.hand_over(api, key).await,
         Err(failure) => failure,
     };
     let requestid = requestid(&parameters);
@@ -70,18 +70,18 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
         }
     };
     let read = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
-    let ordered = match read.await {
+    let read = match read.await {
         Ok(()) => SendParameters::read(api, &parameters, &head.headers),
         Err(failure) => Err(failure),
     };
-    let placed = match ordered {
-        Ok(send) => send.place(api, key).await,
+    let answered = match read {
+        Ok(send) => send.hand_over(api, key).await,
         Err(failure) => {
             let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
             Err(failure.about(requestid(&parameters)))
         }
     };
-    placed.unwrap_or_else(Failure::into_response)
+    answered.unwrap_or_else(Failure::into_response)
 }
 
 /// The request id when there is a good one: errors carry it too.
@@ -122,7 +122,7 @@ impl SendParameters {
     }
 
     /// Hands it to the service and words the outcome.
-    async fn place(self, api: &Api, key: &KeyText) -> Result<Answer, Failure> {
+    async fn hand_over(self, api: &Api, key: &KeyText) -> Result<Answer, Failure> {
         let key = key.as_deref().and_then(|text| ApiKey::parse(text).ok());
         let Some(key) = key else {
             return Err(Failure::of(Reason::ApiInvalid).about(self.requestid));

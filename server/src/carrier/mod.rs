@@ -16,8 +16,8 @@ use refused::Refused;
 
 /// A connection to a carrier, whatever it speaks.
 ///
-/// The dispatcher calls `submit` with messages that are claimed for the carrier, stores what `news` says, and
-/// confirms with `stored`; only then are receipts acknowledged.
+/// The dispatcher calls `submit` with messages that are claimed for the carrier, stores what `report`
+/// returns, and confirms with `stored`; only then are receipts acknowledged.
 pub trait Line: Send + Sync + 'static {
     /// How many messages it would take now.
     fn free(&self) -> usize;
@@ -25,14 +25,15 @@ pub trait Line: Send + Sync + 'static {
     /// Waits until it would take some.
     fn until_free(&self) -> impl Future<Output = ()> + Send;
 
-    /// Takes messages to hand over; never waits. Each comes back in the news, once. Nothing is begun to be handed
-    /// over after the lease's time: it comes back as never left.
+    /// Takes messages to hand over; never waits. The outcome of each is reported once. No hand-over begins
+    /// after the lease's time: such a message is reported as never left.
     fn submit(&self, lease: Lease, messages: Vec<Claimed>);
 
-    /// What came since, waiting for something; `None` once it is closed and all is told.
-    fn news(&self) -> impl Future<Output = Option<CarrierReport>> + Send;
+    /// Waits for answers and receipts, and returns those that came since the last report; `None` once the
+    /// line is closed and everything is reported.
+    fn report(&self) -> impl Future<Output = Option<CarrierReport>> + Send;
 
-    /// What the news said is durable: the answers for these messages, of which some are stored as taken.
+    /// The report is durable: the answers for these messages, of which some are stored as taken.
     fn stored(&self, answered: &[Transid], taken: &[Transid], confirmation: Confirmation);
 
     /// How it is, for operators.
@@ -53,7 +54,7 @@ pub struct CarrierReport {
     pub confirmation: Confirmation,
 }
 
-/// What a line needs to know when its news are durable.
+/// What a line needs to know when its report is durable.
 #[derive(Default)]
 pub struct Confirmation {
     /// Deliveries to be acknowledged.

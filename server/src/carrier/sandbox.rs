@@ -121,19 +121,20 @@ impl Sandbox {
     fn take(&self) -> NextReport {
         let now = self.clock.now();
         let mut inner = self.inner();
-        let mut news = CarrierReport {
+        let mut report = CarrierReport {
             submitted: std::mem::take(&mut inner.answered),
             ..CarrierReport::default()
         };
-        while news.receipts.len() < RECEIPTS_MAX
+        while report.receipts.len() < RECEIPTS_MAX
             && inner.due.peek().is_some_and(|Reverse(next)| next.at <= now)
         {
             let due = inner.due.pop();
-            news.receipts
+            report
+                .receipts
                 .extend(due.map(|Reverse(due)| due.into_receipt()));
         }
-        if !news.submitted.is_empty() || !news.receipts.is_empty() {
-            return NextReport::CarrierReport(news);
+        if !report.submitted.is_empty() || !report.receipts.is_empty() {
+            return NextReport::Report(report);
         }
         if inner.closed {
             return NextReport::End;
@@ -146,7 +147,7 @@ impl Sandbox {
 }
 
 enum NextReport {
-    CarrierReport(CarrierReport),
+    Report(CarrierReport),
     /// Until the next receipt is due, if one is.
     Wait(Option<Duration>),
     End,
@@ -220,10 +221,10 @@ impl Line for Sandbox {
         self.added.notify_one();
     }
 
-    async fn news(&self) -> Option<CarrierReport> {
+    async fn report(&self) -> Option<CarrierReport> {
         loop {
             match self.take() {
-                NextReport::CarrierReport(news) => return Some(news),
+                NextReport::Report(report) => return Some(report),
                 NextReport::End => return None,
                 NextReport::Wait(Some(wait)) => {
                     let _ = tokio::time::timeout(wait, self.added.notified()).await;
@@ -313,11 +314,11 @@ mod tests {
             "{number}: not before"
         );
         now.store(START_MS + wait_ms, Ordering::Relaxed);
-        let NextReport::CarrierReport(mut news) = sandbox.take() else {
+        let NextReport::Report(mut report) = sandbox.take() else {
             panic!("{number}: nothing comes");
         };
         assert!(matches!(sandbox.take(), NextReport::Wait(None)), "{number}");
-        let receipt = news.receipts.remove(0);
+        let receipt = report.receipts.remove(0);
         (wait_ms, receipt.status, receipt.error)
     }
 
@@ -367,8 +368,8 @@ mod tests {
             not_after: not_after.into_std(),
         };
         sandbox.submit(lease, vec![message]);
-        let mut news = sandbox.news().await.unwrap();
-        news.submitted.remove(0).outcomes.remove(0).1
+        let mut report = sandbox.report().await.unwrap();
+        report.submitted.remove(0).outcomes.remove(0).1
     }
 
     #[tokio::test]

@@ -220,7 +220,7 @@ fn free<L: Line>(line: &L, is_open: bool) -> usize {
     if is_open { line.free() } else { 0 }
 }
 
-/// Serves a connection: claims for it, records its news, and closes it in the end.
+/// Serves a connection: claims for it, records its reports, and closes it in the end.
 async fn serve<L: Line>(
     service: Service,
     carrier: String,

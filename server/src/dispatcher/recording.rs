@@ -21,14 +21,14 @@ pub(super) async fn run<L: Line>(
     shutdown: CancellationToken,
 ) {
     let free = || free(line.as_ref(), *open.borrow());
-    while let Some(news) = line.news().await {
+    while let Some(report) = line.report().await {
         credit.refresh(free);
-        let results: Vec<Transid> = news.submitted.iter().map(|result| result.id).collect();
-        let Some(taken) = record(&service, &carrier, &news, &shutdown).await else {
+        let results: Vec<Transid> = report.submitted.iter().map(|result| result.id).collect();
+        let Some(taken) = record(&service, &carrier, &report, &shutdown).await else {
             // What isn't acknowledged comes again, and claims whose results are lost end.
             continue;
         };
-        line.stored(&results, &taken, news.confirmation);
+        line.stored(&results, &taken, report.confirmation);
         credit.refresh(free);
     }
 }
@@ -37,15 +37,15 @@ pub(super) async fn run<L: Line>(
 async fn record(
     service: &Service,
     carrier: &str,
-    news: &CarrierReport,
+    report: &CarrierReport,
     shutdown: &CancellationToken,
 ) -> Option<Vec<Transid>> {
     let mut stored = Stored::default();
     loop {
-        match store(service, carrier, news, &mut stored).await {
+        match store(service, carrier, report, &mut stored).await {
             Ok(()) => return stored.taken,
             Err(error) => {
-                tracing::error!(carrier, detail = ?error, "a carrier's news can't be recorded; trying again");
+                tracing::error!(carrier, detail = ?error, "a carrier's report can't be recorded; trying again");
                 if shutdown.is_cancelled() {
                     return None;
                 }
@@ -68,26 +68,26 @@ struct Stored {
 async fn store(
     service: &Service,
     carrier: &str,
-    news: &CarrierReport,
+    report: &CarrierReport,
     stored: &mut Stored,
 ) -> Result<()> {
     let submitted = async {
         if stored.taken.is_none() {
-            let taken = service.record_submitted(carrier, news.submitted.clone());
+            let taken = service.record_submitted(carrier, report.submitted.clone());
             stored.taken = Some(taken.await?);
         }
         Ok(())
     };
     let receipts = async {
-        if !stored.receipts && !news.receipts.is_empty() {
-            service.record_receipts(news.receipts.clone()).await?;
+        if !stored.receipts && !report.receipts.is_empty() {
+            service.record_receipts(report.receipts.clone()).await?;
         }
         stored.receipts = true;
         Ok(())
     };
     let carrier_receipts = async {
-        if !stored.carrier_receipts && !news.carrier_receipts.is_empty() {
-            let receipts = news.carrier_receipts.clone();
+        if !stored.carrier_receipts && !report.carrier_receipts.is_empty() {
+            let receipts = report.carrier_receipts.clone();
             service.record_carrier_receipts(carrier, receipts).await?;
         }
         stored.carrier_receipts = true;

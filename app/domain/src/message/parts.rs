@@ -52,7 +52,7 @@ pub struct Part {
     pub data_coding: u8,
     /// The header, if there is one, and the text: one septet per octet, not packed, or UTF-16 big-endian.
     pub bytes: Vec<u8>,
-    pub tie: Concatenation,
+    pub concatenation: Concatenation,
 }
 
 /// What ties a part to the others.
@@ -79,7 +79,12 @@ pub struct TooManyParts;
 
 impl std::fmt::Debug for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Part({:?}, {} bytes)", self.tie, self.bytes.len())
+        write!(
+            f,
+            "Part({:?}, {} bytes)",
+            self.concatenation,
+            self.bytes.len()
+        )
     }
 }
 
@@ -91,12 +96,12 @@ impl std::fmt::Debug for Part {
 pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>, TooManyParts> {
     let encoding = encoding(text);
     let mut cuts: Vec<&str> = cuts(text, encoding, 0).collect();
-    let part = |tie, mut bytes: Vec<u8>, text: &str| {
+    let part = |concatenation, mut bytes: Vec<u8>, text: &str| {
         write(text, encoding, &mut bytes);
         Part {
             data_coding: data_coding(encoding),
             bytes,
-            tie,
+            concatenation,
         }
     };
     if cuts.len() == 1 {
@@ -115,12 +120,12 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
     Ok(numbered
         .map(|(sequence, text)| {
             if way == Segmentation::Sar {
-                let tie = Concatenation::Sar {
+                let concatenation = Concatenation::Sar {
                     reference,
                     total,
                     sequence,
                 };
-                part(tie, Vec::new(), text)
+                part(concatenation, Vec::new(), text)
             } else {
                 part(
                     Concatenation::Header,

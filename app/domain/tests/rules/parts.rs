@@ -87,7 +87,7 @@ fn alone(data_coding: u8, bytes: &[u8]) -> Vec<Part> {
     vec![Part {
         data_coding,
         bytes: bytes.to_vec(),
-        tie: Concatenation::Alone,
+        concatenation: Concatenation::Alone,
     }]
 }
 
@@ -124,10 +124,10 @@ fn a_short_text_stands_alone_whichever_way() {
 fn a_long_text_is_tied_together() {
     let text = format!("{}{}", "a".repeat(153), "b".repeat(8));
     let wide = parts(&text, Segmentation::Udh, 0x1234).unwrap();
-    let part = |head: &[u8], text: &str, tie| Part {
+    let part = |head: &[u8], text: &str, concatenation| Part {
         data_coding: 0,
         bytes: [head, text.as_bytes()].concat(),
-        tie,
+        concatenation,
     };
     assert_eq!(
         wide,
@@ -210,11 +210,11 @@ proptest! {
             prop_assert_eq!((headed.data_coding, sar.data_coding), (data_coding, data_coding));
             prop_assert_eq!(&sar.bytes, wanted.0);
             let (header_octets, text) = if total == 1 {
-                prop_assert_eq!((headed.tie, sar.tie), (Concatenation::Alone, Concatenation::Alone));
+                prop_assert_eq!((headed.concatenation, sar.concatenation), (Concatenation::Alone, Concatenation::Alone));
                 (0, headed.bytes.as_slice())
             } else {
-                prop_assert_eq!(headed.tie, Concatenation::Header);
-                prop_assert_eq!(sar.tie, Concatenation::Sar { reference, total, sequence });
+                prop_assert_eq!(headed.concatenation, Concatenation::Header);
+                prop_assert_eq!(sar.concatenation, Concatenation::Sar { reference, total, sequence });
                 let found = unwrap(&headed.bytes);
                 prop_assert_eq!((found.total, found.sequence), (total, sequence));
                 let shown = if wide { reference } else { reference % 256 };
@@ -233,10 +233,10 @@ proptest! {
     #[test]
     fn a_payload_is_the_whole_text(text in any_text(), reference in any::<u16>()) {
         let (data_coding, texts) = model(&text, 0);
-        let tie = if texts.len() == 1 { Concatenation::Alone } else { Concatenation::Payload };
+        let concatenation = if texts.len() == 1 { Concatenation::Alone } else { Concatenation::Payload };
         let whole = parts(&text, Segmentation::Payload, reference).unwrap();
         prop_assert_eq!(whole.len(), 1);
-        prop_assert_eq!((whole[0].data_coding, whole[0].tie), (data_coding, tie));
+        prop_assert_eq!((whole[0].data_coding, whole[0].concatenation), (data_coding, concatenation));
         prop_assert_eq!(read(data_coding, &whole[0].bytes), Some(text));
     }
 }

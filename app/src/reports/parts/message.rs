@@ -16,7 +16,7 @@ pub fn message(detail: MessageDetail, currency: &str) -> Rendered {
         charge,
     } = detail;
     Rendered::of(view! {
-        <RoutingFacts record=record.clone()/>
+        <Facts record=record.clone()/>
         <h2>"Text"</h2>
         <blockquote class="sms">{record.message}</blockquote>
         <h2>"Timeline (UTC)"</h2>
@@ -27,7 +27,7 @@ pub fn message(detail: MessageDetail, currency: &str) -> Rendered {
 }
 
 #[component]
-fn RoutingFacts(record: MessageRecord) -> impl IntoView {
+fn Facts(record: MessageRecord) -> impl IntoView {
     let kind = match record.kind {
         Kind::Local => "local",
         Kind::International => "international",

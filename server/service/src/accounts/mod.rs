@@ -309,13 +309,13 @@ impl Service {
         let (service, bucket) = (self.clone(), bucket.to_owned());
         run_detached(async move {
             let mut tx = service.store().begin().await?;
-            let verdict =
+            let attempted =
                 throttle::attempt(&mut tx, &token_hash(&bucket), max, window_ms, service.now())
                     .await;
-            if !matches!(verdict, Err(Error::Broken(_))) {
+            if !matches!(attempted, Err(Error::Broken(_))) {
                 tx.commit().await?;
             }
-            verdict
+            attempted
         })
         .await
     }

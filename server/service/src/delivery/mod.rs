@@ -26,8 +26,8 @@ use crate::turn::Learned;
 use crate::wakes::Wake;
 use crate::{Service, run_detached_with_tries};
 
-/// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored in it, and the
-/// clocks of two nodes differ.
+/// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored in
+/// it, and the clocks of two nodes differ.
 const LEASE_PARTS: i64 = 6;
 /// Stands in the queue for messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";
@@ -154,8 +154,8 @@ pub(crate) async fn claim_due(
             .learn(carrier, scan_start, limits, &found, now);
         let claimed = claim_found(service, tx, &found, lease, now).await?;
         let learned = learn(service, tx, carrier, limits, &found, now).await?;
-        // Where all that was due belongs to suspended applications and was put aside, there may be more: for the next
-        // turn, if it is much.
+        // Where all due rows were of suspended applications and were put aside, more may be due. If
+        // those are many, the next turn looks for them.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, learned));
         }

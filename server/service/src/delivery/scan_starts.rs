@@ -63,7 +63,7 @@ impl ScanStarts {
         if !self.kept {
             return;
         }
-        let mark = |of_batches: bool, limit: i64, from: i64| {
+        let start = |of_batches: bool, limit: i64, from: i64| {
             // Nothing was looked at.
             if limit <= 0 {
                 return from;
@@ -76,8 +76,8 @@ impl ScanStarts {
         let singles = found.iter().filter(|row| !row.of_batch).count();
         let left = limits.all - i64::try_from(singles).unwrap_or(limits.all);
         let scan_start = ScanStart {
-            singles: mark(false, limits.singles, from.singles),
-            of_batches: mark(true, left, from.of_batches),
+            singles: start(false, limits.singles, from.singles),
+            of_batches: start(true, left, from.of_batches),
         };
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let full = from.singles == 0;

@@ -409,7 +409,8 @@ pub(crate) struct Batch {
     pub(crate) insert_messages: &'static str,
     /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`, then the moment.
     pub(crate) insert_transfers: &'static str,
-    /// `[[message, application, carrier, due at, lease token]]`, then whether they are of a batch and put aside (0|1).
+    /// `[[message, application, carrier, due at, lease token]]`, then whether they are of a batch
+    /// (0|1) and whether they are put aside (0|1).
     pub(crate) insert_queue: &'static str,
     /// First id, application, test, sender, requestid, batch, price of a page local and international, body,
     /// pages and segments where the rows have none, unix milliseconds of id 0, place of the first row in the

@@ -102,7 +102,7 @@ impl FileConnection {
         self.end_log_move()
     }
 
-    /// What moves the log beside those who write.
+    /// What moves the log while others write.
     pub(crate) fn mover(&self) -> Arc<LogMover> {
         Arc::clone(&self.mover)
     }
@@ -113,7 +113,7 @@ impl FileConnection {
             None => return Ok(()),
             Some(Err(error)) if error.is_failed_sync() => return Err(error),
             Some(Err(error)) => {
-                tracing::warn!(detail = ?error, "the log can't be moved beside those who write");
+                tracing::warn!(detail = ?error, "the log can't be moved by a thread of its own; the writer moves it");
             }
             Some(Ok(())) => {}
         }

@@ -1,7 +1,8 @@
 //! Moving the pages of SQLite's log into the database's file.
 //!
-//! A connection of its own moves most of them, on a thread of its own, while others write. The log begins anew only
-//! once all of its pages are moved; so whoever writes moves the few that were added meanwhile.
+//! A second connection moves most of them, on a thread of its own, while turns go on. SQLite begins the
+//! log anew only when all of its pages are moved; so the writer moves the few that were added
+//! meanwhile.
 
 use std::fs::File;
 use std::mem::ManuallyDrop;
@@ -13,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::error::{Broken, Error, Result};
 
-/// Moves pages beside those who write.
+/// Moves pages while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
     /// Never closed: that would drop the locks that SQLite holds on the file in this process (POSIX).
@@ -25,7 +26,7 @@ pub(crate) struct LogMover {
 enum State {
     Idle,
     Moving,
-    /// What it came to, for whoever writes next.
+    /// The result, which the next writer takes.
     Moved(Result<()>),
 }
 
@@ -56,13 +57,13 @@ impl LogMover {
         let thread = std::thread::Builder::new().name("log move".to_owned());
         let started = thread.spawn(move || {
             let moving = std::panic::catch_unwind(AssertUnwindSafe(|| mover.move_pages()));
-            // After a panic whoever writes next moves all of it.
+            // After a panic the next writer moves all pages.
             *mover.state() = State::Moved(moving.unwrap_or(Ok(())));
             mover.moved.notify_all();
         });
         *state = match started {
             Ok(_) => State::Moving,
-            // Whoever writes next moves all of it.
+            // Without a thread the next writer moves all pages.
             Err(_) => State::Moved(Ok(())),
         };
     }

@@ -366,8 +366,8 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     Ok(row::opt_int(&query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
 }
 
-/// A row of an upload as a frame of its spool has it: digits, 1 for a local number; then text, pages and segments
-/// where each row has its own text.
+/// A row of an upload as a frame of its spool has it: digits, and 1 for a local number; then text,
+/// pages and segments, where each row has its own text.
 #[derive(Deserialize)]
 pub(crate) struct FrameRow<'a>(
     #[serde(borrow)] Cow<'a, str>,
@@ -439,22 +439,23 @@ fn expand_in_file(
     let rows = FrameRow::parse_all(rows)?;
     let rows = rows.iter().zip(first..);
     each(conn, file::EXPAND, rows, |statement, (row, place)| {
+        let FrameRow(digits, _, own_text, own_pages, own_segments) = row;
         let id = domain::ids::nth_id(upload.first_message_id, place);
         let price = upload.prices.per_page(row.kind()).micros();
         let (shared_body, (shared_pages, shared_segments)) = shared;
-        let pages = row.3.unwrap_or(shared_pages).cast_signed() as i64;
+        let pages = own_pages.unwrap_or(shared_pages).cast_signed() as i64;
         statement.execute(params![
             id,
             upload.application_id,
             i64::from(upload.test),
-            row.digits(),
+            digits,
             row.kind().as_str(),
             upload.sender,
-            row.2.as_deref().or(shared_body),
+            own_text.as_deref().or(shared_body),
             upload.requestid,
             upload.id.0,
             pages,
-            row.4.unwrap_or(shared_segments).cast_signed() as i64,
+            own_segments.unwrap_or(shared_segments).cast_signed() as i64,
             price,
             // At most what was reserved for the whole upload.
             pages * price,
@@ -507,14 +508,14 @@ pub(crate) async fn finish(
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
     let ids: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
-    let mut standing: HashMap<i64, OpenMessage> = open_messages(tx, batch, &ids)
+    let mut open: HashMap<i64, OpenMessage> = open_messages(tx, batch, &ids)
         .await?
         .into_iter()
         .map(|message| (message.id, message))
         .collect();
     let (mut ended, mut rows) = (Vec::new(), Vec::new());
     for ending in endings {
-        let Some(message) = standing.remove(&ending.id.0) else {
+        let Some(message) = open.remove(&ending.id.0) else {
             continue;
         };
         tx.tally.change(&message, ending.status, now);

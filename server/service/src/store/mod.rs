@@ -596,7 +596,7 @@ impl Store {
         Ok(named.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
     }
 
-    /// Moves the last pages of SQLite's log into the file, after most of them were moved beside those who write.
+    /// Ends a move of SQLite's log: moves the pages that were added while most were moved.
     pub(crate) async fn end_log_move(&self) -> Result<()> {
         let is_moved = self.mover.as_ref().is_some_and(|mover| mover.is_moved());
         if !is_moved || self.is_closed() {

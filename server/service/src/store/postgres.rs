@@ -7,8 +7,8 @@
 //! machines can go to the right one: the applications of a transaction are their last parameter.
 //!
 //! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by its key. What
-//! can't keep to it is a receipt for a message that is being claimed or ended_leases: PostgreSQL ends one of both, and it
-//! is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
+//! can't keep to it is a receipt for a message that is being claimed or whose lease ends: PostgreSQL
+//! ends one of both, and it is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
 //! are looked at.
 
 use std::fmt::Write as _;

@@ -414,7 +414,7 @@ pub(crate) async fn claim(
     touched("queue", ids.len(), done.rows_affected())
 }
 
-/// ScanStart claimed messages as being sent and reads what a carrier needs.
+/// Marks claimed messages as being sent and reads what a carrier needs.
 pub(crate) async fn start(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
@@ -460,14 +460,14 @@ fn start_in_file(
         ids,
         |s, id| s.query([id]),
         |_, row| {
-            let standing = OpenMessage::of_file(row)?;
+            let open = OpenMessage::of_file(row)?;
             let kind: String = row.get(8)?;
             let kind = Kind::parse(&kind).ok_or(Error::Broken(Broken::Corrupt {
                 table: "messages",
                 column: "kind",
                 value: kind,
             }))?;
-            Ok((standing, row.get(7)?, kind, row.get(9)?, row.get(10)?))
+            Ok((open, row.get(7)?, kind, row.get(9)?, row.get(10)?))
         },
     )?;
     each(conn, file::START, ids, |statement, id| {

@@ -18,8 +18,8 @@ const POLL: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Messages of one claim.
 const CLAIM_MAX: usize = 512;
-/// The same in a turn with sends; or twice the sends, if they are more: what a turn queues must be claimed in one turn,
-/// or the queue would grow under load.
+/// Messages of one claim in a turn with sends, or twice its sends where that is more: with fewer the
+/// queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a turn claimed for a connection.
@@ -375,7 +375,8 @@ impl Places {
         self.handovers[place.0].1.push(message);
     }
 
-    /// The carriers that have places and messages waiting, with how many to claim in a turn with so many sends.
+    /// The carriers that have places and messages waiting, with the number of messages to claim in a
+    /// turn with so many sends.
     pub(crate) fn claimable(&self, sends: usize) -> Vec<(String, usize)> {
         let most = match sends {
             0 => CLAIM_MAX,

@@ -21,8 +21,8 @@ const SENDS_PER_TURN: usize = 512;
 const CARRIER_INPUTS_MAX: usize = 4096;
 /// Results and receipts of one turn, after which no further input of a carrier is taken into it.
 const ROWS_PER_TURN: usize = 1024;
-/// The same in a turn with sends, whose senders wait; or twice the sends, if they are more: each comes to a result
-/// and to a receipt.
+/// The same in a turn with sends, whose senders wait, or twice its sends where that is more: each send
+/// leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
 /// How long a turn waits under load for as many sends as the one before it had: they share its commit.
 const GATHER: Duration = Duration::from_micros(300);

@@ -59,8 +59,8 @@ pub(super) async fn write(
     })
 }
 
-/// Writes results and receipts. Of each such input the messages that are stored as taken whole, in the order of the
-/// inputs, and of all of them the messages that ended.
+/// Writes results and receipts. Returns for each such input, in their order, the messages that are
+/// stored as taken whole; and the messages of all inputs that ended.
 async fn record(
     service: &Service,
     tx: &mut WriteTx<'_>,

@@ -145,7 +145,7 @@ impl Service {
         }
     }
 
-    /// The contract's request: 504, 505, idempotency, 503, 502, sender name, protections, 501.
+    /// In the contract's order: 504, 505, idempotency, 503, 502, sender name, protections, 501.
     async fn decide_batch(
         &self,
         tx: &mut WriteTx<'_>,

@@ -22,10 +22,10 @@ use crate::uploads::spool::{Frame, FrameError};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
-/// Rows of one transaction, however long nobody else waits to write.
+/// Rows of one transaction while nobody else waits to write.
 const ROWS_MAX: i64 = 4000;
-/// How long a transaction goes on taking frames: on PostgreSQL nobody waits at the gate, and claims look for rows whose
-/// moment is at most half a second before their commit.
+/// How long a transaction goes on taking frames. On PostgreSQL turns don't wait at the gate, and claims
+/// look for rows that are committed at most half a second after they became due.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
@@ -130,7 +130,7 @@ impl Service {
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
-                // What is wrong with a frame is told when it is the first of a transaction.
+                // A frame that can't be read is reported by the transaction that begins with it.
                 let frame = self.frame(&upload.spool, step.offset, left).await?;
                 next = frame.ok();
             }
@@ -168,7 +168,7 @@ impl Service {
             .ok_or(Error::Broken(Broken::MoneyOverflow))?;
         let first = upload.expanded_rows + step.rows;
         let queued = self.routed(upload, first, &frame, now)?;
-        touched("messages", queued.len(), frame.rows.unsigned_abs())?;
+        touched("queue", queued.len(), frame.rows.unsigned_abs())?;
         let step = Advance {
             offset: frame.end,
             rows: step.rows + frame.rows,
@@ -211,16 +211,23 @@ impl Service {
             };
             router.carrier(&facts, self.entropy().number(), &[])
         };
-        let rows = frame.numbers()?.into_iter().zip(first..);
-        Ok(rows
-            .map(|((number, kind), place)| QueuedRow {
-                message_id: domain::ids::nth_id(upload.first_message_id, place),
-                application_id: upload.application_id,
-                carrier: only.map_or_else(|| by_route(&number, kind), str::to_owned),
-                due_at: now.unix_ms(),
-                lease_token: 0,
-            })
-            .collect())
+        let queued = |(carrier, place)| QueuedRow {
+            message_id: domain::ids::nth_id(upload.first_message_id, place),
+            application_id: upload.application_id,
+            carrier,
+            due_at: now.unix_ms(),
+            lease_token: 0,
+        };
+        let places = first..first + frame.rows;
+        // Where there is one way, nobody needs to look at the numbers.
+        if let Some(only) = only {
+            return Ok(places
+                .map(|place| queued((only.to_owned(), place)))
+                .collect());
+        }
+        let numbers = frame.numbers()?.into_iter();
+        let carriers = numbers.map(|(number, kind)| by_route(&number, kind));
+        Ok(carriers.zip(places).map(queued).collect())
     }
 
     /// What was reserved for these rows is earned now; a message that no carrier takes is given back later.

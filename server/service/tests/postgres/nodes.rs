@@ -770,7 +770,7 @@ async fn no_verb_fails_because_others_are_at_it() {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
     }
     let limits = Limits {
-        // Each claim ended_leases while it is answered, or before.
+        // Each lease ends while it is answered, or before.
         lease_ms: 1,
         ..Limits::default()
     };

@@ -257,7 +257,7 @@ impl Line for HttpLine {
         }
     }
 
-    async fn news(&self) -> Option<CarrierReport> {
+    async fn report(&self) -> Option<CarrierReport> {
         loop {
             {
                 let mut inner = self.shared.inner();

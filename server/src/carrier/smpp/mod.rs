@@ -1,4 +1,4 @@
-//! SMPP 3.4: messages become submits, answers and deliveries become news.
+//! SMPP 3.4: messages become submits, answers and deliveries become reports.
 
 mod ids;
 mod pending;
@@ -83,7 +83,7 @@ impl SmppLine {
     }
 
     fn read(&self, events: Vec<Event>) -> CarrierReport {
-        let mut news = CarrierReport::default();
+        let mut report = CarrierReport::default();
         let mut inner = self.inner();
         for event in events {
             match event {
@@ -94,18 +94,19 @@ impl SmppLine {
                     {
                         inner.refused.count(error);
                     }
-                    inner.pending.answer(tag, outcome, &mut news.submitted);
+                    inner.pending.answer(tag, outcome, &mut report.submitted);
                 }
                 Event::Deliver(delivery) => {
-                    news.confirmation.deliveries.push(delivery.handle);
-                    news.carrier_receipts
+                    report.confirmation.deliveries.push(delivery.handle);
+                    report
+                        .carrier_receipts
                         .extend(receipts::read(&delivery, self.settings.message_id));
                 }
             }
         }
-        self.sweep(&mut inner, &mut news.submitted);
+        self.sweep(&mut inner, &mut report.submitted);
         self.feed(&mut inner);
-        news
+        report
     }
 
     /// Gives back what can't be handed over: everything while the connection is down, and what waited for a place
@@ -178,7 +179,7 @@ impl Line for SmppLine {
         self.added.notify_one();
     }
 
-    async fn news(&self) -> Option<CarrierReport> {
+    async fn report(&self) -> Option<CarrierReport> {
         let mut events = self.events.lock().await;
         loop {
             let (submitted, waits) = {

@@ -60,7 +60,7 @@ fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
         user_message_reference: Some(user_reference),
         ..template.clone()
     };
-    match part.tie {
+    match part.concatenation {
         Concatenation::Alone => submit.short_message = part.bytes,
         Concatenation::Header => {
             submit.esm_class = UDH_INDICATOR;

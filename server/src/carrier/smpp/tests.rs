@@ -62,9 +62,9 @@ fn message(text: &str) -> Claimed {
 }
 
 async fn outcomes(line: &SmppLine) -> Vec<(u16, SubmitOutcome)> {
-    let mut news = line.news().await.unwrap();
-    assert_eq!(news.submitted.len(), 1);
-    news.submitted.remove(0).outcomes
+    let mut report = line.report().await.unwrap();
+    assert_eq!(report.submitted.len(), 1);
+    report.submitted.remove(0).outcomes
 }
 
 fn taken() -> SubmitOutcome {

@@ -34,9 +34,9 @@ impl Disk {
         ]
     }
 
-    /// From now on it fails to `write` or `sync` files whose path ends so; or, with `kill` and a word, kills the process
-    /// at the end of the first sync after the word was written. Written beside and moved, so that the
-    /// shim never reads half of it.
+    /// From now on it fails to `write` or `sync` files whose path ends so; or, with `kill` and a word,
+    /// kills the process at the end of the first sync after the word was written. The order is
+    /// written beside its file and moved, so that the shim never reads half of it.
     pub fn fail(&self, what: &str, ending: &str) {
         let draft = self.order.with_extension("draft");
         std::fs::write(&draft, format!("{what}\n{ending}\n")).unwrap();
