@@ -60,7 +60,8 @@ export default defineConfig({
     actionTimeout: 10_000,
     navigationTimeout: 15_000,
     screenshot: 'only-on-failure',
-    // A trace of every test would take a third of the time: `npx playwright test --trace on` for one.
+    // A trace of every test would take a third of the time: `npx playwright test --trace on` for
+    // one.
     trace: 'off',
   },
   projects: [

@@ -1,7 +1,7 @@
 //! How pages call server functions: directly on the server, by `fetch` in the browser.
 //!
-//! The library's own way makes a copy of the whole path from arguments to answer for each function, and
-//! the portal's WebAssembly half as large again. Here all share one.
+//! The library's own way makes a copy of the whole path from arguments to answer for each function,
+//! and the portal's WebAssembly half as large again. Here all share one.
 
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
-/// The HTTP status of a refusal that scripts asked for. A refusal (a wrong password, a name that is taken)
-/// is an answer like any other, while browsers report every status from 400 up as an error of the page.
+/// The HTTP status of a refusal that scripts asked for. A refusal (a wrong password, a name that is
+/// taken) is an answer like any other, while browsers report every status from 400 up as an error
+/// of the page.
 pub const STATUS_OF_REFUSALS: u16 = 299;
 
 /// Calls a server function that reads, by GET.

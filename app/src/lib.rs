@@ -1,7 +1,8 @@
 //! The portal, built twice: rendered by the server (`ssr`), taken over in the browser (`hydrate`).
 //!
-//! A page and its server functions share a file. A server function parses, calls one verb of the service
-//! and answers; who is asking it learns from `current_request`, in the server's build alone.
+//! A page and its server functions share a file. A server function parses, calls one verb of the
+//! service and answers; who is asking it learns from `current_request`, in the server's build
+//! alone.
 
 // A page's view is one type, nested as deep as its elements.
 #![recursion_limit = "512"]
@@ -62,8 +63,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// The pages. They are rendered whole before they are sent: a page is small, and then it is the same with
-/// and without JavaScript.
+/// The pages. They are rendered whole before they are sent: a page is small, and then it is the
+/// same with and without JavaScript.
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();

@@ -68,11 +68,12 @@ pub fn current_request() -> Result<CurrentRequest, Problem> {
     })
 }
 
-/// The request and the account that is signed in. Every server function that is not for everybody starts
-/// with it.
+/// The request and the account that is signed in. Every server function that is not for everybody
+/// starts with it.
 ///
 /// # Errors
-/// [`Cause::SignedOut`]; a form without JavaScript is then led to the sign-in page, and from there back.
+/// [`Cause::SignedOut`]; a form without JavaScript is then led to the sign-in page, and from there
+/// back.
 pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let current = current_request()?;
     if let Some(account) = current.account().await? {
@@ -82,7 +83,8 @@ pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     Err(Cause::SignedOut.into())
 }
 
-/// The request and the member of staff who is signed in. Every server function for staff starts with it.
+/// The request and the member of staff who is signed in. Every server function for staff starts
+/// with it.
 ///
 /// # Errors
 /// Those of [`signed_in`]; [`Cause::NotFound`] to whoever is no staff.

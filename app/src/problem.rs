@@ -1,5 +1,5 @@
-//! What went wrong, in a form that reaches the person: in the answer to a form with JavaScript, in the
-//! address of the page without.
+//! What went wrong, in a form that reaches the person: in the answer to a form with JavaScript, in
+//! the address of the page without.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// Why a page or a form can't be served.
 ///
-/// It crosses the address bar when there is no JavaScript, where anybody could write it: so it names a
-/// cause and never carries a sentence.
+/// It crosses the address bar when there is no JavaScript, where anybody could write it: so it
+/// names a cause and never carries a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     pub cause: Cause,

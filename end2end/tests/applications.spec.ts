@@ -78,7 +78,8 @@ test('a double click creates one application that has a key', async ({ portal })
     keys = await portal.shownKeys();
   }
   if (keys.length === 0) {
-    // The browser dropped the page that showed them when the second click came: keys are shown once.
+    // The browser dropped the page that showed them when the second click came: keys are shown
+    // once.
     await portal.form('Replace key').getByLabel('Password').fill(account.password);
     await portal.button('Replace key').click();
     keys = await portal.newKeys(1);

@@ -1,11 +1,13 @@
--- The whole schema. SQLite and PostgreSQL share this vocabulary: whole numbers and text. Money is in micro-units of
--- the installation's currency, time in unix milliseconds; a day is counted since 1970-01-01 UTC. There are no
--- booleans (a moment says more). STRICT tables know the whole number as INTEGER; PostgreSQL calls it BIGINT.
+-- The whole schema. SQLite and PostgreSQL share this vocabulary: whole numbers and text. Money is
+-- in micro-units of the installation's currency, time in unix milliseconds; a day is counted since
+-- 1970-01-01 UTC. There are no booleans (a moment says more). STRICT tables know the whole number
+-- as INTEGER; PostgreSQL calls it BIGINT.
 --
--- The status of a message, or of a segment of it, is a number: 0 queued, 1 sending, 2 unknown, 3 submitted,
--- 4 delivered, 5 failed, 6 expired, 7 rejected. From 4 on it is final.
+-- The status of a message, or of a segment of it, is a number: 0 queued, 1 sending, 2 unknown, 3
+-- submitted, 4 delivered, 5 failed, 6 expired, 7 rejected. From 4 on it is final.
 --
--- No CHECK has an IN list of more than two constants: SQLite builds a b-tree for such a list at every execution.
+-- No CHECK has an IN list of more than two constants: SQLite builds a b-tree for such a list at
+-- every execution.
 
 CREATE TABLE installation (
     id         INTEGER PRIMARY KEY CHECK (id = 1), -- there is one row
@@ -116,16 +118,18 @@ CREATE TABLE sender_name_owners (
     account_id INTEGER NOT NULL REFERENCES accounts (id) -- whose name it is
 ) STRICT;
 
--- An application's ledger account has the application's id; the house's accounts are negative: -1 the bank (what
--- came in), -2 unmatched deposits, -3 revenue, -4 reserved. The price of an upload is charged to what is reserved
--- when it is accepted, settled from there to revenue as its rows become messages, and released for rows that can't.
+-- An application's ledger account has the application's id; the house's accounts are negative: -1
+-- the bank (what came in), -2 unmatched deposits, -3 revenue, -4 reserved. The price of an upload
+-- is charged to what is reserved when it is accepted, settled from there to revenue as its rows
+-- become messages, and released for rows that can't.
 CREATE TABLE transfers (
     id             INTEGER PRIMARY KEY, -- grows with each commit: the order of an account's transfers
     debit_account  INTEGER NOT NULL,    -- the ledger account that pays
     credit_account INTEGER NOT NULL CHECK (credit_account <> debit_account), -- the ledger account that is paid
     amount         INTEGER NOT NULL CHECK (amount > 0), -- what moves
     kind           INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 4),
-                                        -- 0 deposit, 1 unmatched (deposit), 2 charge, 3 settle, 4 release
+                                        -- 0 deposit, 1 unmatched (deposit), 2 charge, 3 settle, 4
+                                        -- release
     application_id INTEGER,             -- whose statement it is on; null between the house's own accounts
     message_id     INTEGER,             -- what a charge or release is for; null if it is for an upload
     batch_id       INTEGER,             -- the upload that a charge, settle or release is for
@@ -176,12 +180,14 @@ CREATE TABLE messages (
     submitted_at   INTEGER,           -- taken by the carrier
     final_at       INTEGER            -- when the status became final; never changes after
 ) STRICT;
--- SQLite ends each entry of an index with the row's id: reports read these from the newest message on.
+-- SQLite ends each entry of an index with the row's id: reports read these from the newest message
+-- on.
 CREATE INDEX messages_by_application ON messages (application_id, test);
 CREATE INDEX messages_by_number ON messages (application_id, test, number);
 CREATE INDEX messages_by_batch ON messages (application_id, test, batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid) WHERE requestid IS NOT NULL;
--- What is unknown, failed, expired or was rejected: rare, and a message that goes the usual way has no entry.
+-- What is unknown, failed, expired or was rejected: rare, and a message that goes the usual way has
+-- no entry.
 CREATE INDEX messages_unusual ON messages (application_id, test, status) WHERE status > 4 OR status = 2;
 
 -- What a message's own row can't say: retries, receipts that came late.
@@ -195,8 +201,9 @@ CREATE TABLE message_events (
 ) STRICT;
 CREATE INDEX message_events_by_message ON message_events (message_id, id);
 
--- Messages that no carrier has taken yet. Narrow and short-lived. Rows of a suspended application are put aside
--- when they are claimed, not when it is suspended: that would have to touch all of them.
+-- Messages that no carrier has taken yet. Narrow and short-lived. Rows of a suspended application
+-- are put aside when they are claimed, not when it is suspended: that would have to touch all of
+-- them.
 CREATE TABLE queue (
     message_id     INTEGER PRIMARY KEY, -- which message waits
     application_id INTEGER NOT NULL,  -- of the message
@@ -207,17 +214,18 @@ CREATE TABLE queue (
     lease_token    INTEGER NOT NULL,  -- which claim holds it; 0: none
     attempts       INTEGER NOT NULL,  -- submits that the carrier asked to repeat
     begun          INTEGER NOT NULL DEFAULT 0 CHECK (begun BETWEEN 0 AND 2),
-                                      -- 0: nothing of it is with a carrier
-                                      -- 1: some segments are, or may be: the others follow to the same carrier
-                                      -- 2: the carrier's answer was lost, and the message is sent once more
+                                      -- 0: nothing of it is with a carrier 1: some segments are, or
+                                      -- may be: the others follow to the same carrier 2: the
+                                      -- carrier's answer was lost, and the message is sent once
+                                      -- more
     refused_by     TEXT NOT NULL DEFAULT '' -- carriers that refused it, e.g. ' acme beta'
 ) STRICT;
 CREATE INDEX queue_due ON queue (carrier, held, bulk, due_at) WHERE lease_token = 0;
 CREATE INDEX queue_held ON queue (application_id) WHERE held = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
--- What carriers were handed: a row per radio segment, or one for a message that is handed over whole. The sandbox
--- keeps none: it has the message's own id.
+-- What carriers were handed: a row per radio segment, or one for a message that is handed over
+-- whole. The sandbox keeps none: it has the message's own id.
 CREATE TABLE segments (
     message_id     INTEGER NOT NULL,  -- of which message
     segment        INTEGER NOT NULL,  -- its number, from 1
@@ -310,9 +318,9 @@ CREATE INDEX batches_by_application ON batches (application_id, test, id);
 CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid) WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 
--- How many messages of a day have which status: what charts draw. Several parts add up to a count, so that those
--- who count at the same time don't wait for one row; a part alone can be negative. A chore folds the parts of a day
--- into one once all its messages are final.
+-- How many messages of a day have which status: what charts draw. Several parts add up to a count,
+-- so that those who count at the same time don't wait for one row; a part alone can be negative. A
+-- chore folds the parts of a day into one once all its messages are final.
 CREATE TABLE message_days (
     application_id INTEGER NOT NULL,  -- whose messages
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key

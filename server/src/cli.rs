@@ -170,7 +170,8 @@ pub enum Deposit {
         #[arg(long)]
         bank_id: String,
     },
-    /// Credit a file of payments, all of it or nothing: CSV with the header bank_id,reference,amount.
+    /// Credit a file of payments, all of it or nothing: CSV with the header
+    /// bank_id,reference,amount.
     Import { file: PathBuf },
     /// List the money that no application was found for.
     Unmatched,
@@ -186,7 +187,8 @@ pub enum Deposit {
 pub enum Carrier {
     /// List the carriers with what waits for each, and their connections.
     List,
-    /// Hand a carrier nothing more; what it has goes on, and what waits takes another route where there is one.
+    /// Hand a carrier nothing more; what it has goes on, and what waits takes another route where
+    /// there is one.
     Drain { name: String },
     /// End a drain.
     Resume { name: String },

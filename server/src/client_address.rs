@@ -11,8 +11,8 @@ use crate::config::Network;
 pub struct ClientAddress(pub IpAddr);
 
 impl ClientAddress {
-    /// Walks `X-Forwarded-For` from the end: each address is believed only when the one that stated it
-    /// is trusted, so that a client can't choose its own.
+    /// Walks `X-Forwarded-For` from the end: each address is believed only when the one that stated
+    /// it is trusted, so that a client can't choose its own.
     pub fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
         let mut address = peer.to_canonical();
         let stated = headers

@@ -1,7 +1,7 @@
 //! Text in the cells of CSV files.
 
-/// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it makes
-/// it text again (OWASP, CSV injection).
+/// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it
+/// makes it text again (OWASP, CSV injection).
 pub fn safe(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
         format!("'{text}")

@@ -1,4 +1,5 @@
-//! `serve --demo`: a customer, a staff member and an Active, funded application, the same at every start.
+//! `serve --demo`: a customer, a staff member and an Active, funded application, the same at every
+//! start.
 //!
 //! The demo's passwords and keys are kept in a file of the data folder, for the database holds only
 //! their hashes. The file is written before the database is touched and says whether all of it was
@@ -120,8 +121,8 @@ async fn refuse_others(service: &Service) -> Result<(), DemoError> {
     }
 }
 
-/// The keys of a settled demo stand in its file alone, and new ones for another database would overwrite
-/// them.
+/// The keys of a settled demo stand in its file alone, and new ones for another database would
+/// overwrite them.
 async fn refuse_other_database(
     service: &Service,
     path: &Path,
@@ -203,7 +204,8 @@ async fn new_key(
         .await?)
 }
 
-/// Pending becomes Active and an empty balance is filled; a suspension is somebody's decision and stays.
+/// Pending becomes Active and an empty balance is filled; a suspension is somebody's decision and
+/// stays.
 async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), DemoError> {
     if application.status == ApplicationStatus::Pending {
         match service.approve(&Actor::System, application.reference).await {
@@ -306,8 +308,8 @@ fn read(path: &Path) -> Result<Option<Kept>, DemoError> {
         })
 }
 
-/// Writes beside it and renames, so that a crash leaves the old file or the new one. Readable by the
-/// owner alone: it holds passwords and keys.
+/// Writes beside it and renames, so that a crash leaves the old file or the new one. Readable by
+/// the owner alone: it holds passwords and keys.
 fn write(path: &Path, kept: &Kept) -> Result<(), DemoError> {
     let beside = path.with_extension("json.new");
     let done = (|| {

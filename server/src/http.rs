@@ -1,9 +1,9 @@
 //! HTTP/1.1 on a socket, with or without TLS: accepts, limits how long a client may take for its
 //! header, and at the end lets requests finish.
 //!
-//! What hyper refuses before it is a request has an answer of hyper's own, without body: 400 for what
-//! can't be read as HTTP, 414 for a target of more than 65,534 bytes, 431 for a head of more than 100
-//! headers or more bytes than [`HEAD_BYTES_MAX`]. There is no hook to word these answers.
+//! What hyper refuses before it is a request has an answer of hyper's own, without body: 400 for
+//! what can't be read as HTTP, 414 for a target of more than 65,534 bytes, 431 for a head of more
+//! than 100 headers or more bytes than [`HEAD_BYTES_MAX`]. There is no hook to word these answers.
 
 mod header_timer;
 
@@ -33,7 +33,8 @@ use header_timer::HeaderTimer;
 /// How long a client may take for a request's header, and how long a connection may idle between
 /// requests: longer than a browser pauses, shorter than it takes to hoard connections.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
-/// Largest head of a request: the longest target that hyper takes, and as much again for the headers.
+/// Largest head of a request: the longest target that hyper takes, and as much again for the
+/// headers.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -132,8 +133,8 @@ async fn connection<H: Handler>(
     handler: H,
     stop: CancellationToken,
 ) {
-    // Answers are small and whole: waiting for more to fill a packet would only delay them. Without the
-    // option it still works.
+    // Answers are small and whole: waiting for more to fill a packet would only delay them. Without
+    // the option it still works.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else {
         return talk(stream, peer, handler, stop).await;
@@ -154,8 +155,8 @@ async fn talk<H: Handler>(
         .timer(HeaderTimer::default())
         .header_read_timeout(HEADER_READ_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
-        // A client that says it will write no more may still read: what it sent is done, and it should
-        // learn of it.
+        // A client that says it will write no more may still read: what it sent is done, and it
+        // should learn of it.
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

@@ -28,8 +28,9 @@ impl Serialize for Moment {
     }
 }
 
-/// A plain value as a text: what a string says, a whole number's digits, `true` or `false`. `None` for anything
-/// else, fractions among it: of a number that is too large for an integer only some digits are known.
+/// A plain value as a text: what a string says, a whole number's digits, `true` or `false`. `None`
+/// for anything else, fractions among it: of a number that is too large for an integer only some
+/// digits are known.
 pub fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,5 @@
-//! Counters in Prometheus' text format, kept by hand: there are few, and each is read from one place.
+//! Counters in Prometheus' text format, kept by hand: there are few, and each is read from one
+//! place.
 
 pub mod carriers;
 mod shards;

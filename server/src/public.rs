@@ -27,12 +27,12 @@ use crate::http::{AnswerBody, Handler, NoAnswer};
 use crate::metrics::Metrics;
 use crate::telemetry::{Access, log_access, method_name};
 
-/// How long the portal may take to begin its answer, the body of a form included. Dropping a request
-/// then is safe: what the service has begun it finishes without it.
+/// How long the portal may take to begin its answer, the body of a form included. Dropping a
+/// request then is safe: what the service has begun it finishes without it.
 const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The template of the route that answered, on each of the portal's responses that has one; never the path
-/// itself.
+/// The template of the route that answered, on each of the portal's responses that has one; never
+/// the path itself.
 #[derive(Clone, Debug)]
 struct RouteTemplate(String);
 
@@ -138,7 +138,8 @@ impl Handler for PublicAddress {
     }
 }
 
-/// A request's line in the log and its count, both made at its end, also when the client left before.
+/// A request's line in the log and its count, both made at its end, also when the client left
+/// before.
 struct Entry<'a> {
     site: &'a Inner,
     request_id: String,
@@ -173,7 +174,8 @@ fn names_host(request: &Request<Incoming>) -> bool {
 }
 
 impl Inner {
-    /// Answers, with the template of the route. Nothing on the API's side is boxed: a send takes it.
+    /// Answers, with the template of the route. Nothing on the API's side is boxed: a send takes
+    /// it.
     async fn answer(
         &self,
         peer: SocketAddr,
@@ -194,7 +196,8 @@ impl Inner {
         if !names_host(&request) {
             return (UNMATCHED, api::without_host());
         }
-        // Pinned where it is made: its state is some KiB, which each layer around it would move once more.
+        // Pinned where it is made: its state is some KiB, which each layer around it would move
+        // once more.
         let answer = pin!(self.api.answer(request));
         let answered = AssertUnwindSafe(answer).catch_unwind().await;
         answered.unwrap_or_else(|_| (UNMATCHED, api::internal()))

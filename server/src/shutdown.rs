@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that is cancelled this long after another one: whoever sends requests here is to notice first.
+/// A token that is cancelled this long after another one: whoever sends requests here is to notice
+/// first.
 pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
     let (asked, token) = (asked.clone(), CancellationToken::new());
     let stop = token.clone();
@@ -17,8 +18,8 @@ pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
     token
 }
 
-/// A token that is cancelled at the first SIGTERM or SIGINT. A second one ends the process at once, for
-/// whoever can't wait.
+/// A token that is cancelled at the first SIGTERM or SIGINT. A second one ends the process at once,
+/// for whoever can't wait.
 pub fn on_signal() -> std::io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

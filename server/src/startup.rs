@@ -123,7 +123,8 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     served
 }
 
-/// Answers requests and dispatches what they queue, until it is asked to stop or one of both breaks.
+/// Answers requests and dispatches what they queue, until it is asked to stop or one of both
+/// breaks.
 async fn run(
     service: &Service,
     settings: &Settings,
@@ -148,7 +149,8 @@ async fn run(
     tokio::select! {
         () = &mut serving => {}
         () = service.failed() => {
-            // Those whose send may be lost are closed unanswered meanwhile; nothing else can be done.
+            // Those whose send may be lost are closed unanswered meanwhile; nothing else can be
+            // done.
             stop.cancel();
             let _ = tokio::time::timeout(FAILED_DRAIN_TIMEOUT, serving).await;
             return Err(ServeError::StorageFailed);

@@ -31,7 +31,8 @@ impl Drop for Logging {
 pub fn start(level: Level) -> io::Result<Logging> {
     let lines = Lines::start(io::stderr(), GATHER)?;
     // Libraries log URIs and headers on their lower levels, so that these are never switched on.
-    // Targets rather than an `EnvFilter`: that one takes a lock shared by all requests at each span.
+    // Targets rather than an `EnvFilter`: that one takes a lock shared by all requests at each
+    // span.
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));

@@ -26,7 +26,8 @@ impl Email {
     /// Takes a text as it was typed; white space around it is dropped.
     ///
     /// # Errors
-    /// When it isn't one local part, one `@` and a domain, without white space or control characters.
+    /// When it isn't one local part, one `@` and a domain, without white space or control
+    /// characters.
     pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
         // Lower case first: it can change characters, and what is kept is what must be in form.
         let text = text.trim().to_lowercase();

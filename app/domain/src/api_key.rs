@@ -1,9 +1,9 @@
 //! The format of an API key.
 //!
-//! 6 digits (the application's reference), `hk_` (live) or `ht_` (test), 30 random base62 characters and
-//! the CRC-32/ISO-HDLC of all before as 6 base62 characters, big-endian, padded with `0`. The checksum
-//! lets a typing mistake or a random guess be refused without asking the database, and lets secret
-//! scanners recognise a leaked key.
+//! 6 digits (the application's reference), `hk_` (live) or `ht_` (test), 30 random base62
+//! characters and the CRC-32/ISO-HDLC of all before as 6 base62 characters, big-endian, padded with
+//! `0`. The checksum lets a typing mistake or a random guess be refused without asking the
+//! database, and lets secret scanners recognise a leaked key.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ const CRC_CHARS: usize = 6;
 const PREFIX_CHARS: usize = 3;
 /// Length of every API key in characters, all of them ASCII.
 pub const API_KEY_CHARS: usize = REFERENCE_DIGITS + PREFIX_CHARS + RANDOM_CHARS + CRC_CHARS;
-/// How many random bytes a key is made from: 256 bits for 30 base62 characters (179 bits), so that the
-/// bias of taking remainders stays below 2⁻⁷⁷.
+/// How many random bytes a key is made from: 256 bits for 30 base62 characters (179 bits), so that
+/// the bias of taking remainders stays below 2⁻⁷⁷.
 pub const ENTROPY_BYTES: usize = 32;
 
 /// Which of an application's two keys.

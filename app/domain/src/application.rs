@@ -113,8 +113,8 @@ impl ApplicationStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// The status after an action, or `None` when the action is refused in this one. `before` is what the
-    /// application was when it was suspended; reinstating brings that back.
+    /// The status after an action, or `None` when the action is refused in this one. `before` is
+    /// what the application was when it was suspended; reinstating brings that back.
     #[must_use]
     pub const fn after(self, action: StatusAction, before: Self) -> Option<Self> {
         match (self, action) {

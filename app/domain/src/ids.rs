@@ -14,8 +14,8 @@ const ID_EPOCH_UNIX_MS: i64 = 1_704_067_200_000;
 /// Bits of an id below its milliseconds: 10 for the node, 11 for the count within a millisecond.
 const ID_LOW_BITS: u32 = 21;
 
-/// The first 6 digits of an application's keys: what a deposit names. A string everywhere, for it may
-/// start with 0.
+/// The first 6 digits of an application's keys: what a deposit names. A string everywhere, for it
+/// may start with 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reference([u8; REFERENCE_DIGITS]);
 
@@ -116,8 +116,8 @@ fn decode_id(prefix: &str, text: &str) -> Option<i64> {
     i64::try_from(value).ok()
 }
 
-/// Puts an id together: milliseconds, node, count. Ids of later milliseconds are greater, so that an id
-/// carries its day and "newest first" is the order of the primary key.
+/// Puts an id together: milliseconds, node, count. Ids of later milliseconds are greater, so that
+/// an id carries its day and "newest first" is the order of the primary key.
 #[must_use]
 pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
     ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
@@ -126,8 +126,8 @@ pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
 /// Bits of an id that count within a millisecond.
 const ID_COUNT_BITS: u32 = 11;
 
-/// The id `n` places after one that begins a millisecond: when a millisecond's ids are used up, the next
-/// one's follow.
+/// The id `n` places after one that begins a millisecond: when a millisecond's ids are used up, the
+/// next one's follow.
 #[must_use]
 pub const fn nth_id(first: i64, n: i64) -> i64 {
     first + ((n >> ID_COUNT_BITS) << ID_LOW_BITS) + (n & ((1 << ID_COUNT_BITS) - 1))

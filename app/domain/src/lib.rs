@@ -1,7 +1,7 @@
 //! The rules of Heliograph, pure: no IO, no clock, no randomness of its own.
 //!
-//! Everything here compiles for the server and for the browser, so that a form is judged by the same
-//! code while one types and when it arrives.
+//! Everything here compiles for the server and for the browser, so that a form is judged by the
+//! same code while one types and when it arrives.
 
 pub mod account;
 pub mod api_key;

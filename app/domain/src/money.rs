@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub const MONEY_DECIMALS: u32 = 6;
 const MICROS_PER_UNIT: i64 = 1_000_000;
 
-/// An amount in micro-units. In storage and between our own programs it is this integer; shown, it is a
-/// plain decimal without exponent or trailing zeros.
+/// An amount in micro-units. In storage and between our own programs it is this integer; shown, it
+/// is a plain decimal without exponent or trailing zeros.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]

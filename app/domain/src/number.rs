@@ -49,9 +49,9 @@ pub struct Number {
 pub struct InvalidNumber;
 
 impl Number {
-    /// Reads a number. A leading `+` (or the space that an unescaped `+` decodes to in a query) says that
-    /// it is international and is dropped; exactly 8 digits without it are local; everything else is
-    /// international.
+    /// Reads a number. A leading `+` (or the space that an unescaped `+` decodes to in a query)
+    /// says that it is international and is dropped; exactly 8 digits without it are local;
+    /// everything else is international.
     ///
     /// # Errors
     /// When what is left isn't 4 to 15 ASCII digits.
@@ -93,8 +93,8 @@ impl Number {
         self.kind
     }
 
-    /// True for an international number that reads as country code and local number: it was probably
-    /// meant to be local, which costs less.
+    /// True for an international number that reads as country code and local number: it was
+    /// probably meant to be local, which costs less.
     #[must_use]
     pub fn looks_local(&self, country_code: &str) -> bool {
         self.kind == Kind::International

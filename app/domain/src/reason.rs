@@ -125,7 +125,8 @@ impl Reason {
         }
     }
 
-    /// The HTTP status: never 502, 503 or 504 for a business answer, for proxies and clients retry those.
+    /// The HTTP status: never 502, 503 or 504 for a business answer, for proxies and clients retry
+    /// those.
     #[must_use]
     pub const fn http_status(self) -> u16 {
         match self {

@@ -73,11 +73,12 @@ impl Routes {
         &self.0
     }
 
-    /// The carrier of the first route that matches, by weight among those of one priority; the next one where
-    /// a carrier isn't usable.
+    /// The carrier of the first route that matches, by weight among those of one priority; the next
+    /// one where a carrier isn't usable.
     ///
-    /// `random` is any number, evenly spread over all of them. `usable` says whether a carrier can take a
-    /// message now. `excluded` are carriers that must not get this message, such as one that refused it.
+    /// `random` is any number, evenly spread over all of them. `usable` says whether a carrier can
+    /// take a message now. `excluded` are carriers that must not get this message, such as one that
+    /// refused it.
     #[must_use]
     pub fn choose<'a>(
         &'a self,

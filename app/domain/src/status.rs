@@ -57,8 +57,8 @@ impl MessageStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// The number that stands for it in the database: its place in [`Self::ALL`]. Final ones come last, and no number
-    /// is ever given to another status.
+    /// The number that stands for it in the database: its place in [`Self::ALL`]. Final ones come
+    /// last, and no number is ever given to another status.
     #[must_use]
     pub const fn code(self) -> i64 {
         match self {

@@ -8,7 +8,8 @@ fn shortened(reference: Reference, prefix: &str) -> String {
     format!("{reference}{prefix}…")
 }
 
-/// Two calls with the application's own keys. The whole test key is in them while it is on the page anyway.
+/// Two calls with the application's own keys. The whole test key is in them while it is on the page
+/// anyway.
 #[component]
 pub fn QuickStart(
     reference: Reference,

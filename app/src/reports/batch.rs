@@ -20,7 +20,8 @@ pub struct LiveBatch {
     pub batchid: String,
     /// False once nothing will change any more.
     pub open: bool,
-    /// For who listens rather than looks: it changes a few times in a batch's life, not with each message.
+    /// For who listens rather than looks: it changes a few times in a batch's life, not with each
+    /// message.
     pub spoken: String,
     pub facts: Rendered,
 }

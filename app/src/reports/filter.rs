@@ -77,7 +77,8 @@ impl ReportFilter {
         self.conditions().iter().all(|(_, text)| text.is_empty())
     }
 
-    /// An address with these filters, and where a list goes on: `cursor` or `batches`, and its text.
+    /// An address with these filters, and where a list goes on: `cursor` or `batches`, and its
+    /// text.
     #[must_use]
     pub fn address(&self, path: &str, on: (&str, &str)) -> String {
         let mut address = path.to_owned();

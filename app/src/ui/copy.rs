@@ -65,8 +65,8 @@ pub fn SecretField(
     }
 }
 
-/// Puts a text on the clipboard and says whether that worked; where browsers forbid it (a page without TLS),
-/// the text is selected at least.
+/// Puts a text on the clipboard and says whether that worked; where browsers forbid it (a page
+/// without TLS), the text is selected at least.
 #[cfg(feature = "hydrate")]
 fn copy(text: String, copied: RwSignal<bool>) {
     if !window().is_secure_context() {

@@ -7,8 +7,8 @@ use send_wrapper::SendWrapper;
 use serde::de::DeserializeOwned;
 use web_sys::{EventSource, MessageEvent};
 
-/// Shows what the server tells, until its last word or until the page is left. `goes_on` says of a state
-/// whether another one may follow.
+/// Shows what the server tells, until its last word or until the page is left. `goes_on` says of a
+/// state whether another one may follow.
 pub fn follow<T>(address: &str, live: RwSignal<T>, goes_on: fn(&T) -> bool)
 where
     T: DeserializeOwned + Send + Sync + 'static,

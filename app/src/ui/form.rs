@@ -8,8 +8,8 @@ use leptos::server_fn::error::ServerFnUrlError;
 use super::loaded::LeaveToSignIn;
 use crate::problem::{Cause, Problem};
 
-/// Where a form stands. It is made inside a page, under the routes: elsewhere a problem that came back in
-/// the page's address isn't known.
+/// Where a form stands. It is made inside a page, under the routes: elsewhere a problem that came
+/// back in the page's address isn't known.
 #[derive(Clone, Copy)]
 pub struct FormState {
     /// Of the server function.

@@ -14,7 +14,8 @@ use crate::client::read;
 pub fn Frame() -> impl IntoView {
     let sign_out = FormState::new::<SignOut>("sign-out-alert");
     let path = use_location().pathname;
-    // Asked again on each page: signing in, signing out and an ended session all lead to another one.
+    // Asked again on each page: signing in, signing out and an ended session all lead to another
+    // one.
     let viewer = Resource::new(
         move || (path.get(), sign_out.accepted.get()),
         |_| read(LoadViewer {}),
@@ -81,8 +82,8 @@ fn VisitorBar(path: Memo<String>) -> impl IntoView {
     }
 }
 
-/// The page for addresses that no route knows. It stands outside the routes, where nothing may wait for
-/// data, so that its header doesn't know who is signed in.
+/// The page for addresses that no route knows. It stands outside the routes, where nothing may wait
+/// for data, so that its header doesn't know who is signed in.
 #[component]
 pub fn LostPage() -> impl IntoView {
     view! {

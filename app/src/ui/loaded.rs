@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{Cause, Problem};
 
-/// Marks the document once its page is taken over, for what has to wait for that: the browser tests.
-/// Effects run in the browser alone.
+/// Marks the document once its page is taken over, for what has to wait for that: the browser
+/// tests. Effects run in the browser alone.
 pub fn mark_live() {
     Effect::new(|_| {
         if let Some(root) = document().document_element() {
@@ -104,8 +104,8 @@ pub fn NotFound() -> impl IntoView {
     }
 }
 
-/// Leads to the sign-in page and back to this one afterwards. The server redirects by itself; this is for
-/// a session that ends while the page is open.
+/// Leads to the sign-in page and back to this one afterwards. The server redirects by itself; this
+/// is for a session that ends while the page is open.
 #[component]
 pub fn LeaveToSignIn() -> impl IntoView {
     let location = use_location();

@@ -1,10 +1,10 @@
-//! Parts of pages that the server alone renders, and the browser takes as they come: what draws them is
-//! not among what the browser has to load.
+//! Parts of pages that the server alone renders, and the browser takes as they come: what draws
+//! them is not among what the browser has to load.
 
 use serde::{Deserialize, Serialize};
 
-/// HTML that a view of ours was rendered to; every text in it is escaped. Nothing in it is interactive but
-/// links and plain forms.
+/// HTML that a view of ours was rendered to; every text in it is escaped. Nothing in it is
+/// interactive but links and plain forms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Rendered {
@@ -26,9 +26,9 @@ impl Rendered {
         self.html.clone()
     }
 
-    /// To be called on what a page is rendered from. The server writes a page's data beside it, for the
-    /// browser to take over; this needn't stand there a second time, since an element with `inner_html` is
-    /// taken over as it is.
+    /// To be called on what a page is rendered from. The server writes a page's data beside it, for
+    /// the browser to take over; this needn't stand there a second time, since an element with
+    /// `inner_html` is taken over as it is.
     #[must_use]
     pub fn placed(self) -> Self {
         Self {

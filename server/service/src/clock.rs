@@ -9,7 +9,8 @@ use domain::Timestamp;
 /// Two clocks may differ by this much, in milliseconds: asking the other one takes its time too.
 const APART_MS: i64 = 20;
 
-/// The machine's clock, the database server's where several machines must agree, or one that a test sets.
+/// The machine's clock, the database server's where several machines must agree, or one that a test
+/// sets.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -22,7 +23,8 @@ enum Source {
 #[derive(Debug)]
 struct Followed {
     started: Instant,
-    /// Unix milliseconds at `started`, by the clock that is followed; [`NOBODY`] for the machine's own.
+    /// Unix milliseconds at `started`, by the clock that is followed; [`NOBODY`] for the machine's
+    /// own.
     offset_ms: AtomicI64,
 }
 
@@ -44,8 +46,8 @@ impl Clock {
         Self(Source::Fixed(unix_ms))
     }
 
-    /// Goes by another clock from now on, which shows this; a test's doesn't. How far the machine's own is ahead of it,
-    /// in milliseconds.
+    /// Goes by another clock from now on, which shows this; a test's doesn't. How far the machine's
+    /// own is ahead of it, in milliseconds.
     pub(crate) fn follow(&self, unix_ms: i64) -> i64 {
         let Source::Machine(followed) = &self.0 else {
             return 0;

@@ -75,7 +75,8 @@ impl Error {
         }
     }
 
-    /// Whether the rows themselves are at fault: other work of the same transaction may succeed without them.
+    /// Whether the rows themselves are at fault: other work of the same transaction may succeed
+    /// without them.
     pub(crate) fn is_about_rows(&self) -> bool {
         /// `SQLITE_CONSTRAINT` in the lowest byte of an extended code.
         const CONSTRAINT: i64 = 19;
@@ -98,7 +99,8 @@ impl Error {
         }
     }
 
-    /// Whether a commit failed because SQLite's log couldn't be synced: its pages may reach the disk or not.
+    /// Whether a commit failed because SQLite's log couldn't be synced: its pages may reach the
+    /// disk or not.
     pub(crate) fn is_failed_sync(&self) -> bool {
         /// `SQLITE_IOERR_FSYNC` and `SQLITE_IOERR_DIR_FSYNC`.
         const FAILED: [&str; 2] = ["1034", "1290"];
@@ -106,8 +108,8 @@ impl Error {
         code.is_some_and(|code| FAILED.contains(&code.as_ref()))
     }
 
-    /// Whether the database ended this transaction for the sake of another one: nothing of it is stored, and it can
-    /// be tried again at once.
+    /// Whether the database ended this transaction for the sake of another one: nothing of it is
+    /// stored, and it can be tried again at once.
     pub(crate) fn is_conflict(&self) -> bool {
         /// PostgreSQL: serialization failure, deadlock.
         const CODES: [&str; 2] = ["40001", "40P01"];
@@ -128,8 +130,8 @@ impl Error {
     }
 }
 
-/// Whether the database only had no time or isn't there now: no connection became free, another process wrote
-/// for long, the server is being restarted. Trying again helps.
+/// Whether the database only had no time or isn't there now: no connection became free, another
+/// process wrote for long, the server is being restarted. Trying again helps.
 fn is_busy(error: &sqlx::Error) -> bool {
     /// SQLITE_BUSY; extended codes carry it in their lowest byte.
     const BUSY: i64 = 5;
@@ -150,8 +152,8 @@ fn is_busy_file(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
-/// PostgreSQL: connection, serialization and deadlock, resources but for a full disk, lock and statement timeouts,
-/// the server's end.
+/// PostgreSQL: connection, serialization and deadlock, resources but for a full disk, lock and
+/// statement timeouts, the server's end.
 fn is_busy_code(code: &str) -> bool {
     const CODES: [&str; 3] = ["55P03", "57014", "25P03"];
     const CLASSES: [&str; 4] = ["08", "40", "53", "57"];

@@ -9,8 +9,8 @@ use crate::operations::nodes::SLOTS;
 /// Ids that only grow, whatever the clock does.
 pub(crate) struct IdSource {
     last: Mutex<i64>,
-    /// Of a batch's messages, which have a node to themselves: a million ids take half a second's, and
-    /// single sends meanwhile must not be dated into the future.
+    /// Of a batch's messages, which have a node to themselves: a million ids take half a second's,
+    /// and single sends meanwhile must not be dated into the future.
     last_of_batches: Mutex<i64>,
 }
 
@@ -28,8 +28,8 @@ impl IdSource {
         }
     }
 
-    /// The next id of a process with this slot. When a millisecond's ids are used up it takes the next
-    /// millisecond's.
+    /// The next id of a process with this slot. When a millisecond's ids are used up it takes the
+    /// next millisecond's.
     pub(crate) fn next(&self, now: Timestamp, slot: i64) -> i64 {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let first_of = |ms: i64| ids::compose_id(ms, slot * IDS_PER_MS);

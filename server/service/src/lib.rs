@@ -1,7 +1,7 @@
 //! The verbs of Heliograph: register, create an application, send, claim, credit a deposit.
 //!
-//! A verb owns one transaction and is whole: it happens, or it doesn't. SQL stands in `store` alone.
-//! Time and randomness come from [`Clock`] and [`Entropy`], so that tests own both.
+//! A verb owns one transaction and is whole: it happens, or it doesn't. SQL stands in `store`
+//! alone. Time and randomness come from [`Clock`] and [`Entropy`], so that tests own both.
 
 mod accounts;
 mod admission;
@@ -72,7 +72,8 @@ pub const SANDBOX_CARRIER: &str = "sandbox";
 /// What a [`Service`] is opened with.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, for any number of processes.
+    /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, for any
+    /// number of processes.
     pub database_url: String,
     /// In force from this start on, when they differ from the stored ones.
     pub prices: Prices,
@@ -105,7 +106,8 @@ pub struct Limits {
     pub registrations_max: i64,
     /// Days for which messages are kept once they are final.
     pub history_days: i64,
-    /// How long a claim holds, in milliseconds. A submit takes far less; after a crash, others wait this long.
+    /// How long a claim holds, in milliseconds. A submit takes far less; after a crash, others wait
+    /// this long.
     pub lease_ms: i64,
     /// How long one answer of a report may look for messages. What it found by then is the page,
     /// and its cursor goes on.
@@ -163,8 +165,8 @@ impl Service {
         Self::open_as(config, Missing::Make).await
     }
 
-    /// Like [`Service::open`], for a command beside the server: the database must be there, with the schema of this
-    /// release, and prices and currency stay as they are recorded.
+    /// Like [`Service::open`], for a command beside the server: the database must be there, with
+    /// the schema of this release, and prices and currency stay as they are recorded.
     ///
     /// # Errors
     /// When the database is missing, can't be used, or is of another release.
@@ -178,7 +180,8 @@ impl Service {
         if !beside {
             store.serve_alone()?;
         }
-        // A command beside the server never changes the schema: a server of another release may be at work.
+        // A command beside the server never changes the schema: a server of another release may be
+        // at work.
         if beside {
             store.must_be_of_this_release().await?;
         } else {
@@ -298,8 +301,8 @@ impl Service {
         &self.inner.wakes.reinstated
     }
 
-    /// Waits until nothing can be written any more, because what was written may not be on disk. The
-    /// process should stop: what is on disk is whole.
+    /// Waits until nothing can be written any more, because what was written may not be on disk.
+    /// The process should stop: what is on disk is whole.
     pub async fn failed(&self) {
         self.store().failed().await;
     }
@@ -344,9 +347,9 @@ impl Service {
 /// How often work is tried that the database ends for the sake of another process's.
 pub(crate) const TRIES: u32 = 6;
 
-/// Like [`run_detached`], for work that several processes do on the same rows. Not all of them can take
-/// their locks in one order: where two wait for each other, the database ends one, of which nothing is
-/// stored, and it is tried again.
+/// Like [`run_detached`], for work that several processes do on the same rows. Not all of them can
+/// take their locks in one order: where two wait for each other, the database ends one, of which
+/// nothing is stored, and it is tried again.
 async fn run_detached_with_tries<
     T: Send + 'static,
     W: Future<Output = Result<T>> + Send + 'static,
@@ -367,8 +370,8 @@ async fn run_detached_with_tries<
     .await
 }
 
-/// Runs a verb's work in a task of its own: the request's future may be dropped at any await, and work
-/// that has begun must finish or roll back whole.
+/// Runs a verb's work in a task of its own: the request's future may be dropped at any await, and
+/// work that has begun must finish or roll back whole.
 async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
@@ -389,8 +392,8 @@ async fn run_detached_within<T: Send + 'static>(
     ))))
 }
 
-/// How long work may take before the database counts as gone: a server that lost its power, or the way to it, says
-/// nothing. More than a commit and asking what became of it may take.
+/// How long work may take before the database counts as gone: a server that lost its power, or the
+/// way to it, says nothing. More than a commit and asking what became of it may take.
 const WORK_TIMEOUT: Duration = Duration::from_mins(3);
 /// The same for the statements before a commit.
 pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

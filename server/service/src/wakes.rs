@@ -1,5 +1,5 @@
-//! Waking whoever waits for work, in this process and in the others. A wake may be lost: whoever waits looks by itself
-//! too, now and then.
+//! Waking whoever waits for work, in this process and in the others. A wake may be lost: whoever
+//! waits looks by itself too, now and then.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -37,7 +37,8 @@ impl Wake {
     }
 }
 
-/// How long others wait at most to be told again: each time takes a lock that all commits with a notification share.
+/// How long others wait at most to be told again: each time takes a lock that all commits with a
+/// notification share.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait before listening is tried again.
 const RETRY: Duration = Duration::from_secs(1);

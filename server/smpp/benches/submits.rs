@@ -1,5 +1,5 @@
-//! Submits per second and processor time of each, against the tests' SMSC on this machine. The session
-//! runs on one thread, the SMSC on another, so that the session's part can be told apart.
+//! Submits per second and processor time of each, against the tests' SMSC on this machine. The
+//! session runs on one thread, the SMSC on another, so that the session's part can be told apart.
 
 #![expect(
     clippy::unwrap_used,

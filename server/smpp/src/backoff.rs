@@ -1,5 +1,5 @@
-//! Waits before reconnects: exponential with jitter, so that many connections that were cut together
-//! don't come back together.
+//! Waits before reconnects: exponential with jitter, so that many connections that were cut
+//! together don't come back together.
 
 use std::time::Duration;
 

@@ -137,7 +137,8 @@ impl Fields {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Reads what TLVs there are; one that is cut off ends them, one of a wrong size is passed over.
+    /// Reads what TLVs there are; one that is cut off ends them, one of a wrong size is passed
+    /// over.
     fn tlvs(&mut self, delivery: &mut Delivery) {
         while let (Ok(tag), Ok(length)) = (self.0.try_get_u16(), self.0.try_get_u16()) {
             let Some(value) = self.take(usize::from(length)) else {

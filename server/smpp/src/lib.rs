@@ -1,5 +1,5 @@
-//! An SMPP 3.4 ESME session: one bind (or a transmitter's and a receiver's) that is kept up until it
-//! is closed. Submits go in, answers and deliveries come out as events.
+//! An SMPP 3.4 ESME session: one bind (or a transmitter's and a receiver's) that is kept up until
+//! it is closed. Submits go in, answers and deliveries come out as events.
 //!
 //! What it promises: exactly one first [`Event::Answer`] for each [`Submit`]; [`Outcome::NotSent`]
 //! only when the peer can't have received all of the submit; never more submits unanswered than the

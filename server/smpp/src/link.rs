@@ -190,8 +190,8 @@ impl Link {
         }
     }
 
-    /// The answers of submits of which the socket took the last byte are due from now on; those that were too
-    /// late for it have theirs.
+    /// The answers of submits of which the socket took the last byte are due from now on; those
+    /// that were too late for it have theirs.
     fn note_written(&mut self) {
         let due = Instant::now() + self.shared.settings.timers.answer;
         while let Some(sequence) = self.socket.outbox.next_written() {

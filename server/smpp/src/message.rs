@@ -21,10 +21,11 @@ pub struct Address {
 pub struct Submit {
     /// The caller's; comes back with the answer.
     pub tag: u64,
-    /// Not begun to be written after this: answered [`Outcome::NotSent`] then. The time is looked at right
-    /// before each submit's write, so that of a process which is stopped and goes on later one submit per
-    /// link leaves at most. What is begun and not done five seconds later ends the link, and is NotSent as
-    /// well. Over TLS it is begun and done when TLS takes it in, which is when the one before has left.
+    /// Not begun to be written after this: answered [`Outcome::NotSent`] then. The time is looked
+    /// at right before each submit's write, so that of a process which is stopped and goes on later
+    /// one submit per link leaves at most. What is begun and not done five seconds later ends the
+    /// link, and is NotSent as well. Over TLS it is begun and done when TLS takes it in, which is
+    /// when the one before has left.
     pub not_after: Instant,
     /// At most 5 ASCII characters; mostly empty.
     pub service_type: String,

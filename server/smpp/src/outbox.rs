@@ -52,8 +52,9 @@ impl Outbox {
         });
     }
 
-    /// What to offer the socket next: nothing behind the first submit, whose time is looked at before each
-    /// write. However long the process is stopped between the look and the write, one goes out at most.
+    /// What to offer the socket next: nothing behind the first submit, whose time is looked at
+    /// before each write. However long the process is stopped between the look and the write, one
+    /// goes out at most.
     pub(crate) fn offer(&self) -> &[u8] {
         let first = self.submits.front();
         let first = first.and_then(|first| usize::try_from(first.end - self.taken).ok());

@@ -30,8 +30,8 @@ pub struct Receipt {
     /// The network's error code: the text's `err` as it stands there, otherwise the TLV's number in
     /// decimal. None when neither is there; `000` is what most write for no error.
     pub error: Option<String>,
-    /// When the message came to the SMSC, in ms since 1970 as if the peer's clock were UTC: receipts
-    /// carry no time zone.
+    /// When the message came to the SMSC, in ms since 1970 as if the peer's clock were UTC:
+    /// receipts carry no time zone.
     pub submitted_at: Option<i64>,
     /// When it came to its state, likewise.
     pub done_at: Option<i64>,
@@ -70,8 +70,8 @@ pub enum Failure {
 /// Reads a receipt; None when the delivery is none but a mobile's message.
 ///
 /// A receipt is what esm_class says is one, and what names a message by TLV; a mobile's message may
-/// begin with `id:` as well. Some SMSCs do neither: then the text must have all that Appendix B asks for.
-/// The TLVs count more than the text, which some SMSCs cut off.
+/// begin with `id:` as well. Some SMSCs do neither: then the text must have all that Appendix B
+/// asks for. The TLVs count more than the text, which some SMSCs cut off.
 pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     let marked = matches!(
         delivery.esm_class & MESSAGE_TYPE,
@@ -151,10 +151,11 @@ fn by_word(word: &str) -> State {
     found.map_or(State::Unrecognised, |(_, state)| state)
 }
 
-/// The text as characters. Receipts are ASCII in whatever coding they come; the rest doesn't matter.
+/// The text as characters. Receipts are ASCII in whatever coding they come; the rest doesn't
+/// matter.
 fn decode(text: &[u8]) -> Cow<'_, str> {
-    // UCS-2 by its octets and not by what the coding says, which many SMSCs copy from the message: no receipt
-    // begins with an octet 0, but for a byte order mark.
+    // UCS-2 by its octets and not by what the coding says, which many SMSCs copy from the message:
+    // no receipt begins with an octet 0, but for a byte order mark.
     let text = text.strip_prefix(&[0xfe, 0xff]).unwrap_or(text);
     let wide = text.len() >= 2 && text[0] == 0 && text[1] != 0;
     if !wide {

@@ -66,8 +66,8 @@ pub enum BindMode {
 pub struct Timers {
     /// Name look-up, TCP and TLS together.
     pub connect: Duration,
-    /// For a bind's and a submit's response, for any sign of life after an enquire_link, and for the
-    /// socket to take at least one byte of what is waiting to be written.
+    /// For a bind's and a submit's response, for any sign of life after an enquire_link, and for
+    /// the socket to take at least one byte of what is waiting to be written.
     pub answer: Duration,
     /// Silence after which an enquire_link is sent.
     pub enquire_link: Duration,

@@ -12,7 +12,8 @@ use crate::{BindMode, DeliveryHandle, Event, Outcome, Settings, State, Status, S
 /// How far ahead of the rate's permission submits are taken.
 const AHEAD: Duration = Duration::from_millis(200);
 
-/// One connection's shared part. Links work on their own state and meet this once or twice per wake.
+/// One connection's shared part. Links work on their own state and meet this once or twice per
+/// wake.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     inner: Mutex<Inner>,

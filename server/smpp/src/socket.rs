@@ -159,7 +159,8 @@ impl Socket {
         Poll::Ready(())
     }
 
-    /// Takes out what is too late, if the next submit is: this is the last look at the time before it is begun.
+    /// Takes out what is too late, if the next submit is: this is the last look at the time before
+    /// it is begun.
     fn drop_overdue(&mut self) {
         let now = Instant::now();
         if self.outbox.is_overdue(now) {
@@ -176,7 +177,8 @@ impl Socket {
 
     /// What was written before may have been answered, so reading goes on until nothing is left.
     fn fail(&mut self, error: Option<io::Error>) {
-        // TLS takes bytes in and may send a part of them before it fails: all that was offered may be gone.
+        // TLS takes bytes in and may send a part of them before it fails: all that was offered may
+        // be gone.
         if self.tls && !self.unflushed {
             self.took(self.outbox.offer().len());
         }
@@ -229,7 +231,8 @@ mod tests {
         assert_eq!(socket.stalled(), None);
     }
 
-    /// Nobody looks at the time between the stall and the next write: it is as if the process had been stopped.
+    /// Nobody looks at the time between the stall and the next write: it is as if the process had
+    /// been stopped.
     #[tokio::test]
     async fn after_its_time_only_a_submit_that_was_begun_goes_on() {
         let soon = Instant::now() + Duration::from_millis(200);

@@ -17,8 +17,8 @@ use crate::{Settings, Tls};
 
 /// A connected socket.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Whether several writes follow one another now, so that packets should wait until they are full. What
-    /// still waits at the end of it leaves at once.
+    /// Whether several writes follow one another now, so that packets should wait until they are
+    /// full. What still waits at the end of it leaves at once.
     fn gather(&self, _several: bool) {}
 }
 
@@ -38,7 +38,8 @@ impl Stream for TlsStream<TcpStream> {
 /// Connects; without a limit of its own in time.
 pub(crate) async fn connect(settings: &Settings) -> io::Result<Box<dyn Stream>> {
     let socket = TcpStream::connect(&settings.address).await?;
-    // Whoever writes knows when more follows; to wait for it otherwise would only delay what there is.
+    // Whoever writes knows when more follows; to wait for it otherwise would only delay what there
+    // is.
     socket.set_nodelay(true)?;
     let Some(tls) = &settings.tls else {
         return Ok(Box::new(socket));

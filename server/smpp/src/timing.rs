@@ -64,9 +64,9 @@ impl Link {
         }
     }
 
-    /// Gives up submits whose answers are overdue. When the peer has answered none since one of them
-    /// was written, it isn't that answer which is lost: it takes submits and does nothing about them,
-    /// however well it answers enquire_links.
+    /// Gives up submits whose answers are overdue. When the peer has answered none since one of
+    /// them was written, it isn't that answer which is lost: it takes submits and does nothing
+    /// about them, however well it answers enquire_links.
     fn give_up_overdue(&mut self, now: Instant) {
         let answer = self.shared.settings.timers.answer;
         while let Some((tag, due)) = self.window.overdue(now) {

@@ -110,8 +110,8 @@ impl Failure {
         }
     }
 
-    /// What makes a request unlike the one that an idempotency key stands for: whatever can be said about the
-    /// request alone.
+    /// What makes a request unlike the one that an idempotency key stands for: whatever can be said
+    /// about the request alone.
     pub const fn is_about_the_request(&self) -> bool {
         !self.unanswered && matches!(self.reason.http_status(), 400 | 413 | 415)
     }
@@ -191,8 +191,8 @@ pub fn internal() -> Answer {
     Failure::of(Reason::Internal).into_response()
 }
 
-/// The answer to a request that doesn't say which host it is for, or says it twice. What else came with it
-/// may not be what its sender meant, so the connection is closed.
+/// The answer to a request that doesn't say which host it is for, or says it twice. What else came
+/// with it may not be what its sender meant, so the connection is closed.
 pub fn without_host() -> Answer {
     let detail = "The request must have one Host header.";
     Failure::with_detail(Reason::InvalidParameter, detail)
@@ -202,13 +202,14 @@ pub fn without_host() -> Answer {
 
 /// 200 with this body.
 pub fn json<T: Serialize>(body: &T) -> Answer {
-    // Serialising our own records fails only for maps with keys that aren't strings; there are none.
+    // Serialising our own records fails only for maps with keys that aren't strings; there are
+    // none.
     let text = serde_json::to_vec(body).unwrap_or_else(|_| b"{\"code\":500}".to_vec());
     guarded(text, HeaderValue::from_static("application/json"))
 }
 
-/// 200 with the headers that every answer of the API has: nothing between us and the client may store
-/// it, and its address, which holds the key, may not go on as a referrer.
+/// 200 with the headers that every answer of the API has: nothing between us and the client may
+/// store it, and its address, which holds the key, may not go on as a referrer.
 pub fn guarded(body: Vec<u8>, content_type: HeaderValue) -> Answer {
     let mut response = Response::new(Full::from(body));
     let headers = response.headers_mut();

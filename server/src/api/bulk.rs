@@ -46,7 +46,8 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
     let (head, body) = request.into_parts();
     let query = head.uri.query();
     let asked = Parameters::of_query(&["requestid", "dryrun"], query);
-    // That a dry run is asked for in the body comes too late: by then the key was looked up and held.
+    // That a dry run is asked for in the body comes too late: by then the key was looked up and
+    // held.
     let idempotency = match shared_parameters::dry_run(&asked) {
         Ok(true) => Ok(None),
         _ => shared_parameters::idempotency(&head.headers),
@@ -108,8 +109,8 @@ struct UploadParameters {
 }
 
 impl UploadParameters {
-    /// The first fault wins: what is missing, the file, message, requestid, dryrun, the idempotency key,
-    /// which a dry run has no use for.
+    /// The first fault wins: what is missing, the file, message, requestid, dryrun, the idempotency
+    /// key, which a dry run has no use for.
     fn read(
         api: &Api,
         file: Option<File>,

@@ -1,7 +1,8 @@
-//! URL encoding (WHATWG URL §5.1), with the difference between a wrong encoding and a strange text kept.
+//! URL encoding (WHATWG URL §5.1), with the difference between a wrong encoding and a strange text
+//! kept.
 
-/// Percent-decodes; in forms and queries `+` is a space. A `%` that starts no escape stands for itself,
-/// as browsers have it. `None` when the bytes are no UTF-8.
+/// Percent-decodes; in forms and queries `+` is a space. A `%` that starts no escape stands for
+/// itself, as browsers have it. `None` when the bytes are no UTF-8.
 pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut unescape = Unescape::new(plus_is_space);

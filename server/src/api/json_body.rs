@@ -1,4 +1,5 @@
-//! A JSON object's members, all of them: also those that come twice, and those whose text isn't Unicode.
+//! A JSON object's members, all of them: also those that come twice, and those whose text isn't
+//! Unicode.
 
 use std::fmt;
 
@@ -48,8 +49,8 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        // Raw values are skipped over without recursion, however deep, and keep bad surrogates apart
-        // from bad JSON.
+        // Raw values are skipped over without recursion, however deep, and keep bad surrogates
+        // apart from bad JSON.
         while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
             let name = match read(name) {
                 JsonValue::Text(name) => Some(name),

@@ -1,4 +1,5 @@
-//! What the lists of the API have in common: how many, from where on, and no parameter that isn't known.
+//! What the lists of the API have in common: how many, from where on, and no parameter that isn't
+//! known.
 
 use domain::Reason;
 

@@ -1,7 +1,7 @@
 //! The SMS API: everything under `/sms`.
 //!
-//! It takes requests before any router does: a router answers bad encodings and wrong methods in its
-//! own words, and here every answer is JSON with a code.
+//! It takes requests before any router does: a router answers bad encodings and wrong methods in
+//! its own words, and here every answer is JSON with a code.
 
 mod answer;
 mod balance;
@@ -85,8 +85,8 @@ impl Api {
             Route::Send(_) if request.method() == Method::POST => {
                 return send::post(self, key, request).await;
             }
-            // Boxed, since its state is several times that of the others, and each request makes room for the
-            // largest.
+            // Boxed, since its state is several times that of the others, and each request makes
+            // room for the largest.
             Route::Bulk(_) => return Box::pin(bulk::post(self, key, request)).await,
             Route::Send(_) => send::get(self, key, &request).await,
             Route::Reports(_) => reports::list(self, key, query).await,

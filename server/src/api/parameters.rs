@@ -105,7 +105,8 @@ impl Parameters {
         }
     }
 
-    /// The text of a parameter that may be absent. `invalid` is the reason for a value of a wrong kind.
+    /// The text of a parameter that may be absent. `invalid` is the reason for a value of a wrong
+    /// kind.
     pub fn optional(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
         match self.slot(name) {
             None => Ok(None),

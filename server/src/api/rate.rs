@@ -8,7 +8,8 @@ use super::Api;
 use super::answer::{Answer, Failure};
 use super::credentials::KeyText;
 
-/// What was read of a request. It counts whatever that is; a fault of its own comes before the limit.
+/// What was read of a request. It counts whatever that is; a fault of its own comes before the
+/// limit.
 pub async fn counted<T>(
     api: &Api,
     access: &KeyAccess,
@@ -20,7 +21,8 @@ pub async fn counted<T>(
     Ok(read)
 }
 
-/// Says it on an answer, where requests are limited. An answer that the key isn't known says nothing.
+/// Says it on an answer, where requests are limited. An answer that the key isn't known says
+/// nothing.
 pub fn note(api: &Api, key: &KeyText, response: &mut Answer) {
     if response.status() == StatusCode::UNAUTHORIZED {
         return;

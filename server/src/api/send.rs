@@ -32,8 +32,9 @@ struct Accepted<'a> {
     dryrun: bool,
 }
 
-/// A send by GET: everything is in the query, so that a good one costs one call of the service, which
-/// checks key, status and sender itself. Only when the parameters are bad are those checked before.
+/// A send by GET: everything is in the query, so that a good one costs one call of the service,
+/// which checks key, status and sender itself. Only when the parameters are bad are those checked
+/// before.
 pub async fn get(api: &Api, key: &KeyText, request: &Request<Incoming>) -> Result<Answer, Failure> {
     let parameters = Parameters::of_query(&KNOWN, request.uri().query());
     let headers = request.headers();
@@ -99,8 +100,8 @@ struct SendParameters {
 }
 
 impl SendParameters {
-    /// The first fault wins: number, message, requestid, dryrun, the idempotency key, which a dry run has no
-    /// use for.
+    /// The first fault wins: number, message, requestid, dryrun, the idempotency key, which a dry
+    /// run has no use for.
     fn read(api: &Api, parameters: &Parameters, headers: &HeaderMap) -> Result<Self, Failure> {
         let number = parameters.required("number", Reason::InvalidNumber)?;
         let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;

@@ -1,5 +1,5 @@
-//! What single sends and uploads are asked for in the same words: message, request id, dry run, and the key
-//! that makes a repeated request safe.
+//! What single sends and uploads are asked for in the same words: message, request id, dry run, and
+//! the key that makes a repeated request safe.
 
 use axum::http::{HeaderMap, HeaderValue};
 use domain::message::InvalidMessage;
@@ -73,9 +73,9 @@ pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failur
     })
 }
 
-/// What is answered when the request itself is at fault; it counts as a request all the same. Where its idempotency key is known, it can't be the
-/// request that was accepted under it, and the application's status wasn't judged yet: a dry run, which doesn't
-/// read the key, is judged now.
+/// What is answered when the request itself is at fault; it counts as a request all the same. Where
+/// its idempotency key is known, it can't be the request that was accepted under it, and the
+/// application's status wasn't judged yet: a dry run, which doesn't read the key, is judged now.
 pub async fn refused(
     api: &Api,
     key: &KeyText,

@@ -16,8 +16,8 @@ use refused::Refused;
 
 /// A connection to a carrier, whatever it speaks.
 ///
-/// The dispatcher calls `submit` with messages that are claimed for the carrier, stores what `report`
-/// returns, and confirms with `stored`; only then are receipts acknowledged.
+/// The dispatcher calls `submit` with messages that are claimed for the carrier, stores what
+/// `report` returns, and confirms with `stored`; only then are receipts acknowledged.
 pub trait Line: Send + Sync + 'static {
     /// How many messages it would take now.
     fn free(&self) -> usize;
@@ -25,12 +25,12 @@ pub trait Line: Send + Sync + 'static {
     /// Waits until it would take some.
     fn until_free(&self) -> impl Future<Output = ()> + Send;
 
-    /// Takes messages to hand over; never waits. The outcome of each is reported once. No hand-over begins
-    /// after the lease's time: such a message is reported as never left.
+    /// Takes messages to hand over; never waits. The outcome of each is reported once. No hand-over
+    /// begins after the lease's time: such a message is reported as never left.
     fn submit(&self, lease: Lease, messages: Vec<Claimed>);
 
-    /// Waits for answers and receipts, and returns those that came since the last report; `None` once the
-    /// line is closed and everything is reported.
+    /// Waits for answers and receipts, and returns those that came since the last report; `None`
+    /// once the line is closed and everything is reported.
     fn report(&self) -> impl Future<Output = Option<CarrierReport>> + Send;
 
     /// The report is durable: the answers for these messages, of which some are stored as taken.
@@ -61,7 +61,8 @@ pub struct Confirmation {
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }
 
-/// The last moment to begin what a carrier may take so long to answer, so that its answer comes under the lease.
+/// The last moment to begin what a carrier may take so long to answer, so that its answer comes
+/// under the lease.
 fn last_start(lease: Lease, answer: Duration) -> Instant {
     let not_after = Instant::from_std(lease.not_after);
     not_after.checked_sub(answer).unwrap_or(not_after)

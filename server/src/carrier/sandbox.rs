@@ -1,7 +1,7 @@
 //! The sandbox: a carrier that sends to nobody and answers as the number says.
 //!
-//! It keeps nothing that a restart could lose: when a receipt is due, and what it says, follows from the
-//! message's number and the moment of its submit, both of which are stored.
+//! It keeps nothing that a restart could lose: when a receipt is due, and what it says, follows
+//! from the message's number and the moment of its submit, both of which are stored.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -88,7 +88,8 @@ impl Sandbox {
         }
     }
 
-    /// These messages are stored as taken since an earlier process; their receipts are still to come.
+    /// These messages are stored as taken since an earlier process; their receipts are still to
+    /// come.
     pub fn expect_receipts(&self, messages: &[Outstanding]) {
         let mut inner = self.inner();
         inner
@@ -294,7 +295,8 @@ mod tests {
     /// Longer than any test here.
     const LONG: Duration = Duration::from_mins(1);
 
-    /// What became of a message to this number: when the sandbox reported it, after its submit, and how.
+    /// What became of a message to this number: when the sandbox reported it, after its submit, and
+    /// how.
     fn receipt(number: &str) -> (i64, MessageStatus, Option<String>) {
         let now = Arc::new(AtomicI64::new(START_MS));
         let sandbox = Sandbox::new(Clock::fixed(Arc::clone(&now)), DELAY_MS.unsigned_abs());

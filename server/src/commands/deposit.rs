@@ -187,8 +187,8 @@ fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositRequest>), String>
     }
 }
 
-/// Counts a text's lines from its start on. The reader's own count is that of the blank lines before a
-/// record, which it skips.
+/// Counts a text's lines from its start on. The reader's own count is that of the blank lines
+/// before a record, which it skips.
 struct Lines<'a> {
     bytes: &'a [u8],
     place: usize,
@@ -204,8 +204,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The line of the record that the reader began to look for at this byte, the last one asked for or a
-    /// later one.
+    /// The line of the record that the reader began to look for at this byte, the last one asked
+    /// for or a later one.
     fn of_record(&mut self, start: u64) -> usize {
         let start = usize::try_from(start).unwrap_or(usize::MAX);
         while let Some(byte) = self.bytes.get(self.place) {

@@ -1,12 +1,13 @@
-//! The table of settings: their names, defaults and meanings. `heliograph config` and the errors about
-//! unknown names read it too.
+//! The table of settings: their names, defaults and meanings. `heliograph config` and the errors
+//! about unknown names read it too.
 
 /// One setting. In the file it is `name`, in the environment `HELIOGRAPH_NAME`.
 pub struct Key {
     pub name: &'static str,
     /// What holds when nobody sets it; `None` for a setting that may be absent.
     pub default: Option<&'static str>,
-    /// A secret is masked wherever settings are shown, and `NAME_FILE` may name a file that holds it.
+    /// A secret is masked wherever settings are shown, and `NAME_FILE` may name a file that holds
+    /// it.
     pub secret: bool,
 }
 
@@ -63,7 +64,8 @@ pub const KEYS: [Key; 29] = [
     plain("registrations_max", "20"),
     // How long a claimed message is one node's; after that node's crash, others wait so long.
     plain("lease_seconds", "60"),
-    // How long to go on after a stop is asked for, for a proxy to notice that this node isn't ready any more.
+    // How long to go on after a stop is asked for, for a proxy to notice that this node isn't ready
+    // any more.
     plain("stop_delay_seconds", "0"),
     plain("history_days", "400"),
     plain("site_root", "target/site"),

@@ -34,7 +34,8 @@ impl Source {
     }
 }
 
-/// Every setting's text, with the layer it came from. A setting that may be absent and is, is not in it.
+/// Every setting's text, with the layer it came from. A setting that may be absent and is, is not
+/// in it.
 pub type Values = BTreeMap<&'static str, (String, Source)>;
 
 /// The tables of the settings file, which no other layer has.

@@ -22,10 +22,11 @@ pub use layers::Source;
 use layers::{Tables, Values};
 pub use network::Network;
 
-/// Most pages a message may be allowed; a body may be as large as the longest message needs, and each
-/// request holds one.
+/// Most pages a message may be allowed; a body may be as large as the longest message needs, and
+/// each request holds one.
 const MESSAGE_PAGES_LIMIT: usize = 100;
-/// Most rows an upload may be allowed; the ids of its messages are made for one moment, 2,048 per millisecond.
+/// Most rows an upload may be allowed; the ids of its messages are made for one moment, 2,048 per
+/// millisecond.
 const BULK_ROWS_LIMIT: u64 = 10_000_000;
 /// Most bytes an upload may be allowed: 4 GiB of disk for each one under way.
 const BULK_BYTES_LIMIT: u64 = 4 * 1024 * 1024 * 1024;
@@ -37,8 +38,8 @@ const REQUESTS_LIMIT: u32 = 1_000_000;
 const STOP_DELAY_LIMITS_S: RangeInclusive<u64> = 0..=60;
 /// Segments and their names are kept for a week, and a message lives for two days.
 const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
-/// Seconds that a claim may be told to hold. Carriers' times shrink with it, but not that for the rest of a submit
-/// of which a part is written; and after a crash its messages wait so long.
+/// Seconds that a claim may be told to hold. Carriers' times shrink with it, but not that for the
+/// rest of a submit of which a part is written; and after a crash its messages wait so long.
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 /// Longest that the sandbox carrier may be told to take: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;

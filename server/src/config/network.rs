@@ -39,7 +39,8 @@ impl FromStr for Network {
 }
 
 impl Network {
-    /// Whether the address lies in the range. An IPv4 address that came in over IPv6 counts as IPv4.
+    /// Whether the address lies in the range. An IPv4 address that came in over IPv6 counts as
+    /// IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(net), IpAddr::V4(ip)) => {

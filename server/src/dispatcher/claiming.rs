@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::free;
 use crate::carrier::Line;
 
-/// How often a connection with room says how much it has: a pace or a pause gives places without any event.
+/// How often a connection with room says how much it has: a pace or a pause gives places without
+/// any event.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// Hands messages over until the token is cancelled, while the carrier is open.

@@ -1,4 +1,5 @@
-//! Says that this process lives, and takes care of what other processes left when they ended. Only where several serve.
+//! Says that this process lives, and takes care of what other processes left when they ended. Only
+//! where several serve.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use crate::carrier::sandbox::Sandbox;
 const INTERVAL: Duration = Duration::from_secs(5);
 /// A receipt of a sandbox that is so late is awaited by nobody any more: its process ended.
 const RECEIPT_LATE_MS: u64 = 45_000;
-/// Something keeps a transaction open for longer than anything of ours: what is deleted meanwhile can't be removed.
+/// Something keeps a transaction open for longer than anything of ours: what is deleted meanwhile
+/// can't be removed.
 const OLD_TRANSACTION_MS: i64 = 5 * 60 * 1000;
 /// How often that is worth a word.
 const ALARM_INTERVAL: Duration = Duration::from_mins(1);

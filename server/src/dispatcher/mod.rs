@@ -1,9 +1,9 @@
-//! Turns uploads into messages, hands queued messages to carriers, records what they answer and report, and
-//! sweeps what is over.
+//! Turns uploads into messages, hands queued messages to carriers, records what they answer and
+//! report, and sweeps what is over.
 //!
-//! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue row
-//! goes, a receipt before it is acknowledged. A process that dies leaves rows under a lease: whether a carrier
-//! has them only a receipt can tell.
+//! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue
+//! row goes, a receipt before it is acknowledged. A process that dies leaves rows under a lease:
+//! whether a carrier has them only a receipt can tell.
 
 mod claiming;
 mod ending_leases;
@@ -45,12 +45,13 @@ pub struct DispatcherSettings {
     /// How long a sandbox takes to deliver.
     pub sandbox_delay_ms: u64,
     pub carriers: Vec<CarrierSettings>,
-    /// False for a process that only takes messages in: it hands none to carriers, and sweeps nothing.
+    /// False for a process that only takes messages in: it hands none to carriers, and sweeps
+    /// nothing.
     pub works: bool,
 }
 
-/// Dispatches until the token is cancelled, and everything that carriers were given is settled as well as a
-/// moment allows.
+/// Dispatches until the token is cancelled, and everything that carriers were given is settled as
+/// well as a moment allows.
 pub fn spawn(
     service: Service,
     settings: DispatcherSettings,

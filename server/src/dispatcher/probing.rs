@@ -1,8 +1,9 @@
 //! Finds out whether a carrier that left messages unanswered answers again.
 //!
 //! Its connections take one message at a time by themselves, and the others go another way. What
-//! waits for it, because no other way is for it, is the probe. Where nothing does, one new message is
-//! let through now and then: a bind, and answers to questions whether it is there, prove nothing.
+//! waits for it, because no other way is for it, is the probe. Where nothing does, one new message
+//! is let through now and then: a bind, and answers to questions whether it is there, prove
+//! nothing.
 
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::{RETRY, free};
 use crate::carrier::{CarrierReport, Line};
 
-/// Records until the line is closed and has told everything. Places that answers freed are said before the answers are
-/// stored, so that the turn which stores them claims the next messages.
+/// Records until the line is closed and has told everything. Places that answers freed are said
+/// before the answers are stored, so that the turn which stores them claims the next messages.
 pub(super) async fn run<L: Line>(
     service: Service,
     carrier: String,

@@ -11,8 +11,8 @@ use super::{RETRY, pause};
 /// How often to look for messages that no route is for.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long after a carrier became unusable its messages are looked at once more: some were being queued for it,
-/// or came back from it, meanwhile.
+/// How long after a carrier became unusable its messages are looked at once more: some were being
+/// queued for it, or came back from it, meanwhile.
 const ONCE_MORE: Duration = Duration::from_secs(5);
 
 /// Looks until the token is cancelled.

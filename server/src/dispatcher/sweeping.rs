@@ -1,5 +1,5 @@
-//! What ends by itself: messages after 48 hours, sessions, counts of attempts, kept answers, and old messages
-//! altogether.
+//! What ends by itself: messages after 48 hours, sessions, counts of attempts, kept answers, and
+//! old messages altogether.
 
 use std::time::Duration;
 

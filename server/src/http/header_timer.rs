@@ -10,9 +10,10 @@ use tokio::time::{Sleep as TokioSleep, sleep_until};
 
 type Kept = Arc<Mutex<Option<Pin<Box<TokioSleep>>>>>;
 
-/// hyper makes a sleep for each request and drops it once the header is there. Each time, a sleep of Tokio's
-/// would be entered into a list of the runtime and struck out, under a lock shared by all connections. Here
-/// it stays in that list, and its deadline moves on, for which no lock is needed.
+/// hyper makes a sleep for each request and drops it once the header is there. Each time, a sleep
+/// of Tokio's would be entered into a list of the runtime and struck out, under a lock shared by
+/// all connections. Here it stays in that list, and its deadline moves on, for which no lock is
+/// needed.
 #[derive(Default)]
 pub struct HeaderTimer {
     /// Until hyper asks for the next.

@@ -111,7 +111,8 @@ fn sum(figures: impl Iterator<Item = i64>) -> String {
     figures.fold(0, i64::saturating_add).to_string()
 }
 
-/// The carriers in Prometheus' text format. Their names need no escaping: the settings allow none that would.
+/// The carriers in Prometheus' text format. Their names need no escaping: the settings allow none
+/// that would.
 pub fn render(carriers: &[CarrierRecord], now: Timestamp) -> String {
     let mut text = String::new();
     for (name, kind, help, read) in FIGURES {

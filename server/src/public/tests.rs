@@ -26,8 +26,8 @@ async fn breaks() -> &'static str {
     empty[0]
 }
 
-/// What a client gets for `GET path` from a site with such a portal, until the connection ends, and what
-/// was counted.
+/// What a client gets for `GET path` from a site with such a portal, until the connection ends, and
+/// what was counted.
 async fn asked(path: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::open(Config {

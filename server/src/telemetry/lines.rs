@@ -1,8 +1,8 @@
 //! Log lines on their way to where they are written.
 //!
-//! Whoever logs puts a line into a queue, which takes no lock as long as the writing thread is busy or
-//! gathers. That thread writes what it gathered in one call: to be woken for every line cost several times
-//! what the line itself costs.
+//! Whoever logs puts a line into a queue, which takes no lock as long as the writing thread is busy
+//! or gathers. That thread writes what it gathered in one call: to be woken for every line cost
+//! several times what the line itself costs.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How long lines are gathered. A process that is killed loses the lines of this time; warnings and errors
-/// cut it short.
+/// How long lines are gathered. A process that is killed loses the lines of this time; warnings and
+/// errors cut it short.
 pub const GATHER: Duration = Duration::from_millis(10);
-/// Lines that may wait for a slow terminal before requests wait too: losing lines would hide what an
-/// operator looks for.
+/// Lines that may wait for a slow terminal before requests wait too: losing lines would hide what
+/// an operator looks for.
 const LINES_WAITING_MAX: usize = 16_384;
 /// How much is written in one call.
 const TEXT_BYTES_MAX: usize = 64 * 1024;

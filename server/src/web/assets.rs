@@ -14,8 +14,8 @@ const ICON: &str = include_str!("icon.svg");
 
 /// Serves the files that the build made, compressed as it left them.
 pub fn router(options: &LeptosOptions) -> Router {
-    // A name with a hash in it never gets another content; without one, browsers ask whether the file
-    // changed, and are told by its date.
+    // A name with a hash in it never gets another content; without one, browsers ask whether the
+    // file changed, and are told by its date.
     let cache = if options.hash_files {
         "public, max-age=31536000, immutable"
     } else {

@@ -65,7 +65,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         reference,
         filter,
     };
-    // The first messages are read before the answer begins: once it has, nothing can be refused any more.
+    // The first messages are read before the answer begins: once it has, nothing can be refused any
+    // more.
     match list.read().await {
         Ok(page) => file(list, page),
         Err(error) => refused(&error),

@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Portal;
 
-/// Silence after which a comment is sent: proxies end what is silent for a minute, and only by writing is
-/// it noticed that the client has left.
+/// Silence after which a comment is sent: proxies end what is silent for a minute, and only by
+/// writing is it noticed that the client has left.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Pages of one account that follow something at a time. A browser has six connections to a server, and
-/// each page holds one.
+/// Pages of one account that follow something at a time. A browser has six connections to a server,
+/// and each page holds one.
 const PER_ACCOUNT_MAX: usize = 4;
 /// When a page that was cut off may come back.
 const BACK_AFTER: Duration = Duration::from_secs(5);
@@ -48,8 +48,8 @@ impl Followers {
         }
     }
 
-    /// One more of an account. Where there are too many the oldest ends: its page may have been left
-    /// without a word, and comes back if not.
+    /// One more of an account. Where there are too many the oldest ends: its page may have been
+    /// left without a word, and comes back if not.
     fn enter(&self, account_id: i64) -> Place {
         let end = self.stop.child_token();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +106,8 @@ trait Subject: Send + Sync + 'static {
     fn tell(&self, state: &Self::State) -> serde_json::Result<(String, bool)>;
 }
 
-/// The answer to an account that may follow a subject. `token` names its session, `state` was just read.
+/// The answer to an account that may follow a subject. `token` names its session, `state` was just
+/// read.
 fn answer<S: Subject>(
     portal: Portal,
     (account_id, token): (i64, String),
@@ -151,7 +152,8 @@ struct Following<S: Subject> {
 }
 
 impl<S: Subject> Following<S> {
-    /// What has just been read, then each change; ends with the subject, the session, or the server.
+    /// What has just been read, then each change; ends with the subject, the session, or the
+    /// server.
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         unfold(Some((self, true)), |state| async move {
             let (mut following, first) = state?;

@@ -8,8 +8,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 
-/// Without JavaScript a problem goes back to the page in its address; an older one in it must go, or it
-/// would be the one that is shown. With JavaScript it is the answer, under the status for refusals.
+/// Without JavaScript a problem goes back to the page in its address; an older one in it must go,
+/// or it would be the one that is shown. With JavaScript it is the answer, under the status for
+/// refusals.
 pub async fn speak_to_both(mut request: Request, next: Next) -> Response {
     if !request.uri().path().starts_with("/fn/") {
         return next.run(request).await;

@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-/// Refuses whatever changes something and doesn't come from our own pages. Browsers say where a request
-/// comes from and pages can't make them lie; programs that say nothing have no cookie of anybody's.
+/// Refuses whatever changes something and doesn't come from our own pages. Browsers say where a
+/// request comes from and pages can't make them lie; programs that say nothing have no cookie of
+/// anybody's.
 pub async fn refuse_foreign(
     State(site): State<Arc<SiteSettings>>,
     request: Request,

@@ -15,8 +15,8 @@ use leptos_axum::ResponseOptions;
 /// For answers that aren't pages.
 const POLICY_OF_FILES: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// Allows a page its own scripts, styles and calls, and nothing of anybody else. Runs where a page is
-/// about to be rendered and its nonce is known.
+/// Allows a page its own scripts, styles and calls, and nothing of anybody else. Runs where a page
+/// is about to be rendered and its nonce is known.
 pub fn provide_policy() {
     let (Some(nonce), Some(response)) = (use_nonce(), use_context::<ResponseOptions>()) else {
         return;

@@ -45,7 +45,8 @@ struct Portal {
     followers: Followers,
 }
 
-/// Pages, their server functions and their files. Answers that would go on end when `stop` is cancelled.
+/// Pages, their server functions and their files. Answers that would go on end when `stop` is
+/// cancelled.
 pub fn router(
     service: Service,
     settings: &Settings,
@@ -123,8 +124,8 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         )
 }
 
-/// The cookie has no age of its own and ends with the browser at the latest; when a session is over is
-/// decided by the service, whose half hour begins anew with each use.
+/// The cookie has no age of its own and ends with the browser at the latest; when a session is over
+/// is decided by the service, whose half hour begins anew with each use.
 fn sessions(portal: &Portal, is_https: bool) -> SessionManagerLayer<ServiceSessions> {
     SessionManagerLayer::new(ServiceSessions(portal.service.clone()))
         .with_name(COOKIE)

@@ -92,8 +92,8 @@ impl PortalRequest for ServedRequest {
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
         let session = self.session()?;
-        // Nothing of who was signed in before may pass on, least of all the id: an id that somebody else
-        // knows must not become a signed-in one.
+        // Nothing of who was signed in before may pass on, least of all the id: an id that somebody
+        // else knows must not become a signed-in one.
         session.clear().await;
         if session.id().is_some() {
             session.cycle_id().await.map_err(broken)?;

@@ -1,7 +1,7 @@
 //! Seals what a session keeps for one display.
 //!
-//! The database is to hold only fingerprints of keys. What is sealed here can be opened only with the
-//! session's token, of which the database has a fingerprint as well.
+//! The database is to hold only fingerprints of keys. What is sealed here can be opened only with
+//! the session's token, of which the database has a fingerprint as well.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
@@ -13,8 +13,8 @@ const KEY_BYTES: usize = 32;
 /// Keeps this use of the token apart from any other.
 const PURPOSE: &[u8] = b"heliograph one-time display";
 
-/// Seals a text for whoever has the token; `about` must be given again to open it. The nonce must be
-/// random.
+/// Seals a text for whoever has the token; `about` must be given again to open it. The nonce must
+/// be random.
 pub fn seal(token: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<String> {
     let payload = Payload {
         msg: text,

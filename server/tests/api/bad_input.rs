@@ -1,4 +1,5 @@
-//! Every parameter wrong in every way: the right code, status and reason; nothing stored, nothing charged.
+//! Every parameter wrong in every way: the right code, status and reason; nothing stored, nothing
+//! charged.
 
 use crate::client::{Answer, bare, encode, form, posted};
 use crate::harness::TestServer;

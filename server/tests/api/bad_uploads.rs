@@ -1,5 +1,5 @@
-//! Every upload wrong in every way: the right answer with its lines; nothing stored, nothing charged, no file
-//! left.
+//! Every upload wrong in every way: the right answer with its lines; nothing stored, nothing
+//! charged, no file left.
 
 use serde_json::{Value, json};
 

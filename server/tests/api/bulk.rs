@@ -312,7 +312,8 @@ fn a_million_equal_rows_are_accepted() {
         counts.map(|count| count.as_u64().unwrap()).sum::<u64>(),
         1_000_000
     );
-    // One row more is one too many, whoever pays. No file of it is left, while the first one's may be.
+    // One row more is one too many, whoever pays. No file of it is left, while the first one's may
+    // be.
     let files = server.place.spooled();
     let numbers = numbers + "57000001";
     let parts = [("numbers", numbers.as_bytes()), ("message", b"Hi")];

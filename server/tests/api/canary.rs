@@ -1,5 +1,5 @@
-//! Keys, numbers and texts never appear in a log, wherever a client puts them; of keys only the hash is
-//! stored.
+//! Keys, numbers and texts never appear in a log, wherever a client puts them; of keys only the
+//! hash is stored.
 
 use std::path::Path;
 

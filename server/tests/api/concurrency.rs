@@ -74,7 +74,8 @@ fn balances_of_sends_at_once_form_one_chain() {
             });
         }
     });
-    // Each answer carries the balance after its own charge, so that none is there twice and none is missing.
+    // Each answer carries the balance after its own charge, so that none is there twice and none is
+    // missing.
     let mut balances = balances.into_inner().unwrap();
     balances.sort_unstable();
     balances.reverse();

@@ -66,7 +66,8 @@ fn every_200_becomes_final_after_kills() {
             "{transid}"
         );
     }
-    // Nothing else was charged than what is stored; what was under way may be stored without an answer.
+    // Nothing else was charged than what is stored; what was under way may be stored without an
+    // answer.
     let stored = count_all(&server, key);
     assert!(
         (accepted.len()..=accepted.len() + ROUNDS * CLIENTS).contains(&stored),

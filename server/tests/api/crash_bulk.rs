@@ -91,7 +91,8 @@ impl Moment {
 struct Seen {
     sends: usize,
     bytes: usize,
-    /// How many sends there were when the upload's last byte was handed over, and when it was answered.
+    /// How many sends there were when the upload's last byte was handed over, and when it was
+    /// answered.
     sends_at_end: Option<usize>,
     sends_at_answer: Option<usize>,
 }
@@ -287,8 +288,8 @@ impl Stored {
         }
     }
 
-    /// An upload that was answered is there once, with each of its rows; any other is likewise or not at
-    /// all. How many rows are there.
+    /// An upload that was answered is there once, with each of its rows; any other is likewise or
+    /// not at all. How many rows are there.
     fn assert_whole(&self, upload: &Upload, server: &TestServer, key: &str) -> usize {
         let query = format!("requestid={}", encode(&upload.requestid));
         let found = server.batches(key, &query);

@@ -98,7 +98,8 @@ fn an_application_has_so_many_uploads_at_a_time() {
     assert_eq!(first.read().unwrap().status, 200);
     // A place is free again.
     assert_eq!(server.exchange(&request).status, 200);
-    // Also when clients just leave: all places are taken then, so that one that isn't given back is missed.
+    // Also when clients just leave: all places are taken then, so that one that isn't given back is
+    // missed.
     for _ in 0..2 {
         until("the file of the one that is open", || {
             (server.place.spooled().len() == 1).then_some(())

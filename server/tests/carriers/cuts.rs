@@ -244,15 +244,17 @@ fn frame_length(input: &[u8]) -> Option<usize> {
     (input.len() >= 4).then(|| usize::try_from(word(input, 0)).unwrap())
 }
 
-/// Whom a submit is for, and which part it is of the message; 0 for one that stands alone. Fields that end with a
-/// zero come first: service type, source, destination; two octets stand before an address.
+/// Whom a submit is for, and which part it is of the message; 0 for one that stands alone. Fields
+/// that end with a zero come first: service type, source, destination; two octets stand before an
+/// address.
 fn destination(body: &[u8]) -> (String, u8) {
     let end = |from: usize| from + body[from..].iter().position(|b| *b == 0).unwrap();
     let source = end(0) + 1 + 2;
     let destination = end(source) + 1 + 2;
     let number = String::from_utf8(body[destination..end(destination)].to_vec()).unwrap();
     let flags = end(destination) + 1;
-    // Protocol and priority; two times; four octets and the length; then the text, whose header ends with the part.
+    // Protocol and priority; two times; four octets and the length; then the text, whose header
+    // ends with the part.
     let validity = end(flags + 3) + 1;
     let text = end(validity) + 1 + 5;
     let part = match body[flags] & 0x40 {

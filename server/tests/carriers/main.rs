@@ -1,5 +1,6 @@
-//! The `heliograph` binary with carriers: SMSCs that others wrote, on npm's `smpp` and on the crate `smpp34`, each a
-//! process of its own, and some of our own that misbehave. What the API reports is compared with what they saw.
+//! The `heliograph` binary with carriers: SMSCs that others wrote, on npm's `smpp` and on the crate
+//! `smpp34`, each a process of its own, and some of our own that misbehave. What the API reports is
+//! compared with what they saw.
 
 #![expect(
     clippy::unwrap_used,

@@ -243,7 +243,8 @@ fn ids_are_found_in_each_form() {
     }
 }
 
-/// A receipt that names nothing we know is for a message to its number whose answer was lost, when its date fits.
+/// A receipt that names nothing we know is for a message to its number whose answer was lost, when
+/// its date fits.
 #[test]
 fn a_receipt_of_months_ago_is_for_nothing_of_today() {
     let (smsc, started) = start(|_| vec![Act::Cut]);
@@ -314,7 +315,8 @@ fn a_throttled_part_alone_is_sent_again() {
     started.stop();
 }
 
-/// An older message to the same number has no answer, and the receipt comes before the younger one's.
+/// An older message to the same number has no answer, and the receipt comes before the younger
+/// one's.
 #[test]
 fn a_receipt_is_not_taken_for_another_messages() {
     for echoes in [true, false] {
@@ -348,7 +350,8 @@ fn a_receipt_is_not_taken_for_another_messages() {
     }
 }
 
-/// A message is sent on where its connection was lost before that, and not where the carrier has it.
+/// A message is sent on where its connection was lost before that, and not where the carrier has
+/// it.
 #[test]
 fn a_lost_connection_repeats_only_what_had_not_left() {
     let (smsc, started) = start(|submit| {
@@ -422,7 +425,8 @@ fn what_was_in_flight_at_a_kill_is_unknown_and_sent_once() {
     started.stop();
 }
 
-/// Whatever moment a kill hits, nothing is sent twice, and what the carrier has can still be settled.
+/// Whatever moment a kill hits, nothing is sent twice, and what the carrier has can still be
+/// settled.
 #[test]
 fn kills_under_load_send_nothing_twice() {
     const ROWS: u64 = 300;

@@ -10,7 +10,8 @@ with_both_peers!(
     an_upload_is_submitted_once,
 );
 
-/// Number, status, and what is given back of a price of 0.05 a page; the number's last digit decides at the SMSC.
+/// Number, status, and what is given back of a price of 0.05 a page; the number's last digit
+/// decides at the SMSC.
 const OUTCOMES: [(&str, &str, &str); 4] = [
     ("57000001", "delivered", "0"),
     ("57000002", "failed", "0"),

@@ -97,8 +97,8 @@ impl Peer {
         submits
     }
 
-    /// What came for a number, each message once however often it was submitted; fails where one has a part more
-    /// or less than it says.
+    /// What came for a number, each message once however often it was submitted; fails where one
+    /// has a part more or less than it says.
     pub fn received(&self, number: &str) -> Vec<Received> {
         let mut messages: Vec<(Value, Vec<Value>)> = Vec::new();
         for submit in self.submits_to(number) {
@@ -146,7 +146,8 @@ fn text_of(value: &Value) -> String {
     value.as_str().expect("text").to_owned()
 }
 
-/// A line that is no JSON is half a surrogate pair, and ends the test like nothing else does: by never coming.
+/// A line that is no JSON is half a surrogate pair, and ends the test like nothing else does: by
+/// never coming.
 fn read_events(child: &mut Child, events: Arc<Mutex<Vec<Value>>>) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     std::thread::spawn(move || {

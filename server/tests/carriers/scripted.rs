@@ -43,8 +43,8 @@ impl Submit {
     /// Which part of its message it is; 1 of one alone.
     pub fn part(&self) -> u8 {
         match self.text.first() {
-            // Both sorts of headers that tie parts together end with the part's number; a text begins with a
-            // letter.
+            // Both sorts of headers that tie parts together end with the part's number; a text
+            // begins with a letter.
             Some(length @ (5 | 6)) => self.text[usize::from(*length)],
             _ => 1,
         }
@@ -183,7 +183,8 @@ impl Scripted {
         inner.links.last().unwrap().send(answer).unwrap();
     }
 
-    /// Delivers on the youngest connection, and waits until that is acknowledged: what it says is durable.
+    /// Delivers on the youngest connection, and waits until that is acknowledged: what it says is
+    /// durable.
     pub fn deliver(&self, body: &[u8]) {
         self.deliver_all(&[body.to_vec()]);
     }

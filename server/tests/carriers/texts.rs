@@ -126,7 +126,8 @@ fn numbers_and_senders_are_the_carriers(kind: Kind) {
         assert_eq!(report["sender"], "Acme", "{number}: {report}");
         let submits = sending.peer.submits_to(destination);
         assert_eq!(submits.len(), 1, "{number}: {submits:?}");
-        // Letters are no number: type 5. A number that begins with its country's code is of type 1, plan 1.
+        // Letters are no number: type 5. A number that begins with its country's code is of type 1,
+        // plan 1.
         let source = &submits[0]["source"];
         assert_eq!(
             (&source["digits"], &source["ton"]),

@@ -1,4 +1,5 @@
-//! Starts that a PostgreSQL makes impossible: exit code 1, and words that say what to do and no password.
+//! Starts that a PostgreSQL makes impossible: exit code 1, and words that say what to do and no
+//! password.
 
 use std::process::Output;
 

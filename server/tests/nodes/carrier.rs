@@ -1,5 +1,5 @@
-//! A carrier that remembers every submit, and repeats a receipt on whatever connection there is until it is
-//! acknowledged.
+//! A carrier that remembers every submit, and repeats a receipt on whatever connection there is
+//! until it is acknowledged.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -104,7 +104,8 @@ impl Carrier {
         self.state().delay = delay;
     }
 
-    /// From now on it sends no receipts, and answers so many submits; the others wait for [`Carrier::answer_all`].
+    /// From now on it sends no receipts, and answers so many submits; the others wait for
+    /// [`Carrier::answer_all`].
     pub fn withhold(&self, answers: usize) {
         let mut state = self.state();
         state.receipts = false;
@@ -244,8 +245,8 @@ impl State {
     }
 }
 
-/// Whom a submit is for. Fields that end with a zero come first: service type, source, destination; two octets
-/// stand before an address.
+/// Whom a submit is for. Fields that end with a zero come first: service type, source, destination;
+/// two octets stand before an address.
 fn destination(body: &[u8]) -> String {
     let end = |from: usize| from + body[from..].iter().position(|b| *b == 0).unwrap();
     let source = end(0) + 1 + 2;

@@ -20,7 +20,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// With so many nodes that aren't started yet. `more` is what their carrier's settings have besides.
+    /// With so many nodes that aren't started yet. `more` is what their carrier's settings have
+    /// besides.
     pub fn new(nodes: usize, more: &str) -> Self {
         let database = Database::start();
         let place = Place::on(&database.url);

@@ -12,8 +12,8 @@ use crate::load::{Outcome, Sent};
 
 /// Of a local page, in micro-units.
 const PRICE_MICROS: i64 = 50_000;
-/// How long nothing may happen before the end counts as one that doesn't come: a lost answer is waited for, and the
-/// message is sent once more half a minute later.
+/// How long nothing may happen before the end counts as one that doesn't come: a lost answer is
+/// waited for, and the message is sent once more half a minute later.
 const STANDSTILL: Duration = Duration::from_secs(75);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 

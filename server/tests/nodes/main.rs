@@ -1,5 +1,6 @@
-//! The `heliograph` binary as several processes on one PostgreSQL, while processes are killed and stopped and the
-//! database is restarted. What clients were answered is compared with the reports, the money and what a carrier saw.
+//! The `heliograph` binary as several processes on one PostgreSQL, while processes are killed and
+//! stopped and the database is restarted. What clients were answered is compared with the reports,
+//! the money and what a carrier saw.
 
 #![expect(
     clippy::unwrap_used,

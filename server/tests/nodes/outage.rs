@@ -63,7 +63,8 @@ fn a_database_that_comes_back_needs_nobody() {
         let its: Vec<&Sent> = sent.iter().filter(its).collect();
         let judgement = judge(&cluster, keys, &its, 1);
         println!("{judgement}");
-        // No process lost what it had in hand, but what became of a claim a crash of the database may leave open.
+        // No process lost what it had in hand, but what became of a claim a crash of the database
+        // may leave open.
         assert!(judgement.unknown <= CLAIMED_MAX, "{judgement}");
     }
     refusals_say_that_waiting_helps(&sent);

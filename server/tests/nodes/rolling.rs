@@ -1,4 +1,5 @@
-//! Each node is restarted in turn, behind a proxy that looks whether they are ready: no request notices.
+//! Each node is restarted in turn, behind a proxy that looks whether they are ready: no request
+//! notices.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

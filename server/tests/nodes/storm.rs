@@ -1,4 +1,5 @@
-//! Processes are killed, processes sleep through their leases, and the database is restarted, while clients send.
+//! Processes are killed, processes sleep through their leases, and the database is restarted, while
+//! clients send.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,10 +1,10 @@
 //! Uploaded files: many numbers, or many numbers with a message each.
 //!
-//! A file is UTF-8 text with a row per line, ended by LF or CRLF. In a one-to-one file everything after the
-//! first comma is the message; in a one-to-many file the whole line is the number. The `csv` crate can't read
-//! this dialect: commas of an unquoted message belong to the message, and a quote that is never closed must
-//! cost one row, not swallow the rest of the file. So the rows are found here, by [`BulkParser`], in constant
-//! memory and in one pass.
+//! A file is UTF-8 text with a row per line, ended by LF or CRLF. In a one-to-one file everything
+//! after the first comma is the message; in a one-to-many file the whole line is the number. The
+//! `csv` crate can't read this dialect: commas of an unquoted message belong to the message, and a
+//! quote that is never closed must cost one row, not swallow the rest of the file. So the rows are
+//! found here, by [`BulkParser`], in constant memory and in one pass.
 
 mod parser;
 mod quoted;
@@ -31,8 +31,8 @@ pub enum BulkMode {
 pub enum BulkWriting {
     /// As it was written.
     Plain,
-    /// Out of a URL-encoded form or query, where a `+` that wasn't escaped became a space: one before a number is
-    /// taken for it, as [`Number::parse`] does.
+    /// Out of a URL-encoded form or query, where a `+` that wasn't escaped became a space: one
+    /// before a number is taken for it, as [`Number::parse`] does.
     UrlDecoded,
 }
 

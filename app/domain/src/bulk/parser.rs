@@ -13,13 +13,14 @@ use crate::message::PAGE_CHARS;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Bytes that are taken at a time: together with the longest row, all that is ever kept.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Bytes before the comma of a row whose message may be quoted. A good number has 16 at most; the rest is for
-/// rows with a bad one, so that the lines of their message aren't taken for rows.
+/// Bytes before the comma of a row whose message may be quoted. A good number has 16 at most; the
+/// rest is for rows with a bad one, so that the lines of their message aren't taken for rows.
 const NUMBER_BYTES_MAX: usize = 256;
 /// Bytes of a character in UTF-8, at most.
 const CHARACTER_BYTES_MAX: usize = 4;
 
-/// Reads a file piece by piece and hands out its rows. However it is cut into pieces, the outcome is the same.
+/// Reads a file piece by piece and hands out its rows. However it is cut into pieces, the outcome
+/// is the same.
 #[derive(Debug)]
 pub struct BulkParser {
     mode: BulkMode,
@@ -114,8 +115,8 @@ impl BulkParser {
         Ok(())
     }
 
-    /// Takes one step into `rest`, which isn't empty, and says how many bytes are done with; `None` when more
-    /// must come first.
+    /// Takes one step into `rest`, which isn't empty, and says how many bytes are done with; `None`
+    /// when more must come first.
     fn step(
         &mut self,
         rest: &[u8],
@@ -218,10 +219,12 @@ impl BulkParser {
         Ok(Some(end + self.skip_line(&rest[end..])))
     }
 
-    /// A row whose quote isn't closed in what was `seen` of the message: reading goes on at the line after the
-    /// one where the row starts, so that the rows which the quote swallowed are judged in their own right.
+    /// A row whose quote isn't closed in what was `seen` of the message: reading goes on at the
+    /// line after the one where the row starts, so that the rows which the quote swallowed are
+    /// judged in their own right.
     ///
-    /// That isn't paid for twice over: a line in there whose own quote is left open would have closed this one.
+    /// That isn't paid for twice over: a line in there whose own quote is left open would have
+    /// closed this one.
     fn unclosed(
         &mut self,
         rest: &[u8],
@@ -308,7 +311,8 @@ impl BulkParser {
         self.limits.message_pages_max.saturating_mul(PAGE_CHARS)
     }
 
-    /// Bytes of the longest message, also when it is quoted: a doubled quote is shorter than a character may be.
+    /// Bytes of the longest message, also when it is quoted: a doubled quote is shorter than a
+    /// character may be.
     const fn message_bytes_max(&self) -> usize {
         self.characters_max().saturating_mul(CHARACTER_BYTES_MAX)
     }

@@ -37,8 +37,8 @@ pub fn closing(message: &[u8], searched: usize, bytes_max: usize, last: bool) ->
     }
 }
 
-/// Characters of a quoted message once its doubled quotes are single. Counts what begins a character, also in
-/// what isn't UTF-8.
+/// Characters of a quoted message once its doubled quotes are single. Counts what begins a
+/// character, also in what isn't UTF-8.
 pub fn characters(message: &[u8]) -> usize {
     let begun = message.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
     begun - memchr_iter(b'"', message).count() / 2

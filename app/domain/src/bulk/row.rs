@@ -111,7 +111,8 @@ impl Rules {
         })
     }
 
-    /// The fault of a row that is bad for its quote, unless it has a worse one: in what stands in its first line.
+    /// The fault of a row that is bad for its quote, unless it has a worse one: in what stands in
+    /// its first line.
     pub fn unclosed(self, record: &[u8], comma: usize, fault: Fault) -> Fault {
         self.first_fault(record, &record[..comma], fault)
     }

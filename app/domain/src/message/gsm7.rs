@@ -3,8 +3,8 @@
 /// Says that the next septet is of the extension.
 pub(super) const ESCAPE: u8 = 0x1b;
 
-/// The basic table, a character's place being its code. The escape holds its place with itself and is no
-/// character of a text.
+/// The basic table, a character's place being its code. The escape holds its place with itself and
+/// is no character of a text.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
 /// What follows an escape.

@@ -103,7 +103,8 @@ pub fn segments(text: &str) -> usize {
     cuts(text, encoding(text), 0).count()
 }
 
-/// The text of each segment, in order; at least one. Where there are several, each is shorter by so many units.
+/// The text of each segment, in order; at least one. Where there are several, each is shorter by so
+/// many units.
 fn cuts(text: &str, encoding: Encoding, shorter_by: usize) -> Cuts<'_> {
     let (alone, joined) = match encoding {
         Encoding::Gsm7 => (160, 153),

@@ -1,16 +1,18 @@
 //! A text as a carrier is handed it: octets, and what ties several parts together.
 //!
-//! **Sizes.** A part fills at most the 140 octets of a short message on the radio side. The user data header
-//! that ties parts takes 6 of them with a reference of 8 bits (3GPP TS 23.040 §9.2.3.24.1): 7 septets, which
-//! leaves 153, or 67 UTF-16 units. With a reference of 16 bits (§9.2.3.24.8), by which more messages to one
-//! number can be told apart, it takes 7: 152 septets or 66 units. A message counts as its
-//! [`segments`](super::segments), of 153 or 67, and carriers charge by the part: so the header carries 16 bits
-//! wherever that costs no part more, and 8 where it would (a text of 153 × 2 septets, for instance).
+//! **Sizes.** A part fills at most the 140 octets of a short message on the radio side. The user
+//! data header that ties parts takes 6 of them with a reference of 8 bits (3GPP TS 23.040
+//! §9.2.3.24.1): 7 septets, which leaves 153, or 67 UTF-16 units. With a reference of 16 bits
+//! (§9.2.3.24.8), by which more messages to one number can be told apart, it takes 7: 152 septets
+//! or 66 units. A message counts as its [`segments`](super::segments), of 153 or 67, and carriers
+//! charge by the part: so the header carries 16 bits wherever that costs no part more, and 8 where
+//! it would (a text of 153 × 2 septets, for instance).
 
 use super::gsm7::{self, Septets};
 use super::{Encoding, cuts, encoding};
 
-/// Most parts of a message: their number is one octet, with a header and with `sar_total_segments` alike.
+/// Most parts of a message: their number is one octet, with a header and with `sar_total_segments`
+/// alike.
 pub const PARTS_MAX: usize = 255;
 
 /// Units by which a part is shorter whose header has a reference of 16 bits.
@@ -50,7 +52,8 @@ impl Segmentation {
 pub struct Part {
     /// SMPP's `data_coding`: 0 for the default alphabet, 8 for UCS-2.
     pub data_coding: u8,
-    /// The header, if there is one, and the text: one septet per octet, not packed, or UTF-16 big-endian.
+    /// The header, if there is one, and the text: one septet per octet, not packed, or UTF-16
+    /// big-endian.
     pub bytes: Vec<u8>,
     pub concatenation: Concatenation,
 }
@@ -62,7 +65,8 @@ pub enum Concatenation {
     Alone,
     /// The bytes begin with a user data header, which `esm_class` must say (0x40).
     Header,
-    /// What the parameters `sar_msg_ref_num`, `sar_total_segments` and `sar_segment_seqnum` must say.
+    /// What the parameters `sar_msg_ref_num`, `sar_total_segments` and `sar_segment_seqnum` must
+    /// say.
     Sar {
         reference: u16,
         total: u8,
@@ -88,8 +92,9 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// The parts of a text, in their order; one that stands alone when the text fits into it. `reference` is to
-/// be the same for no other message to that number at that time; a narrow header carries its low octet.
+/// The parts of a text, in their order; one that stands alone when the text fits into it.
+/// `reference` is to be the same for no other message to that number at that time; a narrow header
+/// carries its low octet.
 ///
 /// # Errors
 /// When there would be more than can be numbered. A payload isn't, so that it has no such limit.
@@ -144,8 +149,8 @@ const fn data_coding(encoding: Encoding) -> u8 {
     }
 }
 
-/// How long what follows is, then the information element "concatenated short messages": with a reference of
-/// 16 bits, or of 8.
+/// How long what follows is, then the information element "concatenated short messages": with a
+/// reference of 16 bits, or of 8.
 fn header(wide: bool, reference: u16, total: u8, sequence: u8) -> Vec<u8> {
     let [high, low] = reference.to_be_bytes();
     if wide {

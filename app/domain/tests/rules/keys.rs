@@ -141,7 +141,8 @@ proptest! {
     fn other_entropy_makes_another_key(
         reference in 0..1_000_000_u32, one in any::<[u8; ENTROPY_BYTES]>(), bit in 0..128_usize,
     ) {
-        // A key takes the entropy modulo 62^30, more than 2^178: a change in the low half always shows.
+        // A key takes the entropy modulo 62^30, more than 2^178: a change in the low half always
+        // shows.
         let mut other = one;
         other[ENTROPY_BYTES - 1 - bit / 8] ^= 1 << (bit % 8);
         let reference = Reference::from_number(reference);
@@ -160,8 +161,8 @@ proptest! {
 proptest! {
     #![proptest_config(seeded(64))]
 
-    /// CRC-32 finds every change within 32 bits, and a number has one spelling in 6 base62 characters: so
-    /// this holds for every key, and not for most.
+    /// CRC-32 finds every change within 32 bits, and a number has one spelling in 6 base62
+    /// characters: so this holds for every key, and not for most.
     #[test]
     fn any_one_changed_character_is_refused(key in any_key(), other_script in any::<char>()) {
         let text = key.expose();
@@ -174,8 +175,9 @@ proptest! {
         }
     }
 
-    /// Two swapped characters are one error pattern twice. The polynomial is primitive, so no such pattern
-    /// within a key is a multiple of it; and swaps between body and checksum were enumerated: none fits.
+    /// Two swapped characters are one error pattern twice. The polynomial is primitive, so no such
+    /// pattern within a key is a multiple of it; and swaps between body and checksum were
+    /// enumerated: none fits.
     #[test]
     fn any_two_swapped_characters_are_refused(key in any_key()) {
         let text = key.expose();

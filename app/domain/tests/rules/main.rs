@@ -23,8 +23,8 @@ mod statuses;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// The same cases in every run and nothing written beside the sources: a failure is repeated by running
-/// the test again.
+/// The same cases in every run and nothing written beside the sources: a failure is repeated by
+/// running the test again.
 fn seeded(cases: u32) -> Config {
     Config {
         cases,

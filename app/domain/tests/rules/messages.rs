@@ -54,8 +54,8 @@ pub fn to_septets(text: &str) -> Option<Vec<u8>> {
     Some(septets)
 }
 
-/// Cuts a stream of units as a carrier would: as many as fit, one less where the last of them opens a
-/// pair. Returns the segments.
+/// Cuts a stream of units as a carrier would: as many as fit, one less where the last of them opens
+/// a pair. Returns the segments.
 pub fn cut<T: Copy>(
     units: &[T],
     alone: usize,
@@ -229,8 +229,8 @@ fn texts_that_cannot_be_sent() {
     assert!(MessageText::parse("a".repeat(160), 1).is_ok());
 }
 
-/// Texts that mix characters of one septet, of an escape, of one unit and of a surrogate pair, in lengths
-/// around the boundaries.
+/// Texts that mix characters of one septet, of an escape, of one unit and of a surrogate pair, in
+/// lengths around the boundaries.
 pub fn any_text() -> impl Strategy<Value = String> {
     let gsm = prop::sample::select("aZ0 @Δß\n€^{}\\[~]|\u{c}".chars().collect::<Vec<char>>());
     let wide = prop::sample::select("a€жçሴ\u{ffff}😀𝄞\u{10ffff}`".chars().collect::<Vec<char>>());
@@ -261,7 +261,8 @@ proptest! {
 
     #[test]
     fn no_part_of_the_model_is_torn(text in any_text()) {
-        // The model itself: parts together are the whole, and none ends in the middle of a character.
+        // The model itself: parts together are the whole, and none ends in the middle of a
+        // character.
         if let Some(septets) = to_septets(&text) {
             let parts = cut(&septets, 160, 153, |septet| septet == 0x1b);
             prop_assert!(parts.iter().all(|part| part.last() != Some(&0x1b)));

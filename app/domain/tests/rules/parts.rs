@@ -10,7 +10,8 @@ use crate::seeded;
 /// Octets of a short message on the radio side (3GPP TS 23.040 §9.2.3.24).
 const RADIO_OCTETS: usize = 140;
 
-/// Reads octets as a handset does that was told the coding; `None` when they end inside a character.
+/// Reads octets as a handset does that was told the coding; `None` when they end inside a
+/// character.
 fn read(data_coding: u8, bytes: &[u8]) -> Option<String> {
     if data_coding == 8 {
         let (units, rest) = bytes.as_chunks::<2>();

@@ -83,7 +83,8 @@ impl Batches {
     }
 }
 
-/// The least id of a batch that fits, and the least one after it that doesn't: ids carry their time.
+/// The least id of a batch that fits, and the least one after it that doesn't: ids carry their
+/// time.
 fn bounds(
     filter: &ReportFilter,
     wanted: &MessageFilter,

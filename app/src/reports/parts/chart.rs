@@ -34,8 +34,8 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// The days of the page's filters; `None` where the filters choose among the messages of a day, of
-    /// which no counts are kept.
+    /// The days of the page's filters; `None` where the filters choose among the messages of a day,
+    /// of which no counts are kept.
     pub async fn find(
         service: &Service,
         account_id: i64,

@@ -11,8 +11,8 @@ const DAYS: i64 = 30;
 /// Most days of a chart: on a narrow screen a day is still 3 pixels.
 const DAYS_MAX: i64 = 92;
 
-/// The days that a chart shows, counted since 1970-01-01: those of the filter, the last of them when they
-/// are too many.
+/// The days that a chart shows, counted since 1970-01-01: those of the filter, the last of them
+/// when they are too many.
 pub fn shown(wanted: &MessageFilter, today: i64) -> RangeInclusive<i64> {
     let last = wanted.to.map_or(today, |end| end.plus_ms(-1).day());
     let first = match wanted.from {

@@ -1,5 +1,5 @@
-//! What the server alone renders of the reports, which is nearly all: nothing in it waits for a click but
-//! links and a plain form, and the browser needn't load what only draws.
+//! What the server alone renders of the reports, which is nearly all: nothing in it waits for a
+//! click but links and a plain form, and the browser needn't load what only draws.
 
 mod axis;
 mod batch;

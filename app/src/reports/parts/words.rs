@@ -2,7 +2,8 @@
 
 use domain::MessageStatus;
 
-/// The words, each with its sentence. Some are followed by `_` and a number of the network's or the carrier's.
+/// The words, each with its sentence. Some are followed by `_` and a number of the network's or the
+/// carrier's.
 const WORDS: [(&str, &str); 16] = [
     ("no_route", "No carrier takes messages to this number."),
     (
@@ -52,7 +53,8 @@ const WORDS: [(&str, &str); 16] = [
     ),
 ];
 
-/// Why a message isn't delivered, as far as is known; `None` while it is on its way, and once it has arrived.
+/// Why a message isn't delivered, as far as is known; `None` while it is on its way, and once it
+/// has arrived.
 pub fn explained(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
     // What carriers say in words of their own is explained by its status.
     let in_general = match status {

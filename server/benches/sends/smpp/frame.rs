@@ -71,8 +71,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Writes a `deliver_sm` that says that a message was delivered: as text (SMPP 3.4, appendix B) and in the
-/// optional parameters, as most centres do.
+/// Writes a `deliver_sm` that says that a message was delivered: as text (SMPP 3.4, appendix B) and
+/// in the optional parameters, as most centres do.
 pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addresses) {
     let id = id.to_string();
     let text = format!(

@@ -1,7 +1,8 @@
-//! The SMSC that both sides are connected to: it takes every `submit_sm` as fast as it comes, answers it with an
-//! id, sends a receipt where one is asked for and it was told to, and counts.
+//! The SMSC that both sides are connected to: it takes every `submit_sm` as fast as it comes,
+//! answers it with an id, sends a receipt where one is asked for and it was told to, and counts.
 //!
-//! It looks at frames alone and writes once per read, so that it needs a small part of what it measures.
+//! It looks at frames alone and writes once per read, so that it needs a small part of what it
+//! measures.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};

@@ -25,7 +25,8 @@ pub struct SessionRow {
     pub account_id: Option<i64>,
     /// JSON.
     pub data: String,
-    /// When it will be over unless it is used before. Given out; what is stored follows from the clock.
+    /// When it will be over unless it is used before. Given out; what is stored follows from the
+    /// clock.
     pub expires_at: Timestamp,
 }
 
@@ -134,8 +135,8 @@ impl Service {
         Ok(Some(account))
     }
 
-    /// Whether somebody is signed in with a session, without putting off its end: for what goes on by
-    /// itself.
+    /// Whether somebody is signed in with a session, without putting off its end: for what goes on
+    /// by itself.
     pub async fn session_holds(&self, token: &str) -> Result<bool> {
         let mut conn = self.store().read().await?;
         let found = sessions::account(&mut conn, &token_hash(token), valid(self.now())).await?;

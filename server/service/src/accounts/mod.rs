@@ -59,7 +59,8 @@ impl Service {
         self.insert_account(actor, email, password, staff).await
     }
 
-    /// Who has this e-mail and password. An unknown e-mail is answered with the same words in the same time.
+    /// Who has this e-mail and password. An unknown e-mail is answered with the same words in the
+    /// same time.
     ///
     /// # Errors
     /// `WrongCredentials`, `Throttled`.
@@ -214,8 +215,8 @@ impl Service {
         .await
     }
 
-    /// Asks for a reset link. The answer is the same whether or not the e-mail exists; staff see the
-    /// request in the outbox and hand the link over.
+    /// Asks for a reset link. The answer is the same whether or not the e-mail exists; staff see
+    /// the request in the outbox and hand the link over.
     ///
     /// # Errors
     /// `Throttled`.
@@ -239,8 +240,8 @@ impl Service {
         .await
     }
 
-    /// Asks for the password again before something that matters; the hash that it fitted, which must
-    /// still be in force when that is done.
+    /// Asks for the password again before something that matters; the hash that it fitted, which
+    /// must still be in force when that is done.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`.

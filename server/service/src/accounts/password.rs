@@ -20,7 +20,8 @@ const SALT_BYTES: usize = 16;
 /// Hashes and verifies.
 pub(crate) struct Hasher {
     permits: Arc<Semaphore>,
-    /// The hash of a password that nobody knows, so that an unknown e-mail takes as long as a known one.
+    /// The hash of a password that nobody knows, so that an unknown e-mail takes as long as a known
+    /// one.
     dummy: Arc<str>,
 }
 

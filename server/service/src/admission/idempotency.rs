@@ -12,8 +12,8 @@ const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 /// Characters of the longest key.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// What a client calls a request, so that a second one is known as the same. Only its SHA-256 is kept, since
-/// some take for it what must not be stored, such as the API key.
+/// What a client calls a request, so that a second one is known as the same. Only its SHA-256 is
+/// kept, since some take for it what must not be stored, such as the API key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 

@@ -117,7 +117,8 @@ impl Service {
         Ok(access)
     }
 
-    /// Counts a request that isn't a send, or never becomes one. Sends are counted where they are judged.
+    /// Counts a request that isn't a send, or never becomes one. Sends are counted where they are
+    /// judged.
     ///
     /// # Errors
     /// `RateLimited` when the key has made as many this second as it may.
@@ -132,8 +133,8 @@ impl Service {
         }
     }
 
-    /// Whether a key may send, judged in the contract's order: 504, 505, idempotency, 503, 502, sender name.
-    /// A send is judged again in the transaction that charges it.
+    /// Whether a key may send, judged in the contract's order: 504, 505, idempotency, 503, 502,
+    /// sender name. A send is judged again in the transaction that charges it.
     ///
     /// # Errors
     /// The first reason that applies.
@@ -221,8 +222,8 @@ impl Service {
         })
     }
 
-    /// Accepts a message: stored, charged and queued in one transaction, and answered after its commit.
-    /// Dropping the future changes nothing of that: the turn owns the work.
+    /// Accepts a message: stored, charged and queued in one transaction, and answered after its
+    /// commit. Dropping the future changes nothing of that: the turn owns the work.
     ///
     /// # Errors
     /// See [`SendError`].

@@ -1,5 +1,5 @@
-//! Requests per second and key. Where several processes serve, they count together, in the database; and before sends
-//! are judged, as many requests are taken for them as there are.
+//! Requests per second and key. Where several processes serve, they count together, in the
+//! database; and before sends are judged, as many requests are taken for them as there are.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};

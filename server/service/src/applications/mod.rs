@@ -106,7 +106,8 @@ impl Service {
         .await
     }
 
-    /// The unique indexes decide, however many forms arrive at once; a look afterwards finds the words.
+    /// The unique indexes decide, however many forms arrive at once; a look afterwards finds the
+    /// words.
     async fn insert_application(
         &self,
         conn: &mut dyn Connection,
@@ -172,7 +173,8 @@ impl Service {
         .await
     }
 
-    /// Says what becomes of the application's messages when a carrier's answer is lost, from now on.
+    /// Says what becomes of the application's messages when a carrier's answer is lost, from now
+    /// on.
     ///
     /// # Errors
     /// `NoSuchApplication`.

@@ -13,8 +13,8 @@ use crate::store::senders;
 use crate::{Service, run_detached};
 
 impl Service {
-    /// Asks for a sender name. An accepted one stays in use until staff decide; a request that still waits
-    /// is replaced.
+    /// Asks for a sender name. An accepted one stays in use until staff decide; a request that
+    /// still waits is replaced.
     ///
     /// # Errors
     /// `NoSuchApplication`, `SenderNameTaken`, `SenderNameUnchanged`.

@@ -47,8 +47,8 @@ impl Service {
         Ok(found)
     }
 
-    /// Hands a carrier nothing more until it is resumed. What it has goes on, and what waits for it goes
-    /// another way where there is one. False when it was drained before.
+    /// Hands a carrier nothing more until it is resumed. What it has goes on, and what waits for it
+    /// goes another way where there is one. False when it was drained before.
     ///
     /// # Errors
     /// `NoSuchCarrier`.

@@ -28,8 +28,9 @@ pub enum Leases {
 }
 
 impl Service {
-    /// Ends leases; how many. Whether a carrier has the messages can't be known: they wait for a receipt, and
-    /// are sent once more where their application wants it. The sandbox's go back into the queue.
+    /// Ends leases; how many. Whether a carrier has the messages can't be known: they wait for a
+    /// receipt, and are sent once more where their application wants it. The sandbox's go back into
+    /// the queue.
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
         let mut ended = 0;
         loop {
@@ -132,8 +133,8 @@ impl Service {
         Ok(())
     }
 
-    /// The segments that a claim was to hand over: those that weren't before, and at a second time those
-    /// without an answer.
+    /// The segments that a claim was to hand over: those that weren't before, and at a second time
+    /// those without an answer.
     async fn perhaps_handed_over(
         &self,
         tx: &mut WriteTx<'_>,

@@ -14,7 +14,8 @@ use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 const CHUNK: i64 = 500;
 
 impl Service {
-    /// Makes every message final whose time ran out; how many. What never reached a carrier is given back.
+    /// Makes every message final whose time ran out; how many. What never reached a carrier is
+    /// given back.
     pub async fn expire(&self) -> Result<u64> {
         let mut run = Run::default();
         while !run.done {

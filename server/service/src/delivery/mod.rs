@@ -26,8 +26,8 @@ use crate::turn::Learned;
 use crate::wakes::Wake;
 use crate::{Service, run_detached_with_tries};
 
-/// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored in
-/// it, and the clocks of two nodes differ.
+/// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored
+/// in it, and the clocks of two nodes differ.
 const LEASE_PARTS: i64 = 6;
 /// Stands in the queue for messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";
@@ -48,9 +48,10 @@ pub struct Lease {
     pub token: i64,
     /// By the clock that all nodes share as well as they can.
     pub until: Timestamp,
-    /// From this moment on others may have the messages: nothing of the claim may be begun to be handed over any
-    /// more. By the clock that only goes on, and does so while a process is stopped: one that wakes up later
-    /// finds it past. (A machine that is suspended as a whole may stop this clock too.)
+    /// From this moment on others may have the messages: nothing of the claim may be begun to be
+    /// handed over any more. By the clock that only goes on, and does so while a process is
+    /// stopped: one that wakes up later finds it past. (A machine that is suspended as a whole may
+    /// stop this clock too.)
     pub not_after: Instant,
 }
 
@@ -112,8 +113,8 @@ pub(crate) struct Recorded {
 }
 
 impl Lease {
-    /// A lease that begins now. `asked` was before anything was asked of the database: what that takes is of the
-    /// lease's time.
+    /// A lease that begins now. `asked` was before anything was asked of the database: what that
+    /// takes is of the lease's time.
     pub(crate) fn begin(service: &Service, asked: Instant, now: Timestamp) -> Self {
         // Any number but 0, which says "nobody".
         let token = (service.entropy().number() >> 1).cast_signed().max(1);
@@ -244,7 +245,8 @@ impl Service {
         self.store().insist(look).await
     }
 
-    /// Whether a claim happened whose commit wasn't answered. Nobody else would hand its messages over.
+    /// Whether a claim happened whose commit wasn't answered. Nobody else would hand its messages
+    /// over.
     pub(crate) async fn is_claimed(&self, message: &Claimed, lease: Lease) -> Result<bool> {
         let look = async || {
             let mut tx = self.store().begin_as(Priority::Results).await?;
@@ -305,8 +307,8 @@ impl Service {
         queue::state(&mut conn).await
     }
 
-    /// Records what became of submits; the messages that are stored as taken whole. Where the lease was lost,
-    /// only the carrier's names are kept: whoever claimed the message next decides.
+    /// Records what became of submits; the messages that are stored as taken whole. Where the lease
+    /// was lost, only the carrier's names are kept: whoever claimed the message next decides.
     ///
     /// # Errors
     /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
@@ -454,7 +456,8 @@ impl Service {
         Ok(())
     }
 
-    /// Messages that a carrier took before this moment and that aren't final, by id, after the given one.
+    /// Messages that a carrier took before this moment and that aren't final, by id, after the
+    /// given one.
     pub async fn outstanding(
         &self,
         carrier: &str,

@@ -1,4 +1,5 @@
-//! What a carrier's answers mean for a message: pure, so that money and duplicates are decided in one place.
+//! What a carrier's answers mean for a message: pure, so that money and duplicates are decided in
+//! one place.
 
 use crate::store::queue::Held;
 use crate::store::segments::Segment;
@@ -57,8 +58,8 @@ pub(crate) enum MessageOutcome {
     Failed { error: String },
     /// Nothing was taken, and nothing will be, by this carrier.
     Refused { error: String },
-    /// All of it was handed over, some of it without an answer: only a receipt can tell. The error is what
-    /// happened now, if anything did.
+    /// All of it was handed over, some of it without an answer: only a receipt can tell. The error
+    /// is what happened now, if anything did.
     Unknown { error: Option<String> },
     /// Back into the queue.
     Again(Again),
@@ -143,7 +144,8 @@ impl Count {
         match (self.refused, self.again) {
             (Some(error), _) if !begun => MessageOutcome::Refused { error },
             (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
-            // Perhaps the other segments were taken: nothing is given back, and nothing is sent again.
+            // Perhaps the other segments were taken: nothing is given back, and nothing is sent
+            // again.
             (error @ Some(_), _) => MessageOutcome::Unknown { error },
             (None, _) if resend => MessageOutcome::Again(Again {
                 after_ms: RESEND_AFTER_MS,

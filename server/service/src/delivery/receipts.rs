@@ -13,16 +13,18 @@ use crate::store::segments::{self, Segment, SegmentId, Unanswered};
 use crate::store::{Chore, WriteTx, carriers};
 use crate::{Service, run_detached};
 
-/// How far a receipt's submit date may be from ours when nothing else tells which message it is for.
+/// How far a receipt's submit date may be from ours when nothing else tells which message it is
+/// for.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
-/// How long a receipt may be ahead of the answer to its submit. An older one is another message's: carriers use
-/// their names again.
+/// How long a receipt may be ahead of the answer to its submit. An older one is another message's:
+/// carriers use their names again.
 const AHEAD_MS: i64 = 60 * 60 * 1000;
 /// Receipts parked for longer than this aren't looked at again: no transaction is open for so long.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// Names of one look.
 const CROSSED_CHUNK: i64 = 500;
-/// How long receipts for unknown ids are kept, and what segments were called: carriers report within days.
+/// How long receipts for unknown ids are kept, and what segments were called: carriers report
+/// within days.
 const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Milliseconds of message ids whose segments one transaction forgets.
@@ -68,8 +70,8 @@ impl CarrierReceipt {
     }
 }
 
-/// What a carrier may echo of a submit (SMPP 3.4 §5.3.2.17): two octets, so that it tells messages apart only
-/// together with the number.
+/// What a carrier may echo of a submit (SMPP 3.4 §5.3.2.17): two octets, so that it tells messages
+/// apart only together with the number.
 #[must_use]
 pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     // The low bits count within a millisecond, the ones above are milliseconds.
@@ -85,8 +87,9 @@ struct Matched<'a> {
 }
 
 impl Service {
-    /// Makes messages final by a sandbox's receipts; durable when this returns. The charge stays whatever the
-    /// receipt says. A receipt for a message that is final already goes into its timeline.
+    /// Makes messages final by a sandbox's receipts; durable when this returns. The charge stays
+    /// whatever the receipt says. A receipt for a message that is final already goes into its
+    /// timeline.
     ///
     /// # Errors
     /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
@@ -94,8 +97,8 @@ impl Service {
         self.inner.turn.record_receipts(receipts).await
     }
 
-    /// Makes messages final by a carrier's receipts; durable when this returns. One for a name that nothing is
-    /// known of is parked: the answer to the submit may be behind it.
+    /// Makes messages final by a carrier's receipts; durable when this returns. One for a name that
+    /// nothing is known of is parked: the answer to the submit may be behind it.
     ///
     /// # Errors
     /// As [`Service::record_receipts`].
@@ -195,7 +198,8 @@ impl Service {
             let Some(segment) = the_one(receipt, &candidates) else {
                 continue;
             };
-            // It may be for one whose answer is behind it, unless it says more than number and time.
+            // It may be for one whose answer is behind it, unless it says more than number and
+            // time.
             let (number, id) = (&receipt.number, segment.message_id);
             if receipt.user_reference.is_none()
                 && segments::is_another_submitted(tx, carrier, number, country_code, id, least)
@@ -246,8 +250,9 @@ impl Service {
         apply(tx, batch, &matched, now).await
     }
 
-    /// Matches receipts that crossed the answers to their submits, how many: while one transaction stored the name
-    /// and found no receipt, another found no name and parked the receipt, and neither saw what the other wrote.
+    /// Matches receipts that crossed the answers to their submits, how many: while one transaction
+    /// stored the name and found no receipt, another found no name and parked the receipt, and
+    /// neither saw what the other wrote.
     pub async fn match_crossed(&self) -> Result<usize> {
         // Otherwise transactions that write follow each other.
         if !self.is_shared() {
@@ -279,8 +284,8 @@ impl Service {
         .await
     }
 
-    /// Forgets what carriers called segments, and receipts that were parked, after a week; receipts that come
-    /// later than that are parked, and forgotten likewise.
+    /// Forgets what carriers called segments, and receipts that were parked, after a week; receipts
+    /// that come later than that are parked, and forgotten likewise.
     pub async fn forget_segments(&self) -> Result<()> {
         let mut more = true;
         while more {
@@ -331,8 +336,8 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
     }
 }
 
-/// Makes segments final, and messages whose segments all are. A second receipt for a segment goes into the
-/// timeline when it says something else than the first.
+/// Makes segments final, and messages whose segments all are. A second receipt for a segment goes
+/// into the timeline when it says something else than the first.
 async fn apply(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
@@ -380,8 +385,8 @@ fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Recei
     }
 }
 
-/// The messages of these segments that are final as a whole now: delivered when all segments are, otherwise
-/// failed before expired.
+/// The messages of these segments that are final as a whole now: delivered when all segments are,
+/// otherwise failed before expired.
 async fn whole_messages(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
@@ -430,7 +435,8 @@ async fn end(
         })
         .collect();
     let ended = messages::finish(tx, batch, &endings, now).await?;
-    // One that comes before the submit is recorded, or after its lease was lost, ends the waiting too.
+    // One that comes before the submit is recorded, or after its lease was lost, ends the waiting
+    // too.
     let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
     queue::drop_all(tx, batch, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();

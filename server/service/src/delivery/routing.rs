@@ -1,4 +1,5 @@
-//! Which carrier a message waits for: chosen when it is queued, and again when that carrier can't take it.
+//! Which carrier a message waits for: chosen when it is queued, and again when that carrier can't
+//! take it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,8 +115,8 @@ impl Router {
         }
     }
 
-    /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for it. While none can take it,
-    /// it waits for the one that would come first.
+    /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for it. While none can
+    /// take it, it waits for the one that would come first.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
         // Every send comes by here, and mostly there is but one way.
         if let Some(only) = self.network.only().filter(|_| excluded.is_empty()) {
@@ -204,8 +205,8 @@ impl Router {
 }
 
 impl Service {
-    /// Says whether a carrier can take messages now. While it can't, new messages go another way, and those
-    /// that wait for it too, as soon as [`Service::reroute`] has looked at them.
+    /// Says whether a carrier can take messages now. While it can't, new messages go another way,
+    /// and those that wait for it too, as soon as [`Service::reroute`] has looked at them.
     pub fn set_usable(&self, carrier: &str, usable: bool) {
         if self.inner.router.set_usable(carrier, usable) {
             self.inner.routes_changed.notify_one();
@@ -235,8 +236,8 @@ impl Service {
         Ok(waited_for)
     }
 
-    /// Looks for another way for what waits for a carrier. A message that no route is for is rejected and
-    /// given back; one of which the carrier has a part stays.
+    /// Looks for another way for what waits for a carrier. A message that no route is for is
+    /// rejected and given back; one of which the carrier has a part stays.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // A backlog isn't read when there is nowhere to go.
         let leads_on = carrier == NO_CARRIER || self.inner.router.has_other(carrier);
@@ -303,8 +304,8 @@ impl Service {
         router.carrier(&facts(row), random, &excluded)
     }
 
-    /// Another carrier for a message that one just didn't take. Where it was refused, waiting for that other
-    /// one is fine; otherwise it must be able to take the message now.
+    /// Another carrier for a message that one just didn't take. Where it was refused, waiting for
+    /// that other one is fine; otherwise it must be able to take the message now.
     pub(crate) fn other_way(&self, row: &Routed, not: &str, refused: bool) -> Option<String> {
         let refused_by = row.refused_by.split_ascii_whitespace();
         let excluded: Vec<&str> = refused_by.chain([not]).collect();

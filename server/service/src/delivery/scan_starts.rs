@@ -1,5 +1,6 @@
-//! Where claims begin to look. With PostgreSQL the index of what is due keeps what left it for as long as some
-//! transaction is open that could still see it: each claim would step over all of that.
+//! Where claims begin to look. With PostgreSQL the index of what is due keeps what left it for as
+//! long as some transaction is open that could still see it: each claim would step over all of
+//! that.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +10,8 @@ use domain::Timestamp;
 
 use crate::store::queue::{DueLimits, DueRow, ScanStart};
 
-/// How often to look from the beginning, for rows that were locked by somebody who gave them back, or that were
-/// stored later than others of the same moment.
+/// How often to look from the beginning, for rows that were locked by somebody who gave them back,
+/// or that were stored later than others of the same moment.
 const FULL_LOOK: Duration = Duration::from_secs(10);
 /// How much later a row may be stored than its moment says.
 const STORED_WITHIN_MS: i64 = 500;

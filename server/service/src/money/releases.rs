@@ -12,8 +12,8 @@ use crate::store::messages::{self, Ended, MessageTransfer, Subject};
 use crate::store::settlement;
 use crate::store::transfers::{REVENUE, TransferKind};
 
-/// Moves what the ended messages release back to their applications, a transfer each; play money goes
-/// back without one.
+/// Moves what the ended messages release back to their applications, a transfer each; play money
+/// goes back without one.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
     batch: &Batch,

@@ -10,7 +10,8 @@ use crate::{MESSAGE_LIFETIME_MS, Service};
 const GRACE_MS: i64 = 10 * 60 * 1000;
 
 impl Service {
-    /// Every broken invariant in words; none when all hold. All statements see one moment of the database.
+    /// Every broken invariant in words; none when all hold. All statements see one moment of the
+    /// database.
     pub async fn check(&self) -> Result<Vec<String>> {
         let mut snapshot = self.store().snapshot().await?;
         self.store()

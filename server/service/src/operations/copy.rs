@@ -68,11 +68,13 @@ pub enum CopyError {
 }
 
 impl Service {
-    /// Copies a SQLite database and the uploads beside it, which nobody may serve meanwhile, to an empty PostgreSQL
-    /// database: all of it, or nothing. `data_dir` is the folder where the uploads wait.
+    /// Copies a SQLite database and the uploads beside it, which nobody may serve meanwhile, to an
+    /// empty PostgreSQL database: all of it, or nothing. `data_dir` is the folder where the uploads
+    /// wait.
     ///
     /// # Errors
-    /// When either of them isn't as it must be, and when what arrived differs. Nothing was copied then.
+    /// When either of them isn't as it must be, and when what arrived differs. Nothing was copied
+    /// then.
     pub async fn copy(from: &str, to: &str, data_dir: &Path, clock: &Clock) -> Result<Copied> {
         if (Dialect::of_url(from)?, Dialect::of_url(to)?) != (Dialect::Sqlite, Dialect::Postgres) {
             return Err(CopyError::Direction);
@@ -105,7 +107,8 @@ async fn copy_all(
         return Err(CopyError::Broken(broken));
     }
     target.migrate().await?;
-    // Each in a transaction of its own, as the service makes them; a copy that fails leaves them empty.
+    // Each in a transaction of its own, as the service makes them; a copy that fails leaves them
+    // empty.
     history::make_tables(target, copy::days(&mut from).await?).await?;
     let mut to = target.begin().await?;
     copy::take_over(&mut to).await?;
@@ -147,7 +150,8 @@ async fn copy_table(
     Ok(())
 }
 
-/// Moves the rows that are no messages yet from files into a table, where every process can read them.
+/// Moves the rows that are no messages yet from files into a table, where every process can read
+/// them.
 async fn copy_uploads(
     from: &mut WriteTx<'_>,
     to: &mut WriteTx<'_>,

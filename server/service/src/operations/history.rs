@@ -1,4 +1,5 @@
-//! Old messages, dropped by day; the counts of days that are over; and with PostgreSQL the tables of the days to come.
+//! Old messages, dropped by day; the counts of days that are over; and with PostgreSQL the tables
+//! of the days to come.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use crate::store::{Chore, Store, installation, messages, tally};
 use crate::{Service, run_detached, run_detached_within};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Days whose tables are made ahead of time: a process that can't make them for so long puts its rows elsewhere.
+/// Days whose tables are made ahead of time: a process that can't make them for so long puts its
+/// rows elsewhere.
 const DAYS_AHEAD: i64 = 3;
 /// Rows that one transaction deletes where a day has no table of its own.
 const CHUNK: i64 = 2000;
@@ -114,8 +116,8 @@ impl Service {
     }
 }
 
-/// Makes the tables of today and the days to come at a start, which doesn't fail without them: rows of a day that has none
-/// find their place, and it is tried again.
+/// Makes the tables of today and the days to come at a start, which doesn't fail without them: rows
+/// of a day that has none find their place, and it is tried again.
 pub(crate) async fn make_first_days(store: &Store, now: Timestamp) {
     if let Err(error) = make_days(store, now).await {
         tracing::warn!(detail = ?error, "the tables of the days to come can't be made yet");

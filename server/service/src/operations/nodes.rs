@@ -1,5 +1,5 @@
-//! This process among those that serve the same database. None of them leads: each takes a number of its own, which
-//! stands in the ids that it makes, and says every few seconds that it lives.
+//! This process among those that serve the same database. None of them leads: each takes a number
+//! of its own, which stands in the ids that it makes, and says every few seconds that it lives.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use crate::{Service, run_detached};
 pub(crate) const SLOTS: i64 = 512;
 /// A process that wasn't seen for so long is gone, or can't reach the database.
 const LOST_AFTER_MS: i64 = 30_000;
-/// How long a number rests before somebody else gets it: a process that wakes from a long pause may still make an id
-/// or two with it.
+/// How long a number rests before somebody else gets it: a process that wakes from a long pause may
+/// still make an id or two with it.
 const REST_MS: i64 = 60 * 60 * 1000;
 /// How long asking for the time may take.
 const ASKING_MAX: Duration = Duration::from_millis(500);
@@ -138,14 +138,15 @@ impl Service {
         Ok(())
     }
 
-    /// How long the oldest transaction of the database has been open, where there is a server that knows.
+    /// How long the oldest transaction of the database has been open, where there is a server that
+    /// knows.
     pub async fn oldest_transaction_ms(&self) -> Result<Option<i64>> {
         let mut conn = self.store().read().await?;
         self.store().dialect().oldest_ms(&mut conn).await
     }
 
-    /// Whether other processes ended since this was asked last. Those that weren't seen for half a minute are given
-    /// up; what they had claimed is freed when its lease ends.
+    /// Whether other processes ended since this was asked last. Those that weren't seen for half a
+    /// minute are given up; what they had claimed is freed when its lease ends.
     pub async fn nodes_ended(&self) -> Result<bool> {
         self.give_up_nodes().await?;
         let mut conn = self.store().read().await?;

@@ -48,8 +48,8 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     })
 }
 
-/// The ids after which new ones begin, of messages and of those of batches: what is below the sweep's mark
-/// counts as final.
+/// The ids after which new ones begin, of messages and of those of batches: what is below the
+/// sweep's mark counts as final.
 pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)> {
     let mut conn = store.read().await?;
     let last = messages::greatest(&mut conn).await?;
@@ -93,9 +93,9 @@ impl Service {
         Ok(())
     }
 
-    /// Writes a copy of the database as it is now into a new file, while the service goes on; and beside it,
-    /// in a folder of the same name with `.spool` added, the uploads that aren't messages yet. Files that the
-    /// copy turns out not to need are swept when it is served.
+    /// Writes a copy of the database as it is now into a new file, while the service goes on; and
+    /// beside it, in a folder of the same name with `.spool` added, the uploads that aren't
+    /// messages yet. Files that the copy turns out not to need are swept when it is served.
     ///
     /// # Errors
     /// `FileExists`; broken, when it can't be written.
@@ -106,7 +106,8 @@ impl Service {
         if file.exists() {
             return Err(Refusal::FileExists.into());
         }
-        // Before, for those that are expanded meanwhile; and after, for those that are accepted meanwhile.
+        // Before, for those that are expanded meanwhile; and after, for those that are accepted
+        // meanwhile.
         self.link_spools(file).await?;
         self.store().copy(file).await?;
         self.link_spools(file).await

@@ -43,8 +43,8 @@ pub struct MessageFilter {
 
 impl Service {
     /// Messages that a key may see, newest first. A page is full or the last one, unless looking
-    /// for messages that fit took longer than [`crate::Limits::report_time`]: then it has what was found,
-    /// which can be nothing, and its cursor goes on from there.
+    /// for messages that fit took longer than [`crate::Limits::report_time`]: then it has what was
+    /// found, which can be nothing, and its cursor goes on from there.
     ///
     /// # Errors
     /// `InvalidCursor`.

@@ -9,8 +9,8 @@ use super::row;
 use super::statements;
 use crate::error::Result;
 
-/// Columns of a listed application. The newest request for a sender name is joined; one that is accepted
-/// is the application's sender name itself.
+/// Columns of a listed application. The newest request for a sender name is joined; one that is
+/// accepted is the application's sender name itself.
 macro_rules! listed {
     ($rest:literal) => {
         concat!(

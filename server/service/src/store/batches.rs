@@ -218,7 +218,8 @@ pub(crate) async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<boo
     Ok(row.is_some())
 }
 
-/// The greatest id of a batch, and the greatest that any batch's message has or will have; 0 without batches.
+/// The greatest id of a batch, and the greatest that any batch's message has or will have; 0
+/// without batches.
 pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     let row = query(GREATEST).fetch_one(conn).await?;
     let id = row::opt_int(&row, "id")?.unwrap_or(0);
@@ -311,7 +312,8 @@ pub(crate) async fn advance(
     Ok(done.rows_affected() == 1)
 }
 
-/// Ends the expansion: the rest of the rows will be no messages; false when somebody else was there first.
+/// Ends the expansion: the rest of the rows will be no messages; false when somebody else was there
+/// first.
 pub(crate) async fn give_up(
     conn: &mut dyn Connection,
     batch: &UnexpandedBatch,

@@ -250,7 +250,8 @@ pub(crate) async fn violations(
         }
     }
     let limited = format!("{OVERDUE_IS_FINAL}{LISTED_MAX}");
-    // By the last sweep and not by the clock: a service that was down for days has done nothing wrong.
+    // By the last sweep and not by the clock: a service that was down for days has done nothing
+    // wrong.
     let swept = installation::swept(&mut *conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);

@@ -1,7 +1,8 @@
 //! All rows of a SQLite database, on their way to PostgreSQL.
 //!
-//! They go over as JSON, an object per row with a name for each value: tables and columns are called the same in both,
-//! so that one statement does for every table. SQLite reads and PostgreSQL writes; the other way isn't needed.
+//! They go over as JSON, an object per row with a name for each value: tables and columns are
+//! called the same in both, so that one statement does for every table. SQLite reads and PostgreSQL
+//! writes; the other way isn't needed.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use super::transfers::TransferKind;
 use crate::error::Result;
 use domain::{Timestamp, ids};
 
-/// What is copied, each table after those that it refers to. What else there is belongs to processes that run.
+/// What is copied, each table after those that it refers to. What else there is belongs to
+/// processes that run.
 pub(crate) const TABLES: [&str; 23] = [
     "installation",
     "prices",
@@ -71,7 +73,8 @@ statements! {
                WHERE expanded_at IS NULL ORDER BY id";
 }
 
-/// Whether a PostgreSQL database has nothing in it, not even somebody else's table; ours may be there.
+/// Whether a PostgreSQL database has nothing in it, not even somebody else's table; ours may be
+/// there.
 pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     let rows = query(EVERY_TABLE).fetch_all(&mut *conn).await?;
     let tables = rows.iter().map(|row| row::text(row, "name"));
@@ -90,7 +93,8 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes a transaction the only one that writes to its PostgreSQL database, for as long as it takes.
+/// Makes a transaction the only one that writes to its PostgreSQL database, for as long as it
+/// takes.
 pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     run(&mut *conn, TAKE_YOUR_TIME).await?;
     let lock = format!("LOCK TABLE {}, nodes IN EXCLUSIVE MODE", TABLES.join(", "));
@@ -174,8 +178,8 @@ pub(crate) async fn write(
     row::touched(table, chunk.rows, written.rows_affected())
 }
 
-/// Lets PostgreSQL number new rows after those that were copied, and after those that SQLite remembers though they
-/// are gone. No rollback undoes it; that would leave a gap alone.
+/// Lets PostgreSQL number new rows after those that were copied, and after those that SQLite
+/// remembers though they are gone. No rollback undoes it; that would leave a gap alone.
 pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
     for numbered in query(NUMBERED).fetch_all(&mut *to).await? {
         let name = row::text(&numbered, "name")?;
@@ -199,8 +203,8 @@ pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection
     Ok(())
 }
 
-/// Tells PostgreSQL's planner of the rows. Without it, on a million messages, one statement of the check didn't end
-/// within a minute that takes three seconds with it.
+/// Tells PostgreSQL's planner of the rows. Without it, on a million messages, one statement of the
+/// check didn't end within a minute that takes three seconds with it.
 pub(crate) async fn analyze(conn: &mut dyn Connection) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     run_of(conn, analyze).await?;

@@ -81,8 +81,8 @@ impl Dialect {
         matches!(self, Self::Postgres)
     }
 
-    /// Transactions of a process that write at the same time. SQLite has one writer; with PostgreSQL a commit's way
-    /// to the disk and back is used by the next ones.
+    /// Transactions of a process that write at the same time. SQLite has one writer; with
+    /// PostgreSQL a commit's way to the disk and back is used by the next ones.
     pub(crate) const fn writers(self) -> u32 {
         match self {
             Self::Sqlite => 1,
@@ -90,8 +90,8 @@ impl Dialect {
         }
     }
 
-    /// Whether a file that exists is a database of this kind, or empty and may become one. Connecting
-    /// would find out too, but only after trying again for seconds.
+    /// Whether a file that exists is a database of this kind, or empty and may become one.
+    /// Connecting would find out too, but only after trying again for seconds.
     pub(crate) fn owns(self, file: &Path) -> std::io::Result<bool> {
         match self {
             Self::Sqlite => {
@@ -142,7 +142,8 @@ impl Dialect {
     /// Begins a transaction that writes.
     pub(crate) const fn begin(self) -> &'static str {
         match self {
-            // A deferred transaction that reads first fails with a lock error when it comes to write.
+            // A deferred transaction that reads first fails with a lock error when it comes to
+            // write.
             Self::Sqlite => "BEGIN IMMEDIATE",
             // Who writes the same rows waits for their locks.
             Self::Postgres => "BEGIN",
@@ -193,8 +194,9 @@ impl Dialect {
         }
     }
 
-    /// Whether a connection may be used again. The begin of a transaction can be cut short at a point where sqlx
-    /// doesn't know yet that there is one: whoever got that connection next would be in it.
+    /// Whether a connection may be used again. The begin of a transaction can be cut short at a
+    /// point where sqlx doesn't know yet that there is one: whoever got that connection next would
+    /// be in it.
     pub(crate) async fn is_reusable(
         self,
         conn: &mut AnyConnection,
@@ -234,7 +236,8 @@ impl Dialect {
         }
     }
 
-    /// How long the oldest transaction has been open, in milliseconds, as far as this user may see it.
+    /// How long the oldest transaction has been open, in milliseconds, as far as this user may see
+    /// it.
     pub(crate) async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
@@ -245,8 +248,8 @@ impl Dialect {
         }
     }
 
-    /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when there is nothing to do:
-    /// they are there, or days have no tables.
+    /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when
+    /// there is nothing to do: they are there, or days have no tables.
     pub(crate) async fn make_day(self, conn: &mut dyn Connection, day: i64) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(false),
@@ -315,7 +318,8 @@ impl Dialect {
         }
     }
 
-    /// Begins a transaction that writes, and asks how the server knows it, in one way to the server and back.
+    /// Begins a transaction that writes, and asks how the server knows it, in one way to the server
+    /// and back.
     pub(crate) async fn begin_named(
         self,
         conn: &mut AnyConnection,
@@ -389,32 +393,35 @@ impl Dialect {
     }
 }
 
-/// Statements that take all rows of a batch in one parameter: a JSON array with an array per row. The
-/// text differs by database because each unpacks JSON in its own way, and because PostgreSQL locks rows.
+/// Statements that take all rows of a batch in one parameter: a JSON array with an array per row.
+/// The text differs by database because each unpacks JSON in its own way, and because PostgreSQL
+/// locks rows.
 ///
-/// "Ids" are three parameters: the JSON array, the least of them and the greatest. The last two are for
-/// PostgreSQL, which keeps messages in partitions; so is a last parameter of those over messages, the queue, segments
-/// and batches, the transaction's applications ([`super::WriteTx::named`]). SQLite does without.
+/// "Ids" are three parameters: the JSON array, the least of them and the greatest. The last two are
+/// for PostgreSQL, which keeps messages in partitions; so is a last parameter of those over
+/// messages, the queue, segments and batches, the transaction's applications
+/// ([`super::WriteTx::named`]). SQLite does without.
 pub(crate) struct Batch {
-    /// `[id]`, `[reference]` → how many there are; locks them in their order. `None` where one transaction writes at
-    /// a time.
+    /// `[id]`, `[reference]` → how many there are; locks them in their order. `None` where one
+    /// transaction writes at a time.
     pub(crate) lock_applications: Option<&'static str>,
     /// `[reference]` → applications.
     pub(crate) applications_by_reference: &'static str,
     /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash, sender
     /// state, test balance before]]`.
     pub(crate) charge_applications: &'static str,
-    /// `[[id, application, test, number, kind, sender, body, requestid, pages, segments, unit price,
-    /// cost, created at, sending at, status]]`.
+    /// `[[id, application, test, number, kind, sender, body, requestid, pages, segments, unit
+    /// price, cost, created at, sending at, status]]`.
     pub(crate) insert_messages: &'static str,
-    /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`, then the moment.
+    /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`, then the
+    /// moment.
     pub(crate) insert_transfers: &'static str,
     /// `[[message, application, carrier, due at, lease token]]`, then whether they are of a batch
     /// (0|1) and whether they are put aside (0|1).
     pub(crate) insert_queue: &'static str,
-    /// First id, application, test, sender, requestid, batch, price of a page local and international, body,
-    /// pages and segments where the rows have none, unix milliseconds of id 0, place of the first row in the
-    /// file, `[[digits, local 0|1, body, pages, segments]]`.
+    /// First id, application, test, sender, requestid, batch, price of a page local and
+    /// international, body, pages and segments where the rows have none, unix milliseconds of id 0,
+    /// place of the first row in the file, `[[digits, local 0|1, body, pages, segments]]`.
     pub(crate) expand_messages: &'static str,
     /// `[message]`: puts rows of suspended applications aside.
     pub(crate) put_aside: &'static str,
@@ -422,51 +429,57 @@ pub(crate) struct Batch {
     pub(crate) kept_answers: &'static str,
     /// `[[application, test, key, digest, answer]]`, then the moment.
     pub(crate) keep_answers: &'static str,
-    /// Ids → how many there are; locks messages that are about to be changed. `None` where one transaction writes
-    /// at a time.
+    /// Ids → how many there are; locks messages that are about to be changed. `None` where one
+    /// transaction writes at a time.
     pub(crate) lock_messages: Option<&'static str>,
     /// Ids → `[[id, application, test, batch, created at, status, cost]]`: those that aren't final.
     pub(crate) open_messages: &'static str,
     /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`, then the moment, the least and
     /// the greatest id: makes messages final where they aren't.
     pub(crate) finish_messages: &'static str,
-    /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all, the moments from
-    /// which single messages and those of batches are looked for → `[[message, begun, suspended 0|1, due at, of a
-    /// batch 0|1, application]]`: rows that may be claimed; none while the carrier is drained.
+    /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all,
+    /// the moments from which single messages and those of batches are looked for → `[[message,
+    /// begun, suspended 0|1, due at, of a batch 0|1, application]]`: rows that may be claimed; none
+    /// while the carrier is drained.
     pub(crate) due: &'static str,
     /// `[message]`, end of the lease, token: claims rows.
     pub(crate) claim: &'static str,
     /// Ids → `[[[as open_messages], number, kind, sender, body]]`: those that wait to be sent.
     pub(crate) claimed_messages: &'static str,
-    /// `[[message, token]]` → `[[message, begun, attempts, send once more 0|1]]`: the rows whose lease holds.
+    /// `[[message, token]]` → `[[message, begun, attempts, send once more 0|1]]`: the rows whose
+    /// lease holds.
     pub(crate) leased: &'static str,
-    /// `[[id, segments]]`, then carrier, the moment, the least and the greatest id: a carrier took all of them.
+    /// `[[id, segments]]`, then carrier, the moment, the least and the greatest id: a carrier took
+    /// all of them.
     pub(crate) submit_messages: &'static str,
-    /// `[[id, unknown 0|1, some of it taken 0|1]]`, then carrier, the moment, the least and the greatest id.
+    /// `[[id, unknown 0|1, some of it taken 0|1]]`, then carrier, the moment, the least and the
+    /// greatest id.
     pub(crate) begin_messages: &'static str,
     /// `[id]`, then the moment, the least and the greatest id: claimed rows are being sent.
     pub(crate) start_messages: &'static str,
-    /// The moment, limit, the least id of a message that can be in the queue → message, carrier, begun, application, segments, lost_answer: claimed rows whose lease is
-    /// over.
+    /// The moment, limit, the least id of a message that can be in the queue → message, carrier,
+    /// begun, application, segments, lost_answer: claimed rows whose lease is over.
     pub(crate) ended_leases: &'static str,
-    /// Carrier, the id after which to look, limit → message_id, application_id: rows that wait for a carrier which has
-    /// nothing of them.
+    /// Carrier, the id after which to look, limit → message_id, application_id: rows that wait for
+    /// a carrier which has nothing of them.
     pub(crate) unclaimed: &'static str,
-    /// Carrier, limit → message_id, application_id: some of the rows that wait for a carrier which nobody claims for.
+    /// Carrier, limit → message_id, application_id: some of the rows that wait for a carrier which
+    /// nobody claims for.
     pub(crate) unrouted: &'static str,
     /// `[id]`: takes rows out of the queue.
     pub(crate) drop_queued: &'static str,
-    /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`: puts claimed rows back.
+    /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`: puts claimed rows
+    /// back.
     pub(crate) requeue: &'static str,
-    /// `[[message, segment, segments, application, carrier's id, status]]`, then carrier, the moment: what was
-    /// handed over, for the first time or once more.
+    /// `[[message, segment, segments, application, carrier's id, status]]`, then carrier, the
+    /// moment: what was handed over, for the first time or once more.
     pub(crate) insert_segments: &'static str,
     /// The same without the status: names that came when the claim was over.
     pub(crate) name_segments: &'static str,
     /// `[message]` → `[[message, segment, segments, status, error, submits, named 0|1]]`.
     pub(crate) segments_of: &'static str,
-    /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments, application,
-    /// status]]`, the oldest message first.
+    /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments,
+    /// application, status]]`, the oldest message first.
     pub(crate) segments_named: &'static str,
     /// `[number as carriers have it]`, then carrier, country code, the least id of a
     /// message with segments → `[[message, segment, segments, application,
@@ -476,30 +489,34 @@ pub(crate) struct Batch {
     pub(crate) finish_segments: &'static str,
     /// `[[carrier's id, status, error]]`, then carrier, the moment.
     pub(crate) park_receipts: &'static str,
-    /// `[carrier's id]`, then carrier, the moment after which they came → `[[id, carrier's id, status, error]]`.
+    /// `[carrier's id]`, then carrier, the moment after which they came → `[[id, carrier's id,
+    /// status, error]]`.
     pub(crate) parked_receipts: &'static str,
     /// `[id]`, then carrier.
     pub(crate) drop_parked: &'static str,
-    /// Ids → `[[message, number, kind, sender, reference, refused by]]`: what routes look at. Test messages have no other way, and aren't among them.
+    /// Ids → `[[message, number, kind, sender, reference, refused by]]`: what routes look at. Test
+    /// messages have no other way, and aren't among them.
     pub(crate) routed_messages: &'static str,
-    /// `[[message, carrier]]`, then the moment: gives waiting rows to another carrier, which finds them as if they
-    /// were new.
+    /// `[[message, carrier]]`, then the moment: gives waiting rows to another carrier, which finds
+    /// them as if they were new.
     pub(crate) move_queued: &'static str,
-    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`, then the moment,
-    /// the process's slot.
+    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`, then
+    /// the moment, the process's slot.
     pub(crate) write_connections: &'static str,
     /// `[[message, application, status, detail]]`, then the moment.
     pub(crate) insert_events: &'static str,
-    /// `[[application, balance before, balance, play money to give back]]`, then the most play money.
+    /// `[[application, balance before, balance, play money to give back]]`, then the most play
+    /// money.
     pub(crate) settle_applications: &'static str,
-    /// `[[application, test, day, status, n to add]]`, then the process's slot, who counts (0|1, as in the schema).
+    /// `[[application, test, day, status, n to add]]`, then the process's slot, who counts (0|1, as
+    /// in the schema).
     pub(crate) add_days: &'static str,
     /// `[[batch, …]]` → how many there are; locks them in their order. `None` as above.
     pub(crate) lock_batches: Option<&'static str>,
     /// `[[batch, [to add to each status, in the order of the columns]]]`, then the moment.
     pub(crate) move_batches: &'static str,
-    /// The beginning of a statement over messages, whose rows come as one JSON value with all that reports
-    /// show; `FROM (…) m` follows.
+    /// The beginning of a statement over messages, whose rows come as one JSON value with all that
+    /// reports show; `FROM (…) m` follows.
     pub(crate) listed_messages: &'static str,
     /// What names the index that a list of messages goes through, before its name; `None` where the
     /// database finds it by statistics of its own.
@@ -516,7 +533,8 @@ pub(crate) struct Batch {
     pub(crate) balances: &'static str,
 }
 
-/// A URL that may be shown: neither who signs in nor what follows the database's name, where a password can be too.
+/// A URL that may be shown: neither who signs in nor what follows the database's name, where a
+/// password can be too.
 pub(super) fn without_password(url: &str) -> String {
     let shown = url.split_once('?').map_or(url, |(shown, _)| shown);
     match (shown.find("://"), shown.rfind('@')) {

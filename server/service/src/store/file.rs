@@ -48,10 +48,12 @@ impl FileConnection {
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
         conn.busy_handler(Some(wait_for_others))?;
-        // A statement's plan doesn't depend on what is bound to it. Otherwise SQLite compiles a statement anew at each
-        // execution when the condition of a partial index might follow from a parameter.
+        // A statement's plan doesn't depend on what is bound to it. Otherwise SQLite compiles a
+        // statement anew at each execution when the condition of a partial index might follow from
+        // a parameter.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        // In place of SQLite's own, which moves pages inside the commit that reaches the limit, and hides what fails.
+        // In place of SQLite's own, which moves pages inside the commit that reaches the limit, and
+        // hides what fails.
         conn.wal_hook(Some(|_, pages| {
             PAGES.set(pages);
             Ok(())
@@ -67,7 +69,8 @@ impl FileConnection {
         &mut self.conn
     }
 
-    /// Begins a transaction. A deferred one that reads first would fail with a lock error when it comes to write.
+    /// Begins a transaction. A deferred one that reads first would fail with a lock error when it
+    /// comes to write.
     pub(crate) fn begin(&mut self) -> Result<()> {
         self.end();
         blocking(|| {
@@ -128,7 +131,8 @@ impl FileConnection {
         u64::try_from(self.log_pages).unwrap_or(0) * 4096
     }
 
-    /// Rolls back what wasn't committed. Some errors, like that of a full disk, make SQLite do so by itself.
+    /// Rolls back what wasn't committed. Some errors, like that of a full disk, make SQLite do so
+    /// by itself.
     pub(crate) fn end(&mut self) {
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
@@ -138,8 +142,9 @@ impl FileConnection {
     }
 }
 
-/// Waits for another process that writes to the file, like the command line; false when it takes too long. SQLite's
-/// own waits get longer with each, so that others would be in between again and again.
+/// Waits for another process that writes to the file, like the command line; false when it takes
+/// too long. SQLite's own waits get longer with each, so that others would be in between again and
+/// again.
 fn wait_for_others(tries: i32) -> bool {
     std::thread::sleep(BUSY_PAUSE);
     tries < BUSY_TRIES

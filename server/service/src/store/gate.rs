@@ -1,5 +1,5 @@
-//! Who writes next. A few transactions of a process write at a time, one with SQLite; the gate lets in who waits by
-//! priority, so that a send doesn't queue behind a file of a million rows.
+//! Who writes next. A few transactions of a process write at a time, one with SQLite; the gate lets
+//! in who waits by priority, so that a send doesn't queue behind a file of a million rows.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,8 @@ const CLASSES: usize = 4;
 /// Lets in as many at a time as there are places.
 pub(crate) struct Gate(Arc<Mutex<State>>);
 
-/// What comes with the right to write: the connection of a SQLite file; `None` where a pool has connections.
+/// What comes with the right to write: the connection of a SQLite file; `None` where a pool has
+/// connections.
 pub(crate) type Place = Option<Box<FileConnection>>;
 
 struct State {

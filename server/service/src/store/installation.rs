@@ -54,7 +54,8 @@ pub(crate) async fn prices_or_none(conn: &mut dyn Connection) -> Result<Option<P
     }))
 }
 
-/// What a turn that admits sends goes by: the prices in force, and the carriers that somebody drained.
+/// What a turn that admits sends goes by: the prices in force, and the carriers that somebody
+/// drained.
 pub(crate) async fn prices_and_drained(
     conn: &mut dyn Connection,
 ) -> Result<(Option<Prices>, Vec<String>)> {

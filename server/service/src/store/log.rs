@@ -1,7 +1,7 @@
 //! Moving the pages of SQLite's log into the database's file.
 //!
-//! A second connection moves most of them, on a thread of its own, while turns go on. SQLite begins the
-//! log anew only when all of its pages are moved; so the writer moves the few that were added
+//! A second connection moves most of them, on a thread of its own, while turns go on. SQLite begins
+//! the log anew only when all of its pages are moved; so the writer moves the few that were added
 //! meanwhile.
 
 use std::fs::File;
@@ -17,7 +17,8 @@ use crate::error::{Broken, Error, Result};
 /// Moves pages while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
-    /// Never closed: that would drop the locks that SQLite holds on the file in this process (POSIX).
+    /// Never closed: that would drop the locks that SQLite holds on the file in this process
+    /// (POSIX).
     file: ManuallyDrop<File>,
     state: Mutex<State>,
     moved: Condvar,

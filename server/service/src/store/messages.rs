@@ -29,14 +29,15 @@ statements! {
     GREATEST = "SELECT MAX(id) AS id FROM messages";
 }
 
-/// For a SQLite file, whose rows are bound one by one: on a connection of the calling thread that costs half of what
-/// a JSON parameter does.
+/// For a SQLite file, whose rows are bound one by one: on a connection of the calling thread that
+/// costs half of what a JSON parameter does.
 mod file {
     pub(super) const APPLICATION: &str = "\
         SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, balance, test_balance, \
                test_day \
         FROM applications WHERE reference = ?1";
-    /// The row can't have changed since it was read in this transaction: nobody else writes meanwhile.
+    /// The row can't have changed since it was read in this transaction: nobody else writes
+    /// meanwhile.
     pub(super) const CHARGE: &str =
         "UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1";
     pub(super) const INSERT: &str = "\
@@ -396,7 +397,8 @@ impl<'a> FrameRow<'a> {
     }
 }
 
-/// Turns rows of a batch into messages: those of a frame, of which the first has this place in the batch.
+/// Turns rows of a batch into messages: those of a frame, of which the first has this place in the
+/// batch.
 pub(crate) async fn expand(
     conn: &mut dyn Connection,
     batch: &Batch,
@@ -464,8 +466,8 @@ fn expand_in_file(
     })
 }
 
-/// Locks messages that are about to be changed, in their order. False where nobody else writes, so that there is
-/// nothing to lock.
+/// Locks messages that are about to be changed, in their order. False where nobody else writes, so
+/// that there is nothing to lock.
 pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<bool> {
     if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
         let ids = Ids::new(ids)?;
@@ -499,8 +501,8 @@ pub(crate) struct Ended {
     pub(crate) released: Money,
 }
 
-/// Makes messages final; those that were final before are left alone and not returned. Of several endings
-/// for one message the first counts.
+/// Makes messages final; those that were final before are left alone and not returned. Of several
+/// endings for one message the first counts.
 pub(crate) async fn finish(
     tx: &mut WriteTx<'_>,
     batch: &Batch,

@@ -116,8 +116,8 @@ pub(crate) struct WriteTx<'a> {
 enum Way<'a> {
     /// With the connection of a SQLite file, which comes with the permit.
     File(Permit),
-    /// With a connection of the pool. The permit is last, so that the connection is given back before the next
-    /// transaction is let in.
+    /// With a connection of the pool. The permit is last, so that the connection is given back
+    /// before the next transaction is let in.
     Pool(
         Option<Box<Transaction<'static, Any>>>,
         #[expect(dead_code, reason = "held until it is dropped")] Permit,
@@ -165,9 +165,9 @@ impl WriteTx<'_> {
         tally.write(self).await
     }
 
-    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and [`Broken::Forgotten`]. After a
-    /// failed sync of SQLite's log the commit may be on disk or not, and nobody can tell: the store takes no more
-    /// writes, and the process should stop.
+    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and
+    /// [`Broken::Forgotten`]. After a failed sync of SQLite's log the commit may be on disk or not,
+    /// and nobody can tell: the store takes no more writes, and the process should stop.
     pub(crate) async fn commit(self) -> Result<()> {
         let store = self.store;
         match self.try_commit().await? {
@@ -247,7 +247,8 @@ impl Connection for WriteTx<'_> {
     }
 }
 
-/// The turn's own connection to a PostgreSQL server; it belongs to the turn's thread, which nothing else waits on.
+/// The turn's own connection to a PostgreSQL server; it belongs to the turn's thread, which nothing
+/// else waits on.
 #[derive(Default)]
 pub(crate) struct OwnConnection {
     conn: Option<AnyConnection>,
@@ -396,8 +397,8 @@ impl Store {
         }
     }
 
-    /// Refuses a database whose schema was made from another text than that of this program: before the first release
-    /// that text was replaced, and no way leads from one to the other.
+    /// Refuses a database whose schema was made from another text than that of this program: before
+    /// the first release that text was replaced, and no way leads from one to the other.
     fn refuse_earlier_build(
         &self,
         applied: &[(i64, Vec<u8>)],
@@ -413,7 +414,8 @@ impl Store {
         Ok(())
     }
 
-    /// The versions that the schema went through, in their order, with their checksums; none without a schema.
+    /// The versions that the schema went through, in their order, with their checksums; none
+    /// without a schema.
     async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
         let mut conn = self.read().await?;
         let applied = "SELECT version, checksum FROM _sqlx_migrations ORDER BY version";
@@ -428,7 +430,8 @@ impl Store {
     /// Brings the schema up to date; refuses one that is newer than this program.
     pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
         self.refuse_earlier_build(&self.applied().await?)?;
-        // A connection of its own: several processes may start at once, and wait until one of them has migrated.
+        // A connection of its own: several processes may start at once, and wait until one of them
+        // has migrated.
         let mut conn = self.connect().await?;
         self.dialect.prepare_migration(&mut conn).await?;
         Migrator::with_migrations(self.migrations())
@@ -468,7 +471,8 @@ impl Store {
         Ok(tx)
     }
 
-    /// Begins a transaction that writes. Others may write at the same time: it locks what it decides by.
+    /// Begins a transaction that writes. Others may write at the same time: it locks what it
+    /// decides by.
     pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
         let counter = match priority {
             Priority::Turn => Counter::Traffic,
@@ -482,7 +486,8 @@ impl Store {
         self.gate.does_somebody_wait()
     }
 
-    /// Begins the transaction of a chore that one process at a time does; `None` while another one is at it.
+    /// Begins the transaction of a chore that one process at a time does; `None` while another one
+    /// is at it.
     pub(crate) async fn begin_chore(
         &self,
         chore: Chore,
@@ -529,14 +534,16 @@ impl Store {
             // A server that vanished without a word would be waited for.
             let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
             match beginning.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-                // A server that was restarted has cut every connection: nothing was begun on any of them.
+                // A server that was restarted has cut every connection: nothing was begun on any of
+                // them.
                 Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
                 started => return Ok(started?),
             }
         }
     }
 
-    /// Begins a turn's transaction, on the gate's connection to a SQLite file or on the turn's own to a server.
+    /// Begins a turn's transaction, on the gate's connection to a SQLite file or on the turn's own
+    /// to a server.
     pub(crate) async fn begin_turn<'a>(
         &'a self,
         own: &'a mut OwnConnection,
@@ -622,7 +629,8 @@ impl Store {
         self.fault.send_replace(true);
     }
 
-    /// Asks again and again while the database isn't there, for as long as it is asked what became of a commit.
+    /// Asks again and again while the database isn't there, for as long as it is asked what became
+    /// of a commit.
     pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
         &self,
         ask: impl Fn() -> F,

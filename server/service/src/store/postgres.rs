@@ -1,15 +1,17 @@
 //! Statements in PostgreSQL's own words.
 //!
-//! Rows go both ways in one JSON value, as with SQLite. A batch of 512 messages comes in within 1.1 ms as `jsonb`
-//! and within 0.8 ms as an array for each column, which would need a second way to write every parameter.
+//! Rows go both ways in one JSON value, as with SQLite. A batch of 512 messages comes in within 1.1
+//! ms as `jsonb` and within 0.8 ms as an array for each column, which would need a second way to
+//! write every parameter.
 //!
-//! Statements over what grows with traffic name the application or the carrier, so that a PostgreSQL that is spread over
-//! machines can go to the right one: the applications of a transaction are their last parameter.
+//! Statements over what grows with traffic name the application or the carrier, so that a
+//! PostgreSQL that is spread over machines can go to the right one: the applications of a
+//! transaction are their last parameter.
 //!
-//! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by its key. What
-//! can't keep to it is a receipt for a message that is being claimed or whose lease ends: PostgreSQL
-//! ends one of both, and it is tried again. Messages are found between a least and a greatest id, so that only their days' partitions
-//! are looked at.
+//! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by
+//! its key. What can't keep to it is a receipt for a message that is being claimed or whose lease
+//! ends: PostgreSQL ends one of both, and it is tried again. Messages are found between a least and
+//! a greatest id, so that only their days' partitions are looked at.
 
 use std::fmt::Write as _;
 
@@ -21,15 +23,15 @@ use super::query::{Connection, query, run_of};
 use crate::error::Result;
 use crate::operations::history::id_of_day;
 
-/// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is left open, by a
-/// process that was stopped, would keep others from its rows and vacuum from its work. Plans are made each time: one for
-/// all cases would look at every day's table.
+/// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is
+/// left open, by a process that was stopped, would keep others from its rows and vacuum from its
+/// work. Plans are made each time: one for all cases would look at every day's table.
 pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
     SET idle_in_transaction_session_timeout = '5s'; SET default_transaction_isolation = 'read committed'; \
     SET synchronous_commit = on; SET plan_cache_mode = force_custom_plan; SET TIME ZONE 'UTC'; SET client_min_messages = warning; SET application_name = 'heliograph'";
 
-/// Sets up a transaction that recounts all rows. That takes its time; and tables that grew since PostgreSQL looked at
-/// them last, which it takes for small, must not be joined row by row.
+/// Sets up a transaction that recounts all rows. That takes its time; and tables that grew since
+/// PostgreSQL looked at them last, which it takes for small, must not be joined row by row.
 pub(super) const RECOUNT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL enable_nestloop = off; SET LOCAL random_page_cost = 4";
 
 /// Sets up a connection that reads, besides. A list wants the newest few of many: by the index that
@@ -38,16 +40,17 @@ pub(super) const RECOUNT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL ena
 /// day's other end.
 pub(super) const READER: &str = "SET random_page_cost = 0.1";
 
-/// Begins a transaction of a verb that people call. These run one at a time, as with SQLite, whichever process they
-/// come to: they read, decide and write, and none of them is frequent.
+/// Begins a transaction of a verb that people call. These run one at a time, as with SQLite,
+/// whichever process they come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
-/// Whether a connection was given back inside a transaction: the time stands still within one. As a simple query, since
-/// each message of an extended one has a time of its own.
+/// Whether a connection was given back inside a transaction: the time stands still within one. As a
+/// simple query, since each message of an extended one has a time of its own.
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
-/// Takes a chore until the transaction ends, unless another one has it. Batches' ids stand for their expansion.
+/// Takes a chore until the transaction ends, unless another one has it. Batches' ids stand for
+/// their expansion.
 pub(super) const TRY_LOCK: &str =
     "SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END::bigint AS mine";
 
@@ -55,14 +58,16 @@ pub(super) const TRY_LOCK: &str =
 pub(super) const CLOCK: &str =
     "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint) AS ms";
 
-/// How long the oldest transaction has been open; a prepared one keeps vacuum from its work just as well.
+/// How long the oldest transaction has been open; a prepared one keeps vacuum from its work just as
+/// well.
 pub(super) const OLDEST: &str = "SELECT COALESCE(CAST(MAX(EXTRACT(EPOCH FROM clock_timestamp() - at)) * 1000 AS bigint), \
     0) AS ms FROM (SELECT xact_start AS at FROM pg_stat_activity WHERE xact_start IS NOT NULL \
                    AND backend_type <> 'autovacuum worker' \
                    UNION ALL SELECT prepared FROM pg_prepared_xacts) t";
 
-/// The name of the running transaction, null as long as it wrote nothing; and since when the server has not crashed:
-/// a crash changes one of these moments, whether the whole server went down or one of its processes.
+/// The name of the running transaction, null as long as it wrote nothing; and since when the server
+/// has not crashed: a crash changes one of these moments, whether the whole server went down or one
+/// of its processes.
 pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id, \
     concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
 
@@ -70,8 +75,9 @@ pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::t
 pub(super) const BEGIN_NAMED: &str = "BEGIN; SELECT pg_current_xact_id()::text AS id, \
     concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
 
-/// What became of a transaction. A server that crashed forgets the numbers of transactions of which nothing was
-/// written, and gives them again: that one of this number is committed says nothing then.
+/// What became of a transaction. A server that crashed forgets the numbers of transactions of which
+/// nothing was written, and gives them again: that one of this number is committed says nothing
+/// then.
 pub(super) const OUTCOME: &str = "\
     SELECT CASE WHEN server = $2 THEN pg_xact_status(id) \
                 WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted' \
@@ -83,8 +89,8 @@ pub(super) const OUTCOME: &str = "\
 /// A day may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
-/// For changes of tables that everybody uses: who can't have them soon tries again later, instead of keeping everybody
-/// waiting behind it.
+/// For changes of tables that everybody uses: who can't have them soon tries again later, instead
+/// of keeping everybody waiting behind it.
 const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '500ms'";
 
 /// What the names of a day's tables end in.
@@ -105,8 +111,8 @@ pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<boo
     Ok(row.get::<i64>("n")? == 1)
 }
 
-/// Makes the tables of a day, unless they are there, or rows of that day are in the table for all others. They are made
-/// beside and then attached, which keeps nobody from writing.
+/// Makes the tables of a day, unless they are there, or rows of that day are in the table for all
+/// others. They are made beside and then attached, which keeps nobody from writing.
 pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool> {
     let name = day_name(day);
     let (from, below) = (id_of_day(day), id_of_day(day + 1));
@@ -242,8 +248,8 @@ pub(super) const BATCH: Batch = Batch {
               WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
                 AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[]) \
                 AND status < 4 ORDER BY id FOR UPDATE) m",
-    // Rows are looked up in an object by id rather than joined: of ids that are newer than its statistics PostgreSQL
-    // expects one, and would compare each message with each row.
+    // Rows are looked up in an object by id rather than joined: of ids that are newer than its
+    // statistics PostgreSQL expects one, and would compare each message with each row.
     finish_messages: "\
         WITH r AS MATERIALIZED (SELECT jsonb_object_agg(value ->> 0, value) AS by_id \
                                 FROM jsonb_array_elements($1::text::jsonb)) \
@@ -276,8 +282,8 @@ pub(super) const BATCH: Batch = Batch {
         UPDATE messages SET status = 1, sending_at = $2 \
         WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
           AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[]) AND status < 2",
-    // What another process is about to claim is passed over. An application's row may have left many old versions
-    // behind: it is looked up once, not for each message.
+    // What another process is about to claim is passed over. An application's row may have left
+    // many old versions behind: it is looked up once, not for each message.
     due: "\
         WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL), \
         singles AS MATERIALIZED ( \

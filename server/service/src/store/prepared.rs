@@ -93,8 +93,9 @@ async fn prepare_all(store: &Store) {
     assert_eq!(failed, Vec::<String>::new());
 }
 
-/// SQLite builds a b-tree for a list of more than two constants, at every execution of the statement, and at every
-/// change of a row whose table checks one. Neither schema nor any statement has one.
+/// SQLite builds a b-tree for a list of more than two constants, at every execution of the
+/// statement, and at every change of a row whose table checks one. Neither schema nor any statement
+/// has one.
 #[test]
 fn no_list_has_more_than_two_constants() {
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
@@ -162,8 +163,8 @@ async fn statements_over_messages_look_at_their_days_alone() {
     }
 }
 
-/// A batch's statement that goes through a whole table is fast in every test, and takes seconds once there are a
-/// million rows.
+/// A batch's statement that goes through a whole table is fast in every test, and takes seconds
+/// once there are a million rows.
 #[tokio::test]
 async fn no_statement_of_a_batch_scans_a_table() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
-//! A statement with its parameters, on whichever connection runs it: the process's own connection to a SQLite
-//! file, or one of sqlx's.
+//! A statement with its parameters, on whichever connection runs it: the process's own connection
+//! to a SQLite file, or one of sqlx's.
 //!
-//! The file is written through one connection of `rusqlite`: its statements run on the calling thread and stay
-//! prepared, where sqlx hands each statement and each row to a thread of its own and back.
+//! The file is written through one connection of `rusqlite`: its statements run on the calling
+//! thread and stay prepared, where sqlx hands each statement and each row to a thread of its own
+//! and back.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -241,8 +242,8 @@ pub(crate) fn look_up<K, T>(
     })
 }
 
-/// Binds `$1` to the first argument and so on: SQLite itself takes `$1` for a name, and numbers parameters in the
-/// order in which they appear.
+/// Binds `$1` to the first argument and so on: SQLite itself takes `$1` for a name, and numbers
+/// parameters in the order in which they appear.
 fn bind_by_number(statement: &mut Statement<'_>, arguments: &[Argument]) -> rusqlite::Result<()> {
     for index in 1..=statement.parameter_count() {
         let name = statement.parameter_name(index);

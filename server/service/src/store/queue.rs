@@ -258,7 +258,8 @@ pub(crate) async fn unrouted(
     rows.iter().map(waiting_row).collect()
 }
 
-/// What routes look at in a queued message. The fields are in the order of [`Batch::routed_messages`].
+/// What routes look at in a queued message. The fields are in the order of
+/// [`Batch::routed_messages`].
 #[derive(Deserialize)]
 pub(crate) struct Routed {
     pub(crate) message_id: i64,
@@ -379,8 +380,8 @@ pub(crate) async fn due(
     row::found(&row, "queue")
 }
 
-/// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an earlier
-/// submit counts.
+/// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an
+/// earlier submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<()> {
     query(batch.put_aside)
         .bind(json(&ids)?)
@@ -510,7 +511,8 @@ fn number(row: &Row) -> Result<Number> {
     Ok(Number::from_stored(row::text(row, "number")?, kind))
 }
 
-/// Records that a carrier took messages whole: id, and the segments where they are known better now.
+/// Records that a carrier took messages whole: id, and the segments where they are known better
+/// now.
 pub(crate) async fn submitted(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
@@ -677,8 +679,8 @@ pub(crate) struct Requeued {
 }
 
 impl Requeued {
-    /// Whether its carrier has nothing of it and doesn't want it now. What didn't leave at all may be
-    /// claimed again at once, unless the carrier can't take it.
+    /// Whether its carrier has nothing of it and doesn't want it now. What didn't leave at all may
+    /// be claimed again at once, unless the carrier can't take it.
     pub(crate) const fn is_put_off(&self, usable: bool, now: Timestamp) -> bool {
         self.begun == 0 && (!usable || self.due_at > now.unix_ms())
     }

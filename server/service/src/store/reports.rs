@@ -108,8 +108,8 @@ impl From<Columns> for MessageRow {
     }
 }
 
-/// The spans of ids to look in, newest first, each reaching back further than the one before: where messages are in
-/// tables by day, a look at all of them at once would open every one.
+/// The spans of ids to look in, newest first, each reaching back further than the one before: where
+/// messages are in tables by day, a look at all of them at once would open every one.
 pub(crate) fn spans(batch: &Batch, whole: Span) -> Vec<Span> {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     /// The first span; each is four times the one before.

@@ -57,8 +57,8 @@ mod file {
         UPDATE segments SET status = ?3, error = ?4 WHERE message_id = ?1 AND segment = ?2 AND status < 4";
 }
 
-/// A segment that was handed over: message, segment, how many the message has, application, the carrier's
-/// name for it, and its status.
+/// A segment that was handed over: message, segment, how many the message has, application, the
+/// carrier's name for it, and its status.
 pub(crate) type NewSegment = (i64, u16, u16, i64, Option<String>, MessageStatus);
 
 /// A segment as it is stored, in the order of [`Batch::segments_of`].
@@ -223,8 +223,8 @@ pub(crate) async fn of(
     row::found(&row, "segments")
 }
 
-/// The segments that a carrier has these names for, with the place of the name. Where it used a name again,
-/// the youngest is the last.
+/// The segments that a carrier has these names for, with the place of the name. Where it used a
+/// name again, the youngest is the last.
 pub(crate) async fn named(
     conn: &mut dyn Connection,
     batch: &Batch,

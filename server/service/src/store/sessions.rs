@@ -114,8 +114,8 @@ pub(crate) async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Resul
     Ok(())
 }
 
-/// Makes a session a signed-in device; false when there is no such session, or when the password was
-/// changed since it was asked for.
+/// Makes a session a signed-in device; false when there is no such session, or when the password
+/// was changed since it was asked for.
 pub(crate) async fn bind(
     conn: &mut dyn Connection,
     token_hash: &str,

@@ -1,5 +1,6 @@
-//! What processes share that the one process of a SQLite database has in memory or in files: uploads under way and
-//! their rows, and how many requests a key may still make. Only with PostgreSQL.
+//! What processes share that the one process of a SQLite database has in memory or in files:
+//! uploads under way and their rows, and how many requests a key may still make. Only with
+//! PostgreSQL.
 
 use super::query::{Connection, query};
 use domain::{KeyKind, Reference, Timestamp};
@@ -34,9 +35,9 @@ shared! {
                      AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL)";
     ENSURE_BUCKET = "INSERT INTO rate_buckets (reference, test, level, filled_at) VALUES ($1, $2, $3, $4) \
                      ON CONFLICT DO NOTHING";
-    /// Fills the bucket up to now, then takes as many requests as there are, at most so many. What flows in within
-    /// a millisecond is the limit, in thousandths of a request; a moment that is a little behind another process's adds
-    /// nothing, and isn't counted again.
+    /// Fills the bucket up to now, then takes as many requests as there are, at most so many. What
+    /// flows in within a millisecond is the limit, in thousandths of a request; a moment that is a
+    /// little behind another process's adds nothing, and isn't counted again.
     TAKE = "WITH b AS ( \
                 SELECT LEAST($4 * 1000, level + LEAST(GREATEST($5 - filled_at, 0), 1000) * $4) AS filled \
                 FROM rate_buckets WHERE reference = $1 AND test = $2 FOR UPDATE) \
@@ -141,8 +142,8 @@ pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) 
     Ok(())
 }
 
-/// Takes requests out of a key's bucket, or gives them back: how many were taken, and what is left, in
-/// thousandths of a request.
+/// Takes requests out of a key's bucket, or gives them back: how many were taken, and what is left,
+/// in thousandths of a request.
 pub(crate) async fn take_requests(
     conn: &mut dyn Connection,
     (reference, kind): (Reference, KeyKind),

@@ -2,16 +2,16 @@
 //!
 //! Rows go both ways in one JSON value: each row that sqlx hands over costs a switch of threads.
 //!
-//! A batch comes as one JSON parameter: on two cores that stored 100,000 sends a second in batches of
-//! 128 where multi-row VALUES, with a parameter per value, stored 40,000.
+//! A batch comes as one JSON parameter: on two cores that stored 100,000 sends a second in batches
+//! of 128 where multi-row VALUES, with a parameter per value, stored 40,000.
 
 use super::dialect::Batch;
 
 /// What every database file begins with.
 pub(super) const FILE_START: &[u8] = b"SQLite format 3\0";
 
-/// FULL syncs the log at each commit: what was answered survives a power cut. The cache (32 MiB) holds the
-/// pages that an upload of a million rows goes on writing to.
+/// FULL syncs the log at each commit: what was answered survives a power cut. The cache (32 MiB)
+/// holds the pages that an upload of a million rows goes on writing to.
 pub(super) const WRITER: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
     PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 10000; PRAGMA journal_size_limit = 67108864; \
     PRAGMA cache_size = -32768";
@@ -27,8 +27,8 @@ pub(super) const BATCH: Batch = Batch {
         SELECT id, reference, category, status, live_hash, test_hash, sender_state, sender_name, \
                balance, test_balance, test_day \
         FROM applications WHERE reference IN (SELECT value FROM json_each($1))",
-    // One transaction writes at a time, so the row can't have changed since it was read; the conditions
-    // stand here because on a database with many writers they decide.
+    // One transaction writes at a time, so the row can't have changed since it was read; the
+    // conditions stand here because on a database with many writers they decide.
     charge_applications: "\
         UPDATE applications SET balance = r.value ->> 2, test_balance = r.value ->> 3, \
                test_day = r.value ->> 4 \

@@ -1,5 +1,5 @@
-//! Counts of messages by status, kept beside the messages: for each day, and for each batch. Lists and
-//! charts read them, where counting millions of rows would take seconds.
+//! Counts of messages by status, kept beside the messages: for each day, and for each batch. Lists
+//! and charts read them, where counting millions of rows would take seconds.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +51,8 @@ mod file {
 /// An application's messages of one day: application, test, day.
 type DayKey = (i64, i64, i64);
 
-/// Who changes counts. Each has parts of its own, of each process: those who count at the same time don't wait for
-/// each other's commits.
+/// Who changes counts. Each has parts of its own, of each process: those who count at the same time
+/// don't wait for each other's commits.
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
     /// Sends, claims, results and receipts.
@@ -71,8 +71,8 @@ impl Counter {
     }
 }
 
-/// What a transaction changes in the counts. It is written just before the commit, in one order: many
-/// transactions change the same counts, and each keeps the others waiting from then on.
+/// What a transaction changes in the counts. It is written just before the commit, in one order:
+/// many transactions change the same counts, and each keeps the others waiting from then on.
 pub(crate) struct Tally {
     /// Slot of this process.
     node: i64,
@@ -314,7 +314,8 @@ pub(crate) async fn days_of_status(
         .collect()
 }
 
-/// The first day below this one whose counts are in several parts, or in one that a process counts in.
+/// The first day below this one whose counts are in several parts, or in one that a process counts
+/// in.
 pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
     let found = query(UNFOLDED).bind(below);
     row::opt_int(&found.fetch_one(conn).await?, "day")

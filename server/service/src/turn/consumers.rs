@@ -1,4 +1,5 @@
-//! The connections of this process that messages are handed to, and which carriers have messages waiting.
+//! The connections of this process that messages are handed to, and which carriers have messages
+//! waiting.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +13,23 @@ use crate::Service;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 
-/// How often to look for messages that nobody announced: the command line writes beside this process.
+/// How often to look for messages that nobody announced: the command line writes beside this
+/// process.
 const POLL: Duration = Duration::from_secs(2);
 /// How long nothing is claimed for a carrier that can't be handed anything.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Messages of one claim.
 const CLAIM_MAX: usize = 512;
-/// Messages of one claim in a turn with sends, or twice its sends where that is more: with fewer the
-/// queue would grow under load.
+/// Messages of one claim in a turn with sends, or twice its sends where that is more: with fewer
+/// the queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a turn claimed for a connection.
 pub(crate) type Handover = (Lease, Vec<Claimed>);
 
-/// A connection that takes messages of a carrier. It says by its credit how many; messages come as soon as their
-/// claim is durable. Dropped, it takes no more, and what it hasn't received goes back into the queue.
+/// A connection that takes messages of a carrier. It says by its credit how many; messages come as
+/// soon as their claim is durable. Dropped, it takes no more, and what it hasn't received goes back
+/// into the queue.
 pub struct Consumer {
     credit: Credit,
     received: mpsc::UnboundedReceiver<Handover>,
@@ -108,7 +111,8 @@ impl Consumer {
         }
     }
 
-    /// Submits so many messages that were received, then asks the connection how many more it would take.
+    /// Submits so many messages that were received, then asks the connection how many more it would
+    /// take.
     pub fn submit(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
         self.credit.after(received, submit, free);
     }
@@ -350,8 +354,8 @@ impl Places {
             .find_map(|(_, messages)| messages.first())
     }
 
-    /// A place for a new single message, if its carrier has one and nothing older waits for it. While uploads wait,
-    /// a share of the places is left to them.
+    /// A place for a new single message, if its carrier has one and nothing older waits for it.
+    /// While uploads wait, a share of the places is left to them.
     pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Place> {
         if self.queued.contains_key(carrier) || self.is_drained(carrier) {
             return None;
@@ -375,8 +379,8 @@ impl Places {
         self.handovers[place.0].1.push(message);
     }
 
-    /// The carriers that have places and messages waiting, with the number of messages to claim in a
-    /// turn with so many sends.
+    /// The carriers that have places and messages waiting, with the number of messages to claim in
+    /// a turn with so many sends.
     pub(crate) fn claimable(&self, sends: usize) -> Vec<(String, usize)> {
         let most = match sends {
             0 => CLAIM_MAX,
@@ -396,8 +400,8 @@ impl Places {
         self.drained.iter().any(|drained| drained == carrier)
     }
 
-    /// Shares claimed messages out among the connections of a carrier; what they have no place for any more goes to
-    /// one of them all the same.
+    /// Shares claimed messages out among the connections of a carrier; what they have no place for
+    /// any more goes to one of them all the same.
     pub(crate) fn fill_all(&mut self, carrier: &str, messages: Vec<Claimed>, learned: Learned) {
         let mut messages = messages.into_iter().peekable();
         while messages.peek().is_some() {

@@ -16,15 +16,16 @@ use crate::error::Result;
 const SENDS_MAX: usize = 4096;
 /// Sends of one turn: larger turns gain little and keep everything else waiting.
 const SENDS_PER_TURN: usize = 512;
-/// Inputs of carriers that may wait. A connection waits for the answer to its last one, so that this many are only
-/// reached by a fault.
+/// Inputs of carriers that may wait. A connection waits for the answer to its last one, so that
+/// this many are only reached by a fault.
 const CARRIER_INPUTS_MAX: usize = 4096;
 /// Results and receipts of one turn, after which no further input of a carrier is taken into it.
 const ROWS_PER_TURN: usize = 1024;
-/// The same in a turn with sends, whose senders wait, or twice its sends where that is more: each send
-/// leads to a result and a receipt.
+/// The same in a turn with sends, whose senders wait, or twice its sends where that is more: each
+/// send leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
-/// How long a turn waits under load for as many sends as the one before it had: they share its commit.
+/// How long a turn waits under load for as many sends as the one before it had: they share its
+/// commit.
 const GATHER: Duration = Duration::from_micros(300);
 /// The load is over when nothing came for so long after a turn.
 const LOAD_PAUSE: Duration = Duration::from_millis(1);
@@ -35,7 +36,8 @@ pub(crate) enum Input {
         send: Box<PreparedSend>,
         answer: oneshot::Sender<std::result::Result<Sent, SendError>>,
     },
-    /// What became of submits to a carrier; the answer has the messages that are stored as taken whole.
+    /// What became of submits to a carrier; the answer has the messages that are stored as taken
+    /// whole.
     Results {
         carrier: String,
         results: Vec<Submitted>,
@@ -99,7 +101,8 @@ pub(crate) struct Inbox {
 struct State {
     sends: VecDeque<Input>,
     carriers: VecDeque<Input>,
-    /// A connection has places for messages that wait, or messages were put into the queue elsewhere.
+    /// A connection has places for messages that wait, or messages were put into the queue
+    /// elsewhere.
     look: bool,
     closed: bool,
     /// The turn's thread sleeps until so many sends wait, or anything else if this is 1.
@@ -173,8 +176,8 @@ impl Inbox {
         }
     }
 
-    /// The inputs of the next turn, in the order in which they came; none when it is time to look for messages that
-    /// wait. `None` once the inbox is closed and empty.
+    /// The inputs of the next turn, in the order in which they came; none when it is time to look
+    /// for messages that wait. `None` once the inbox is closed and empty.
     pub(crate) fn next(&self, last: &LastTurn, look_at: Option<Instant>) -> Option<Vec<Input>> {
         let mut state = self.state();
         while state.is_empty() {

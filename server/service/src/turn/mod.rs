@@ -1,10 +1,12 @@
-//! The turn: one transaction at a time that writes what sends, carriers and their connections bring.
+//! The turn: one transaction at a time that writes what sends, carriers and their connections
+//! bring.
 //!
-//! A commit costs a sync of the disk, so everything that waits shares one: the turn takes what waits in the inbox,
-//! writes results and receipts, admits sends, claims messages for connections that have places, commits, and only
-//! then answers senders, hands messages over and confirms results. While it commits the next one gathers; an idle
-//! turn adds no delay. It has a thread of its own, on which a SQLite file is written; work that waits in it goes on
-//! whether or not the request that brought it is still there.
+//! A commit costs a sync of the disk, so everything that waits shares one: the turn takes what
+//! waits in the inbox, writes results and receipts, admits sends, claims messages for connections
+//! that have places, commits, and only then answers senders, hands messages over and confirms
+//! results. While it commits the next one gathers; an idle turn adds no delay. It has a thread of
+//! its own, on which a SQLite file is written; work that waits in it goes on whether or not the
+//! request that brought it is still there.
 
 mod consumers;
 mod figures;

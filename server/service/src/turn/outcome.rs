@@ -84,8 +84,8 @@ pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Refused(reason));
 }
 
-/// Tells everybody that what became of the turn isn't known: senders are given no answer, results and receipts come
-/// again.
+/// Tells everybody that what became of the turn isn't known: senders are given no answer, results
+/// and receipts come again.
 pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Lost);
 }

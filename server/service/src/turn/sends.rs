@@ -1,5 +1,5 @@
-//! Sends in a turn: each is admitted in the order in which it came, against rows that were read in the turn's own
-//! transaction; what is accepted is written for all of them together.
+//! Sends in a turn: each is admitted in the order in which it came, against rows that were read in
+//! the turn's own transaction; what is accepted is written for all of them together.
 
 use std::collections::HashMap;
 
@@ -52,8 +52,8 @@ struct Admission {
     accepted: Vec<Accepted>,
 }
 
-/// Admits sends and writes what is accepted; their answers, in their order. A message whose carrier has a place is
-/// stored under the lease at once.
+/// Admits sends and writes what is accepted; their answers, in their order. A message whose carrier
+/// has a place is stored under the lease at once.
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,

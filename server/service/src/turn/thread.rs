@@ -101,8 +101,8 @@ impl Worker {
         self.own = OwnConnection::default();
     }
 
-    /// One turn. A part of it that certainly stored nothing, for a fault of its rows, is halved until the input at
-    /// fault stands alone; one whose outcome isn't known is never repeated.
+    /// One turn. A part of it that certainly stored nothing, for a fault of its rows, is halved
+    /// until the input at fault stands alone; one whose outcome isn't known is never repeated.
     async fn turn(&mut self, service: &Service, inputs: Vec<Input>) {
         for input in &inputs {
             self.figures.input(input);

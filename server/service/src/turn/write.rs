@@ -98,7 +98,8 @@ async fn record(
     Ok((recorded, ended))
 }
 
-/// Gives back what ended messages release, after locking these applications and those of the sends together.
+/// Gives back what ended messages release, after locking these applications and those of the sends
+/// together.
 async fn settle_in_turn(
     service: &Service,
     tx: &mut WriteTx<'_>,

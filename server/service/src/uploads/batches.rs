@@ -81,7 +81,8 @@ impl Service {
     }
 
     /// Messages by the day of their acceptance, of one of an account's applications or of all, test
-    /// messages among them. Days since 1970-01-01 UTC, both included; days without messages are left out.
+    /// messages among them. Days since 1970-01-01 UTC, both included; days without messages are
+    /// left out.
     ///
     /// # Errors
     /// `NoSuchApplication`.

@@ -1,5 +1,5 @@
-//! Turning accepted uploads into messages: some frames of the spool file per transaction, with the place in
-//! the file in the same transaction, so that a crash repeats nothing and loses nothing.
+//! Turning accepted uploads into messages: some frames of the spool file per transaction, with the
+//! place in the file in the same transaction, so that a crash repeats nothing and loses nothing.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,8 @@ use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
 /// Rows of one transaction while nobody else waits to write.
 const ROWS_MAX: i64 = 4000;
-/// How long a transaction goes on taking frames. On PostgreSQL turns don't wait at the gate, and claims
-/// look for rows that are committed at most half a second after they became due.
+/// How long a transaction goes on taking frames. On PostgreSQL turns don't wait at the gate, and
+/// claims look for rows that are committed at most half a second after they became due.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
@@ -36,8 +36,8 @@ impl Service {
         Ok(found.map(|batch| batch.id))
     }
 
-    /// Turns the next rows of an upload into messages. Rows that can't be read any more are given back. False when there
-    /// was nothing to do, or another process is at it.
+    /// Turns the next rows of an upload into messages. Rows that can't be read any more are given
+    /// back. False when there was nothing to do, or another process is at it.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         let service = self.clone();
         run_detached_with_tries(move || {
@@ -101,7 +101,8 @@ impl Service {
         }))
     }
 
-    /// Stores frames as messages in one transaction: this one, and the next ones while nobody waits to write.
+    /// Stores frames as messages in one transaction: this one, and the next ones while nobody waits
+    /// to write.
     async fn expand_frames(&self, upload: &UnexpandedBatch, first: Frame) -> Result<Step> {
         let chore = Chore::Expand(upload.id.0);
         let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
@@ -230,7 +231,8 @@ impl Service {
         Ok(carriers.zip(places).map(queued).collect())
     }
 
-    /// What was reserved for these rows is earned now; a message that no carrier takes is given back later.
+    /// What was reserved for these rows is earned now; a message that no carrier takes is given
+    /// back later.
     async fn settle_reservation(
         &self,
         tx: &mut WriteTx<'_>,
@@ -288,8 +290,8 @@ impl Service {
         Ok(Step::Last)
     }
 
-    /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches that were
-    /// expanded just before one.
+    /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches
+    /// that were expanded just before one.
     pub(crate) async fn sweep_spools(&self) -> std::result::Result<(), OpenError> {
         if self.is_shared() {
             return Ok(());

@@ -83,7 +83,8 @@ impl UploadPermit {
         &self.access
     }
 
-    /// Ends it for the other processes, before it is answered: the same request may be repeated at once.
+    /// Ends it for the other processes, before it is answered: the same request may be repeated at
+    /// once.
     pub async fn end(&self) {
         if let Some(ending) = self.shared.as_ref().and_then(SharedUpload::end)
             && let Err(error) = ending.await
@@ -146,8 +147,8 @@ impl Service {
     /// Lets a client upload, judged as [`Service::authorize_send`] does.
     ///
     /// # Errors
-    /// The first reason that applies; `IdempotencyInProgress`; `RateLimited` when the application has as many
-    /// uploads under way as it may, unless the request was accepted before.
+    /// The first reason that applies; `IdempotencyInProgress`; `RateLimited` when the application
+    /// has as many uploads under way as it may, unless the request was accepted before.
     pub async fn begin_bulk(
         &self,
         key: Option<&str>,
@@ -192,7 +193,8 @@ impl Service {
         if under_way.by_application.values().sum::<usize>() >= UPLOADS_MAX {
             return Err(Reason::Unavailable);
         }
-        // An answer that was given before needs no place of its own: its file is judged and dropped.
+        // An answer that was given before needs no place of its own: its file is judged and
+        // dropped.
         let count = under_way
             .by_application
             .entry(access.access.application_id)

@@ -1,12 +1,14 @@
-//! Spools: the rows of an upload on disk, until they are messages. With SQLite a spool is a file; with PostgreSQL it is
-//! in a table, a frame in a row, so that any process can go on with it ([`crate::spool_store`]).
+//! Spools: the rows of an upload on disk, until they are messages. With SQLite a spool is a file;
+//! with PostgreSQL it is in a table, a frame in a row, so that any process can go on with it
+//! ([`crate::spool_store`]).
 //!
-//! A spool is a chain of frames. A frame holds rows as the JSON array that the database is handed, so that
-//! expanding it needs no parsing, and a head that says how long it is, what its rows cost, and its checksum.
+//! A spool is a chain of frames. A frame holds rows as the JSON array that the database is handed,
+//! so that expanding it needs no parsing, and a head that says how long it is, what its rows cost,
+//! and its checksum.
 //!
-//! Rows are sorted by number, some ten thousands at a time: neighbours in a frame are neighbours in the index
-//! by number then. In the order of the file, each row of a transaction would touch another page of it, and
-//! writing those pages would take most of the time.
+//! Rows are sorted by number, some ten thousands at a time: neighbours in a frame are neighbours in
+//! the index by number then. In the order of the file, each row of a transaction would touch
+//! another page of it, and writing those pages would take most of the time.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -33,8 +35,8 @@ static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 /// How the files are called.
 const EXTENSION: &str = "rows";
-/// Of the file beside the folder that the process holds which serves: another one would take its files for
-/// left-overs.
+/// Of the file beside the folder that the process holds which serves: another one would take its
+/// files for left-overs.
 const LOCK: &str = "lock";
 
 /// Where spool files are.
@@ -57,7 +59,8 @@ impl SpoolFolder {
         self.folder.is_dir()
     }
 
-    /// Makes the folder if it isn't there, and takes it for this process; false when another one has it.
+    /// Makes the folder if it isn't there, and takes it for this process; false when another one
+    /// has it.
     pub(crate) fn own(&self) -> io::Result<bool> {
         make_folder(&self.folder)?;
         if let Some(parent) = self.folder.parent() {
@@ -83,7 +86,8 @@ impl SpoolFolder {
         self.folder.join(name)
     }
 
-    /// Makes a new file, its owner's alone: numbers and texts are inside. Its name is made of some randomness.
+    /// Makes a new file, its owner's alone: numbers and texts are inside. Its name is made of some
+    /// randomness.
     pub(crate) fn create(&self, random: [u8; 16]) -> io::Result<(String, File)> {
         let name = format!("{}.{EXTENSION}", hex::encode(random));
         let mut options = std::fs::OpenOptions::new();
@@ -109,8 +113,8 @@ impl SpoolFolder {
         }
     }
 
-    /// Gives every file a second name in another folder (or copies it, on another disk); those that have one
-    /// already are left.
+    /// Gives every file a second name in another folder (or copies it, on another disk); those that
+    /// have one already are left.
     pub(crate) fn link_into(&self, folder: &Path) -> io::Result<()> {
         for name in self.names()? {
             make_folder(folder)?;

@@ -1,5 +1,5 @@
-//! Where uploads wait until they are messages: files beside the one process that serves a SQLite database, or a table
-//! that all processes of a PostgreSQL database can read.
+//! Where uploads wait until they are messages: files beside the one process that serves a SQLite
+//! database, or a table that all processes of a PostgreSQL database can read.
 
 use std::fs::File;
 
@@ -92,7 +92,8 @@ impl Service {
             .unwrap_or_else(|failed| Err(FrameError::Io(std::io::Error::other(failed)))))
     }
 
-    /// Removes a spool that isn't needed any more. What is left of one when that fails is swept later.
+    /// Removes a spool that isn't needed any more. What is left of one when that fails is swept
+    /// later.
     pub(crate) fn remove_spool(&self, name: &str) {
         if !self.is_shared() {
             return self.inner.spool.remove(name);
@@ -117,7 +118,8 @@ impl SpoolWriter {
         match self {
             Self::File(file) => {
                 file.write_all(chain).await.map_err(file_error)?;
-                // The write goes on in another thread; only a flush tells whether it failed. A sync doesn't.
+                // The write goes on in another thread; only a flush tells whether it failed. A sync
+                // doesn't.
                 file.flush().await.map_err(file_error)
             }
             Self::Table(written) => {

@@ -1,4 +1,5 @@
-//! What only a database that is a file has: one process that serves it, copies, and uploads in files beside it.
+//! What only a database that is a file has: one process that serves it, copies, and uploads in
+//! files beside it.
 
 use domain::records::BatchStatus;
 use service::{Config, OpenError, Refusal, Service};

@@ -104,7 +104,8 @@ async fn a_day_with_a_message_that_is_not_final_stays() {
     world.assert_sound().await;
 }
 
-/// Rows of counts of the first day: those of a part alone, those that are folded, and those that count nothing.
+/// Rows of counts of the first day: those of a part alone, those that are folded, and those that
+/// count nothing.
 async fn rows_of_first_day(world: &World) -> [i64; 3] {
     const FIRST: &str = "FROM message_days WHERE day = (SELECT MIN(day) FROM message_days)";
     let mut conn = world.database.connect().await;

@@ -1,5 +1,5 @@
-//! The verbs of the service on SQLite, with a clock and randomness of the test's own. The same cases run on PostgreSQL
-//! in `tests/postgres`.
+//! The verbs of the service on SQLite, with a clock and randomness of the test's own. The same
+//! cases run on PostgreSQL in `tests/postgres`.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Random operations against a model that fits in a head: balances, keys, and where each message stands.
+//! Random operations against a model that fits in a head: balances, keys, and where each message
+//! stands.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +75,8 @@ struct Model {
     ended: BTreeMap<Transid, (usize, MessageStatus)>,
     /// Uploads that are no messages yet: whose, rows.
     waiting: BTreeMap<BatchId, (usize, usize)>,
-    /// What was answered under idempotency keys: to how many pages or rows, and the balance or batch.
+    /// What was answered under idempotency keys: to how many pages or rows, and the balance or
+    /// batch.
     kept: BTreeMap<(usize, String), (usize, i64)>,
     claims: Vec<(Lease, Vec<Claimed>)>,
     /// Who claimed a message last and has not answered.

@@ -1,4 +1,5 @@
-//! What sends, results and connections share a transaction for, and what they must not do to each other.
+//! What sends, results and connections share a transaction for, and what they must not do to each
+//! other.
 
 use std::time::Duration;
 

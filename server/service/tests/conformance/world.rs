@@ -287,7 +287,8 @@ pub fn stranger(reference: Reference) -> ApiKey {
     ApiKey::from_entropy(reference, KeyKind::Live, [7; 32])
 }
 
-/// What became of the submit of a message that is one segment; its claim is filled in by [`World::record`].
+/// What became of the submit of a message that is one segment; its claim is filled in by
+/// [`World::record`].
 pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
     Submitted {
         id: message.id,

@@ -54,7 +54,8 @@ async fn a_moment_that_is_counted_already_gives_no_requests() {
     assert!((LIMIT..=3 * LIMIT).contains(&taken), "{taken}");
 }
 
-/// This can't happen while both go by the server's clock. If it does, no money is lost or spent twice.
+/// This can't happen while both go by the server's clock. If it does, no money is lost or spent
+/// twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn clocks_an_hour_apart_cost_nobody_money() {
     let world = World::new().await;

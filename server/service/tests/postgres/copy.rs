@@ -264,8 +264,8 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     sent
 }
 
-/// More segments than are read at a time. Behind the one that is there already these come in pairs, so that a pair is
-/// where a read ends.
+/// More segments than are read at a time. Behind the one that is there already these come in pairs,
+/// so that a pair is where a read ends.
 async fn segments(world: &World) {
     let (lease, found) = claim(world, 1100).await;
     let results = found.iter().enumerate().map(|(place, message)| {

@@ -1,5 +1,5 @@
-//! Connections to the database that are cut, and a server that is killed: every send is answered, and the answer is
-//! true.
+//! Connections to the database that are cut, and a server that is killed: every send is answered,
+//! and the answer is true.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -362,7 +362,8 @@ async fn customer(service: &Service) -> ApiKey {
     new.live_key
 }
 
-/// A killed server forgets what it hadn't written, the numbers of transactions among it: it gives them to others.
+/// A killed server forgets what it hadn't written, the numbers of transactions among it: it gives
+/// them to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_transaction_of_the_same_number_is_not_taken_for_a_lost_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -24,7 +24,8 @@ async fn leave_after(polls: u64, work: impl Future) {
     .await;
 }
 
-/// Waits until a count is 0; less than the 5 s after which the server itself ends what is left open.
+/// Waits until a count is 0; less than the 5 s after which the server itself ends what is left
+/// open.
 async fn until_none(conn: &mut AnyConnection, statement: &'static str) {
     let started = Instant::now();
     loop {
@@ -39,8 +40,8 @@ async fn until_none(conn: &mut AnyConnection, statement: &'static str) {
 const LEFT_OPEN: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
                          AND state LIKE 'idle in transaction%'";
 
-/// sqlx notes that a transaction is open when the answer to its BEGIN is read. Who leaves before gives back a
-/// connection that sqlx holds for clean.
+/// sqlx notes that a transaction is open when the answer to its BEGIN is read. Who leaves before
+/// gives back a connection that sqlx holds for clean.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_begin_that_is_left_leaves_no_transaction_open() {
     let world = World::new().await;

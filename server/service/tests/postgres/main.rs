@@ -1,5 +1,5 @@
-//! The verbs of the service on PostgreSQL: the cases of `tests/conformance`, and what several processes on one database
-//! do.
+//! The verbs of the service on PostgreSQL: the cases of `tests/conformance`, and what several
+//! processes on one database do.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The schemas of both databases mean the same. What differs on purpose is listed here, with the reason.
+//! The schemas of both databases mean the same. What differs on purpose is listed here, with the
+//! reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use time::{Date, Month, Time};
 
-/// Milliseconds since 1970 of `YYMMDDhhmm`, with or without seconds, with or without a century; None
-/// for what is no date.
+/// Milliseconds since 1970 of `YYMMDDhhmm`, with or without seconds, with or without a century;
+/// None for what is no date.
 pub(super) fn milliseconds(text: &str) -> Option<i64> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::client::{Client, LONG, long_submits, settings, submit, submits};
 use crate::smsc::{DELIVER_SM, SUBMIT_SM, Smsc, UNBIND, pdu, receipt};
 
-/// What this thread has used, from the kernel's account of it in nanoseconds. Session, SMSC and test
-/// run on this thread alone.
+/// What this thread has used, from the kernel's account of it in nanoseconds. Session, SMSC and
+/// test run on this thread alone.
 fn processor_time() -> Duration {
     let account = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(account.split(' ').next().unwrap().parse().unwrap())

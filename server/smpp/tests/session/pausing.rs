@@ -92,8 +92,9 @@ fn submits_in(bytes: &[u8]) -> (usize, bool) {
     (count, at < bytes.len())
 }
 
-/// Fills the sockets' buffers and our own, stops until the submits' time is over, and goes on; how many submits
-/// arrived whole, and how many of them may have arrived by what was written when we were stopped.
+/// Fills the sockets' buffers and our own, stops until the submits' time is over, and goes on; how
+/// many submits arrived whole, and how many of them may have arrived by what was written when we
+/// were stopped.
 async fn pause(tls: bool) -> (usize, usize) {
     let (address, pem, aside) = Aside::start(tls);
     let mut ca_file = tempfile::NamedTempFile::new().unwrap();
@@ -141,7 +142,8 @@ async fn only_what_was_begun_before_the_pause_leaves_after_it() {
     assert!(begun > 0 && arrived <= begun, "{arrived}, {begun}");
 }
 
-/// A part of a record can't be seen by the peer: the submit in hand may count for nothing before the pause.
+/// A part of a record can't be seen by the peer: the submit in hand may count for nothing before
+/// the pause.
 #[tokio::test]
 async fn over_tls_too() {
     let (arrived, begun) = pause(true).await;

@@ -1,5 +1,5 @@
-//! A scripted SMSC for tests: plain frames over real sockets, so that it can misbehave. For tests of
-//! other crates too, by `#[path]`; each uses a part of it.
+//! A scripted SMSC for tests: plain frames over real sockets, so that it can misbehave. For tests
+//! of other crates too, by `#[path]`; each uses a part of it.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -211,8 +211,8 @@ impl Peer {
         self.answer(submit, 0, &c_string(id)).await;
     }
 
-    /// Accepts all submits, as ids 1, 2, 3 ..., until the ESME unbinds or closes; how many. Answers of
-    /// all that has arrived leave together, as a fast SMSC's do.
+    /// Accepts all submits, as ids 1, 2, 3 ..., until the ESME unbinds or closes; how many. Answers
+    /// of all that has arrived leave together, as a fast SMSC's do.
     pub async fn serve(&mut self) -> usize {
         let (mut incoming, mut answers, mut count) = (Vec::new(), Vec::new(), 0);
         loop {

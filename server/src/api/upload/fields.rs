@@ -15,8 +15,8 @@ const CHARACTER_BYTES_MAX: usize = 4;
 pub struct Fields<'a> {
     permit: &'a UploadPermit,
     small: Parameters,
-    /// Bytes of a small parameter that are kept: more than any may have, so that what is cut off is too long
-    /// with what is left.
+    /// Bytes of a small parameter that are kept: more than any may have, so that what is cut off is
+    /// too long with what is left.
     small_bytes_max: usize,
     open: Open,
     file: Option<File>,
@@ -47,8 +47,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A parameter begins, whose value is written so; `None` for a name that isn't text. That a small one came
-    /// before is said in its turn, after the file.
+    /// A parameter begins, whose value is written so; `None` for a name that isn't text. That a
+    /// small one came before is said in its turn, after the file.
     ///
     /// # Errors
     /// `duplicate_parameter` for a second file, `ambiguous_bulk`, or what is broken.

@@ -13,14 +13,14 @@ use crate::api::body::drop_rest;
 /// How long the next bytes may take.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a body may take, however small: who sends a little at a time keeps one of the application's places, a
-/// file and a connection for as long.
+/// How long a body may take, however small: who sends a little at a time keeps one of the
+/// application's places, a file and a connection for as long.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 /// For so many bytes it may take a second longer: the slowest line that a large file is taken from.
 const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
 
-/// Reads a body piece by piece, never more of it than allowed. When this is dropped, the rest is read for a
-/// while, so that the client sees the answer.
+/// Reads a body piece by piece, never more of it than allowed. When this is dropped, the rest is
+/// read for a while, so that the client sees the answer.
 pub struct Frames {
     body: Option<Incoming>,
     bytes_left: u64,
@@ -71,8 +71,8 @@ impl Frames {
     }
 }
 
-/// How long the next bytes may take after so many in so much time. What is there already is taken even without any
-/// time left: it isn't the client who was slow then.
+/// How long the next bytes may take after so many in so much time. What is there already is taken
+/// even without any time left: it isn't the client who was slow then.
 fn timeout(received: u64, elapsed: Duration) -> Duration {
     let longer = Duration::from_millis(received.saturating_mul(1000) / BYTES_PER_SECOND_MIN);
     let left = (BODY_TIMEOUT + longer).saturating_sub(elapsed);

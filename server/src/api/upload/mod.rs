@@ -36,7 +36,8 @@ pub async fn read(
     file_bytes_max: u64,
     fields: &mut Fields<'_>,
 ) -> Result<(), Failure> {
-    // First, so that a refusal of the body knows the request by its parameters; but its own faults come after.
+    // First, so that a refusal of the body knows the request by its parameters; but its own faults
+    // come after.
     let queried = url_encoded_text(query.unwrap_or_default().as_bytes(), fields).await;
     // Whatever comes of it, the frames care for the rest of the body.
     let empty = body.is_end_stream();

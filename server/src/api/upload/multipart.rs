@@ -1,5 +1,5 @@
-//! `multipart/form-data` (RFC 7578). The `multer` crate finds the parts; what it would keep in memory without
-//! bound is bounded here.
+//! `multipart/form-data` (RFC 7578). The `multer` crate finds the parts; what it would keep in
+//! memory without bound is bounded here.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,10 +13,11 @@ use super::fields::Fields;
 use super::frames::Frames;
 use crate::api::answer::Failure;
 
-/// Parts of a body: more than there are parameters, so that some may be ignored. Each may leave a piece of the
-/// body in multer's memory.
+/// Parts of a body: more than there are parameters, so that some may be ignored. Each may leave a
+/// piece of the body in multer's memory.
 const PARTS_MAX: usize = 32;
-/// Bytes before a part's content, in multer's memory: its headers, and what stands before the first part.
+/// Bytes before a part's content, in multer's memory: its headers, and what stands before the first
+/// part.
 const PART_HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Hands every part over to the fields. Names count; file names and content types don't.
@@ -30,7 +31,8 @@ pub async fn read(
         .filter(|boundary| !boundary.is_empty())
         .ok_or_else(|| unreadable("The content type names no boundary."))?;
     read_parts(boundary, frames, fields).await?;
-    // What stands after the last boundary is nobody's; but a request that never came whole isn't done.
+    // What stands after the last boundary is nobody's; but a request that never came whole isn't
+    // done.
     while frames.next().await?.is_some() {}
     Ok(())
 }
@@ -81,7 +83,8 @@ fn pieces<'a>(
     })
 }
 
-/// RFC 7578 §4.7 has done away with encodings; taking the content as it is would send what nobody wrote.
+/// RFC 7578 §4.7 has done away with encodings; taking the content as it is would send what nobody
+/// wrote.
 fn refuse_encoded(part: &Field<'_>) -> Result<(), Failure> {
     let Some(encoding) = part.headers().get("content-transfer-encoding") else {
         return Ok(());

@@ -23,8 +23,8 @@ impl Answer {
         Self { status, body }
     }
 
-    /// By the first rule that fits. An answer that none fits is judged by what HTTP says of its status: 429 and
-    /// other 4xx say that nothing was done; everything else leaves it open.
+    /// By the first rule that fits. An answer that none fits is judged by what HTTP says of its
+    /// status: 429 and other 4xx say that nothing was done; everything else leaves it open.
     pub(super) fn outcome(&self, rules: &[AnswerRule]) -> HttpOutcome {
         let Some(rule) = rules.iter().find(|rule| self.fits(rule)) else {
             let status = self.status;

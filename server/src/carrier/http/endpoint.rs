@@ -1,7 +1,7 @@
 //! Where upstreams post receipts: `/carriers/{name}/{secret}` on the public address.
 //!
-//! The secret is the last segment of the path, since many upstreams can be given an address and nothing else. It
-//! stands in no log: access is logged by the route's template.
+//! The secret is the last segment of the path, since many upstreams can be given an address and
+//! nothing else. It stands in no log: access is logged by the route's template.
 
 use std::sync::Arc;
 

@@ -18,8 +18,8 @@ use crate::config::carriers::HttpSettings;
 /// The first pause after an upstream couldn't be reached or asked for one; it doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long messages may wait for their turn under a rate, but a sixth of their claim's lease at most: it must
-/// outlast that and the request, which gets two thirds at most.
+/// How long messages may wait for their turn under a rate, but a sixth of their claim's lease at
+/// most: it must outlast that and the request, which gets two thirds at most.
 const TURN: Duration = Duration::from_secs(10);
 
 /// A carrier behind an HTTP API.

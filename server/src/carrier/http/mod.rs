@@ -1,8 +1,9 @@
 //! A carrier behind an HTTP API, which its settings describe.
 //!
-//! A request is sent once. Redirects aren't followed, and the libraries' own repetitions are off or harmless:
-//! reqwest repeats nothing here, and hyper-util takes another connection only for a request that hyper gave
-//! back because it had not begun to write it, when a kept connection turned out to be closed.
+//! A request is sent once. Redirects aren't followed, and the libraries' own repetitions are off or
+//! harmless: reqwest repeats nothing here, and hyper-util takes another connection only for a
+//! request that hyper gave back because it had not begun to write it, when a kept connection turned
+//! out to be closed.
 
 mod answer;
 pub mod endpoint;
@@ -25,11 +26,11 @@ use crate::tls;
 use answer::Answer;
 use pace::Pace;
 
-/// Longest that a connection may take, looking the host up and TLS among it; half of the time there is at most,
-/// so that whatever ran out of time had its connection.
+/// Longest that a connection may take, looking the host up and TLS among it; half of the time there
+/// is at most, so that whatever ran out of time had its connection.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept. Upstreams close theirs after 5 s and more, as a rule, and a request
-/// that crosses with the close is lost without anybody knowing whether it arrived.
+/// How long an idle connection is kept. Upstreams close theirs after 5 s and more, as a rule, and a
+/// request that crosses with the close is lost without anybody knowing whether it arrived.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Most bytes of an answer; what is longer is no answer about one message.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -48,7 +49,8 @@ pub struct HttpSubmit {
     pub validity_s: u64,
 }
 
-/// What became of a submit. Errors are for operators and for the message's timeline; they carry no secret.
+/// What became of a submit. Errors are for operators and for the message's timeline; they carry no
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
     /// Taken.
@@ -105,8 +107,8 @@ impl HttpCarrier {
         })
     }
 
-    /// Sends one message, after those that were there before it, and tells what came of it. A caller that
-    /// doesn't wait for the end learns nothing: the message may have been sent.
+    /// Sends one message, after those that were there before it, and tells what came of it. A
+    /// caller that doesn't wait for the end learns nothing: the message may have been sent.
     pub async fn submit(&self, submit: &HttpSubmit) -> HttpOutcome {
         let request = match self.request(submit) {
             Ok(request) => request,
@@ -182,7 +184,8 @@ impl HttpCarrier {
     }
 }
 
-/// Nothing of a request was sent when there was no connection, or when hyper gave it back ("canceled").
+/// Nothing of a request was sent when there was no connection, or when hyper gave it back
+/// ("canceled").
 fn failed(error: &reqwest::Error) -> HttpOutcome {
     let mut canceled = false;
     // The innermost error says it best, and never names the URL, in which a password may stand.

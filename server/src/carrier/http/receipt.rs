@@ -24,7 +24,8 @@ pub enum ReceiptState {
     Intermediate,
 }
 
-/// The parameters of a query or a form as what [`receipt`] reads; of one that stands twice, the first.
+/// The parameters of a query or a form as what [`receipt`] reads; of one that stands twice, the
+/// first.
 pub fn fields(pairs: impl IntoIterator<Item = (String, String)>) -> Value {
     let mut fields = Map::new();
     for (name, value) in pairs {

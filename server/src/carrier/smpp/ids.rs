@@ -1,4 +1,5 @@
-//! The ids that carriers give messages: some write them one way in the answer and another in the receipt.
+//! The ids that carriers give messages: some write them one way in the answer and another in the
+//! receipt.
 
 use crate::config::carriers::MessageIdForm;
 

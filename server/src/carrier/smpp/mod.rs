@@ -22,11 +22,11 @@ use super::{CarrierReport, Confirmation, Line, LineState, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
 
-/// How long a message may wait to be written; less when its claim doesn't hold that long and for the answer. What
-/// waits longer may go another way.
+/// How long a message may wait to be written; less when its claim doesn't hold that long and for
+/// the answer. What waits longer may go another way.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an answer may take, but half of a claim's lease at most: a third is for the writing, and the rest for
-/// the answer to be stored.
+/// How long an answer may take, but half of a claim's lease at most: a third is for the writing,
+/// and the rest for the answer to be stored.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often to look at what waits for a place in the window.
 const SWEEP: Duration = Duration::from_millis(200);
@@ -52,8 +52,8 @@ struct Inner {
 }
 
 impl SmppLine {
-    /// Opens it; it binds by itself, again and again. `lease` is how long claims hold, `seed` is for the waits
-    /// between binds.
+    /// Opens it; it binds by itself, again and again. `lease` is how long claims hold, `seed` is
+    /// for the waits between binds.
     pub fn open(settings: SmppSettings, clock: Clock, lease: Duration, seed: u64) -> Self {
         let answer_timeout = ANSWER_TIMEOUT.min(lease / 2);
         let session = session_settings(&settings, answer_timeout);
@@ -109,8 +109,8 @@ impl SmppLine {
         report
     }
 
-    /// Gives back what can't be handed over: everything while the connection is down, and what waited for a place
-    /// for so long that its claim might end under it.
+    /// Gives back what can't be handed over: everything while the connection is down, and what
+    /// waited for a place for so long that its claim might end under it.
     fn sweep(&self, inner: &mut Inner, told: &mut Vec<Submitted>) {
         let now = Instant::now();
         let down = self.connection.status().state != ::smpp::State::Bound;

@@ -70,8 +70,8 @@ impl Pending {
         std::mem::take(&mut self.done)
     }
 
-    /// Takes an answer. When it was the last one that a message missed, the message goes into the results; so
-    /// does one whose answer comes after its time.
+    /// Takes an answer. When it was the last one that a message missed, the message goes into the
+    /// results; so does one whose answer comes after its time.
     pub(super) fn answer(&mut self, tag: u64, outcome: SubmitOutcome, told: &mut Vec<Submitted>) {
         let Some((key, segment)) = self.segments.remove(&tag) else {
             self.late(tag, outcome, told);
@@ -100,7 +100,8 @@ impl Pending {
         }
     }
 
-    /// An answer after its time. Where the message isn't told yet, it takes the place of the missing one.
+    /// An answer after its time. Where the message isn't told yet, it takes the place of the
+    /// missing one.
     fn late(&mut self, tag: u64, outcome: SubmitOutcome, told: &mut Vec<Submitted>) {
         let Some((mut result, segment)) = self.late.remove(&tag) else {
             return;

@@ -26,7 +26,8 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
             return None;
         }
     };
-    // What a mobile could have written finds a message by the carrier's name alone: nobody else knows that.
+    // What a mobile could have written finds a message by the carrier's name alone: nobody else
+    // knows that.
     let trusted = !receipt.by_text_alone;
     let number = delivery.source.trim_start_matches('+');
     Some(CarrierReceipt {
@@ -41,8 +42,8 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
     })
 }
 
-/// The parameter has the id as the answer had it, the text as receipts write it; but some carriers write the
-/// parameter as the text.
+/// The parameter has the id as the answer had it, the text as receipts write it; but some carriers
+/// write the parameter as the text.
 fn names(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
     let parameter = receipt.receipted_message_id.as_deref();
     let text = receipt.message_id.as_deref();

@@ -1,4 +1,5 @@
-//! Reads one table of the settings file, key by key, and remembers everything that is wrong with it.
+//! Reads one table of the settings file, key by key, and remembers everything that is wrong with
+//! it.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ pub struct Findings {
     pub shown: Vec<(String, String, Source)>,
 }
 
-/// A table that is being read. A getter that finds something wrong says so in the findings and returns
-/// nothing: where something is wrong, nothing of the tables is used.
+/// A table that is being read. A getter that finds something wrong says so in the findings and
+/// returns nothing: where something is wrong, nothing of the tables is used.
 pub struct Fields<'a> {
     /// As problems name the table, like `[[carrier]] acme`.
     place: String,

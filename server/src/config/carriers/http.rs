@@ -16,8 +16,8 @@ use super::template::{Escape, Placeholder, Template};
 const CONNECTIONS_LIMIT: usize = 1_000;
 /// Most requests per second that a carrier may be limited to.
 const RATE_LIMIT: u32 = 1_000_000;
-/// Longest that an answer may be waited for, in seconds. With the time for a message's turn, and for the
-/// answer to be stored, it is less than a claim holds.
+/// Longest that an answer may be waited for, in seconds. With the time for a message's turn, and
+/// for the answer to be stored, it is less than a claim holds.
 const TIMEOUT_LIMIT_S: u64 = 40;
 /// Fewest characters of a secret in a public URL.
 const SECRET_CHARS_MIN: usize = 16;
@@ -86,8 +86,8 @@ pub enum Meaning {
     Retry,
 }
 
-/// How the receipts are written that an upstream posts to us. A field is a parameter's or a member's name,
-/// or a pointer into JSON when it begins with a slash.
+/// How the receipts are written that an upstream posts to us. A field is a parameter's or a
+/// member's name, or a pointer into JSON when it begins with a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptSettings {
     /// Stands in the URL that the upstream calls.

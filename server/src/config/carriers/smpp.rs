@@ -85,8 +85,8 @@ impl AddressType {
 }
 
 impl SmppSettings {
-    /// What a sender is: what the settings say, otherwise by its form. A few digits are a short code, more of
-    /// them an international number, and everything else is a name.
+    /// What a sender is: what the settings say, otherwise by its form. A few digits are a short
+    /// code, more of them an international number, and everything else is a name.
     pub fn source(&self, sender: &str) -> AddressType {
         let digits = sender.bytes().all(|b| b.is_ascii_digit());
         self.source.unwrap_or(match (digits, sender.len()) {

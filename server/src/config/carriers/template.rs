@@ -69,8 +69,8 @@ enum Piece {
 pub struct Template(Vec<Piece>);
 
 impl Template {
-    /// Reads a text. A word of small letters in braces is a placeholder, any other brace is a brace.
-    /// `None` when the word is unknown.
+    /// Reads a text. A word of small letters in braces is a placeholder, any other brace is a
+    /// brace. `None` when the word is unknown.
     pub fn parse(text: &str) -> Option<Self> {
         let mut pieces = Vec::new();
         let mut plain = String::new();

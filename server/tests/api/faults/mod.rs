@@ -1,5 +1,5 @@
-//! A disk that can be made to fail: a shim under the real binary, built by the C compiler that the build needs
-//! anyway.
+//! A disk that can be made to fail: a shim under the real binary, built by the C compiler that the
+//! build needs anyway.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,9 +34,9 @@ impl Disk {
         ]
     }
 
-    /// From now on it fails to `write` or `sync` files whose path ends so; or, with `kill` and a word,
-    /// kills the process at the end of the first sync after the word was written. The order is
-    /// written beside its file and moved, so that the shim never reads half of it.
+    /// From now on it fails to `write` or `sync` files whose path ends so; or, with `kill` and a
+    /// word, kills the process at the end of the first sync after the word was written. The order
+    /// is written beside its file and moved, so that the shim never reads half of it.
     pub fn fail(&self, what: &str, ending: &str) {
         let draft = self.order.with_extension("draft");
         std::fs::write(&draft, format!("{what}\n{ending}\n")).unwrap();

@@ -1,5 +1,5 @@
-//! The GSM 7 bit default alphabet, an octet per character as SMPP has it. Written down here once more: a fault in
-//! the tested program's table can't hide behind itself.
+//! The GSM 7 bit default alphabet, an octet per character as SMPP has it. Written down here once
+//! more: a fault in the tested program's table can't hide behind itself.
 
 /// 3GPP TS 23.038, 6.2.1; 0x1B is the escape.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\

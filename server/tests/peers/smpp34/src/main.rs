@@ -1,9 +1,9 @@
 //! An SMSC on the `smpp34` crate's server, for the tests of carriers.
 //!
-//! `smpp34-peer [text|hex-to-decimal]`: how it names messages in answers and in receipts. It listens on a port of
-//! its own choice and prints a JSON line for it and for everything that happens. The last digit of the
-//! destination decides: 2 is undeliverable, 3 expires, 4 is refused at once, all else is delivered. It ends when its
-//! standard input does.
+//! `smpp34-peer [text|hex-to-decimal]`: how it names messages in answers and in receipts. It
+//! listens on a port of its own choice and prints a JSON line for it and for everything that
+//! happens. The last digit of the destination decides: 2 is undeliverable, 3 expires, 4 is refused
+//! at once, all else is delivered. It ends when its standard input does.
 
 #![expect(
     clippy::unwrap_used,
@@ -237,7 +237,8 @@ async fn main() {
         count: AtomicU64::new(0),
         receivers: Mutex::default(),
     });
-    // The library can't be asked which port it got. One that was free may be taken by now: then another.
+    // The library can't be asked which port it got. One that was free may be taken by now: then
+    // another.
     let server = loop {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
