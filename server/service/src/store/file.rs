@@ -16,9 +16,10 @@ use crate::error::{Broken, Error, Result};
 /// Statements that stay prepared; the turn has about fifty.
 const PREPARED_MAX: usize = 256;
 
-/// Pages of the log (4 KiB each) from which on they are moved into the file.
+/// So many more pages of the log (4 KiB each) are moved into the file at a time.
 const LOG_PAGES: i32 = 4000;
-/// Pages from which on whoever commits waits until they are: they come faster than they are moved.
+/// Pages that are ready to be moved from which on whoever commits waits for the move: they come
+/// faster than they are moved.
 const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 
 /// How long to wait before the file is tried again while another process writes, and how often.
@@ -35,6 +36,9 @@ pub(crate) struct FileConnection {
     conn: Connection,
     /// Pages in the log.
     log_pages: i32,
+    /// Pages in the log when they were moved last; 0 once the log began anew. While a long read
+    /// needs the log, it can't begin anew, and to move at every commit would be in vain.
+    seen_pages: i32,
     mover: Arc<LogMover>,
 }
 
@@ -61,6 +65,7 @@ impl FileConnection {
         Ok(Self {
             conn,
             log_pages: 0,
+            seen_pages: 0,
             mover: Arc::new(LogMover::new(file)?),
         })
     }
@@ -91,11 +96,15 @@ impl FileConnection {
 
     /// Has the log's pages moved into the file if they are many, on a thread of its own.
     pub(crate) fn begin_to_move_log(&mut self) -> Result<()> {
-        if self.log_pages < LOG_PAGES {
+        if self.log_pages < self.seen_pages {
+            self.seen_pages = 0;
+        }
+        let ready = self.log_pages - self.seen_pages;
+        if ready < LOG_PAGES {
             return Ok(());
         }
         self.mover.start();
-        if self.log_pages < LOG_PAGES_MAX {
+        if ready < LOG_PAGES_MAX {
             return Ok(());
         }
         blocking(|| {
@@ -121,7 +130,9 @@ impl FileConnection {
             Some(Ok(())) => {}
         }
         blocking(|| {
-            self.log_pages = checkpoint(&self.conn)?;
+            let pages = checkpoint(&self.conn)?;
+            self.seen_pages = pages.all;
+            self.log_pages = pages.all - pages.moved;
             Ok(())
         })
     }

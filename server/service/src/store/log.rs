@@ -110,8 +110,20 @@ impl LogMover {
     }
 }
 
-/// Moves what it can without waiting for anybody; how many pages are left.
-pub(crate) fn checkpoint(conn: &Connection) -> Result<i32> {
-    let left = |row: &rusqlite::Row<'_>| Ok(row.get::<_, i32>(1)? - row.get::<_, i32>(2)?);
-    Ok(conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], left)?)
+/// Pages of a log.
+pub(crate) struct LogPages {
+    pub(crate) all: i32,
+    /// Those that are in the database's file too.
+    pub(crate) moved: i32,
+}
+
+/// Moves the pages that no reader needs in the log, without waiting for anybody.
+pub(crate) fn checkpoint(conn: &Connection) -> Result<LogPages> {
+    let pages = |row: &rusqlite::Row<'_>| {
+        Ok(LogPages {
+            all: row.get(1)?,
+            moved: row.get(2)?,
+        })
+    };
+    Ok(conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages)?)
 }
