@@ -65,6 +65,7 @@ check: ## Check format, lints, licences and the structure
 	@.make/setup rust wasm-target cargo-deny
 	@$(lint) .make/setup lints
 	@.make/structure
+	@.make/docs
 	@cargo metadata --locked --format-version 1 >/dev/null
 	@$(lint) cargo fmt --all --check
 	@$(lint) cargo clippy --locked --all-targets -- -D warnings
