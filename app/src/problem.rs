@@ -30,6 +30,8 @@ pub enum Cause {
     NotFound,
     /// A fault of ours; the log has the details.
     Broken,
+    /// A fault of ours at a commit: whether anything was changed isn't known.
+    Uncertain,
     /// The server can't be reached.
     Unreachable,
     /// The request wasn't one that our forms make.
@@ -81,6 +83,9 @@ impl Cause {
             Self::NotFound => "There is nothing here.",
             Self::Broken => {
                 "Something went wrong on our side and nothing was changed. Try again in a moment."
+            }
+            Self::Uncertain => {
+                "Something went wrong on our side, and whether anything was changed isn't known. Look before you try again."
             }
             Self::Unreachable => {
                 "The server can't be reached. Check your connection and try again."
@@ -236,9 +241,13 @@ impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
         match error {
             service::Error::Refused(refusal) => Cause::from(refusal).into(),
-            service::Error::Broken(broken) => {
-                tracing::error!(error = %broken, "a page can't be served");
+            service::Error::Failed(fault) => {
+                tracing::error!(error = %fault, "a page can't be served");
                 Cause::Broken.into()
+            }
+            service::Error::Uncertain(uncertain) => {
+                tracing::error!(error = %uncertain, "whether a form's work was done isn't known");
+                Cause::Uncertain.into()
             }
         }
     }

@@ -4,6 +4,7 @@
 //! same code while one types and when it arrives.
 
 pub mod account;
+pub mod admission;
 pub mod api_key;
 pub mod application;
 pub mod bulk;
@@ -33,6 +34,6 @@ pub use number::{Kind, Number};
 pub use pricing::Prices;
 pub use reason::Reason;
 pub use routing::{Route, Routes};
-pub use sender_name::{SenderName, SenderStatus};
+pub use sender_name::{SenderName, SenderState, SenderStatus};
 pub use status::MessageStatus;
 pub use timestamp::Timestamp;

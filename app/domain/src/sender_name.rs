@@ -81,3 +81,32 @@ impl SenderStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
+
+/// Whether an application has a sender name that its messages may carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SenderState {
+    /// It never asked for one; its messages carry the installation's.
+    None,
+    Pending,
+    Rejected,
+    Accepted,
+}
+
+impl SenderState {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pending => "pending",
+            Self::Rejected => "rejected",
+            Self::Accepted => "accepted",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::None, Self::Pending, Self::Rejected, Self::Accepted]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}

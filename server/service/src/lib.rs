@@ -27,6 +27,7 @@ use domain::Prices;
 use domain::records::PriceList;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tracing::Instrument as _;
 
 pub use accounts::devices::{ClientInfo, SessionRow};
 pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
@@ -40,7 +41,7 @@ pub use delivery::receipts::{CarrierReceipt, Receipt, user_reference};
 pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Outstanding, QueueState, Submitted};
 pub use entropy::Entropy;
-pub use error::{Broken, Error, OpenError, Refusal, Result};
+pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use money::deposits::{
     DepositOutcome, DepositRecord, DepositRequest, DepositStatus, ImportOutcome,
 };
@@ -61,7 +62,7 @@ use operations::nodes::Node;
 use store::{Missing, Store};
 use turn::Turn;
 use uploads::Uploads;
-use uploads::spool::SpoolFolder;
+use uploads::spool_folder::SpoolFolder;
 use wakes::Wakes;
 
 /// How long a message may take, from acceptance to its final status.
@@ -383,13 +384,11 @@ async fn run_detached_within<T: Send + 'static>(
     time: Duration,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    let timed = tokio::time::timeout(time, work);
+    let timed = tokio::time::timeout(time, work).in_current_span();
     let done = tokio::spawn(timed)
         .await
-        .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?;
-    done.unwrap_or(Err(Error::Broken(Broken::Database(
-        sqlx::Error::PoolTimedOut,
-    ))))
+        .map_err(|failed| Uncertain::Task(failed.to_string()))?;
+    done.unwrap_or(Err(Uncertain::TimedOut.into()))
 }
 
 /// How long work may take before the database counts as gone: a server that lost its power, or the

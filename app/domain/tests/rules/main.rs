@@ -7,6 +7,7 @@
 )]
 
 mod accounts;
+mod admission;
 mod applications;
 mod bulk_files;
 mod ids;

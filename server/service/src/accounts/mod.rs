@@ -313,7 +313,7 @@ impl Service {
             let attempted =
                 throttle::attempt(&mut tx, &token_hash(&bucket), max, window_ms, service.now())
                     .await;
-            if !matches!(attempted, Err(Error::Broken(_))) {
+            if !matches!(attempted, Err(Error::Failed(_))) {
                 tx.commit().await?;
             }
             attempted

@@ -7,7 +7,7 @@ use argon2::{Algorithm, Argon2, Params, PasswordHash, Version};
 use tokio::sync::Semaphore;
 
 use crate::entropy::Entropy;
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
@@ -59,7 +59,7 @@ impl Hasher {
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let failed = |error: &dyn std::fmt::Display| Error::Broken(Broken::Task(error.to_string()));
+        let failed = |error: &dyn std::fmt::Display| Error::Failed(Fault::Task(error.to_string()));
         let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
@@ -96,5 +96,5 @@ fn verify(password: &[u8], stored: &str) -> Result<bool> {
 }
 
 fn broken(error: &dyn std::fmt::Display) -> Error {
-    Error::Broken(Broken::PasswordHash(error.to_string()))
+    Error::Failed(Fault::PasswordHash(error.to_string()))
 }

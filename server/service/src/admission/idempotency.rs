@@ -1,10 +1,11 @@
 //! Requests that are safe to repeat: the answer to a key is kept in the transaction that charges.
 
+use domain::admission::EarlierRequest;
 use domain::{MessageText, Number, RequestId, Timestamp};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::store::idempotency::KeptAnswer;
 
 /// How long an answer is kept.
@@ -37,27 +38,27 @@ pub(crate) fn kept_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-KEPT_MS)
 }
 
-/// What a kept answer says to this request.
-pub(crate) enum Known<T> {
-    /// It is the same request: the same answer.
-    Same(T),
-    /// Another request under the same key.
-    Another,
+/// Compares a request, by its digest, with the one that an answer was kept for.
+pub(crate) fn earlier(kept: Option<&KeptAnswer>, digest: &str) -> EarlierRequest {
+    match kept {
+        None => EarlierRequest::None,
+        Some(kept) if kept.digest == digest => EarlierRequest::Same,
+        Some(_) => EarlierRequest::Other,
+    }
 }
 
-/// Compares a request with the one that an answer was kept for.
-pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer, digest: &str) -> Result<Known<T>> {
-    if kept.digest != digest {
-        return Ok(Known::Another);
-    }
-    let answer = serde_json::from_str(&kept.answer).map_err(|_| {
-        Error::Broken(Broken::Corrupt {
+/// The answer to the earlier request.
+///
+/// # Errors
+/// `Failed` when it can't be read.
+pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer) -> Result<T> {
+    serde_json::from_str(&kept.answer).map_err(|_| {
+        Error::Failed(Fault::Corrupt {
             table: "idempotency",
             column: "answer",
             value: kept.answer.clone(),
         })
-    })?;
-    Ok(Known::Same(answer))
+    })
 }
 
 /// What a single send means, however it was written.

@@ -3,10 +3,10 @@
 pub(crate) mod idempotency;
 pub(crate) mod rates;
 
+use domain::admission::{EarlierRequest, SendAttempt, admit};
 use domain::reason::Reason;
 use domain::{
-    ApiKey, ApplicationStatus, Category, KeyKind, MessageText, Money, Number, Reference, RequestId,
-    Timestamp, Transid,
+    ApiKey, KeyKind, MessageText, Money, Number, Reference, RequestId, Timestamp, Transid,
 };
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::Service;
 use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::error::{Error, Result as VerbResult};
-use crate::store::applications::{self, KeyRow, SenderState};
+use crate::store::applications::{self, KeyRow};
 use crate::store::idempotency as kept_answers;
 
 /// Play money that a test key has at the start of each day (UTC), in units.
@@ -118,7 +118,7 @@ impl Service {
     }
 
     /// Counts a request that isn't a send, or never becomes one. Sends are counted where they are
-    /// judged.
+    /// admitted.
     ///
     /// # Errors
     /// `RateLimited` when the key has made as many this second as it may.
@@ -133,8 +133,8 @@ impl Service {
         }
     }
 
-    /// Whether a key may send, judged in the contract's order: 504, 505, idempotency, 503, 502,
-    /// sender name. A send is judged again in the transaction that charges it.
+    /// Whether a key may send, before the request's body is read. A send is admitted once more in
+    /// the transaction that charges it.
     ///
     /// # Errors
     /// The first reason that applies.
@@ -147,7 +147,8 @@ impl Service {
         self.check_admission(&row, access, idempotency).await
     }
 
-    /// Idempotency, 503, 502, sender name.
+    /// Whether an application may send with the key that opened it. Whether a request under the
+    /// idempotency key is the same as the one before isn't known yet.
     pub(crate) async fn check_admission(
         &self,
         row: &KeyRow,
@@ -161,13 +162,20 @@ impl Service {
             })?,
             None => false,
         };
-        if !known {
-            admit(row, access.kind)?;
-        }
+        admit(&SendAttempt {
+            application: Some(row.sending()),
+            key: access.kind,
+            earlier: if known {
+                EarlierRequest::Same
+            } else {
+                EarlierRequest::None
+            },
+            reserved_outcome: None,
+        })?;
         Ok(SendAccess { access, known })
     }
 
-    /// 504, 505.
+    /// What a key opens, for reading.
     pub(crate) async fn opened(
         &self,
         key: Option<&str>,
@@ -182,7 +190,7 @@ impl Service {
         let row = row
             .filter(|row| row.holds(&key))
             .ok_or(Reason::ApiInvalid)?;
-        applicable(&row)?;
+        row.sending().check_category()?;
         let access = KeyAccess {
             application_id: row.id,
             reference: key.reference(),
@@ -244,43 +252,4 @@ pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
 /// What a top-up makes of it.
 pub(crate) fn play_money_max() -> Money {
     Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
-}
-
-pub(crate) fn applicable(row: &KeyRow) -> Result<(), Reason> {
-    if row.category == Category::Sms {
-        Ok(())
-    } else {
-        Err(Reason::ApiNotApplicable)
-    }
-}
-
-/// Whether an application may send with such a key; the first reason why not.
-pub(crate) fn admit(row: &KeyRow, kind: KeyKind) -> Result<(), Reason> {
-    applicable(row)?;
-    match (row.status, kind) {
-        (ApplicationStatus::Suspended, _) => return Err(Reason::ApiSuspended),
-        (ApplicationStatus::Pending, KeyKind::Live) => return Err(Reason::ApiPending),
-        _ => {}
-    }
-    match (row.sender_state, kind) {
-        (_, KeyKind::Test) | (SenderState::None | SenderState::Accepted, _) => Ok(()),
-        (SenderState::Pending, KeyKind::Live) => Err(Reason::SenderPending),
-        (SenderState::Rejected, KeyKind::Live) => Err(Reason::SenderRejected),
-    }
-}
-
-/// With a test key, some local numbers answer an error's code.
-pub(crate) fn reserved_outcome(number: &Number, kind: KeyKind) -> Option<Reason> {
-    let local = number.kind() == domain::Kind::Local;
-    if kind != KeyKind::Test || !local {
-        return None;
-    }
-    match number.digits() {
-        "00000501" => Some(Reason::InsufficientFunds),
-        "00000502" => Some(Reason::ApiPending),
-        "00000503" => Some(Reason::ApiSuspended),
-        "00000504" => Some(Reason::ApiInvalid),
-        "00000505" => Some(Reason::ApiNotApplicable),
-        _ => None,
-    }
 }

@@ -6,12 +6,14 @@ pub(crate) mod sender_names;
 use crate::store::query::Connection;
 use domain::application::StatusAction;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
-use domain::{ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName};
+use domain::{
+    ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName, SenderState,
+};
 
 use crate::admission::play_money;
-use crate::error::{Broken, Error, Refusal, Result};
+use crate::error::{Error, Fault, Refusal, Result};
 use crate::operations::audit::Actor;
-use crate::store::applications::{self, ApplicationRow, NewRow, SenderState, StatusChange};
+use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
 use crate::store::{audit, senders, transfers};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
@@ -147,7 +149,7 @@ impl Service {
                 return Err(Refusal::SenderlessTaken.into());
             }
         }
-        Err(Error::Broken(Broken::ReferencesUsedUp))
+        Err(Error::Failed(Fault::ReferencesUsedUp))
     }
 
     /// Asks staff to approve a Pending application.

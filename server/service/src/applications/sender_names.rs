@@ -2,12 +2,12 @@
 
 use crate::store::query::Connection;
 use domain::records::SenderRequestRecord;
-use domain::{Reference, SenderName, SenderStatus};
+use domain::{Reference, SenderName, SenderState, SenderStatus};
 
 use crate::applications::{owned, refuse_taken};
-use crate::error::{Broken, Error, Refusal, Result};
+use crate::error::{Error, Fault, Refusal, Result};
 use crate::operations::audit::Actor;
-use crate::store::applications::{self, ApplicationRow, SenderState};
+use crate::store::applications::{self, ApplicationRow};
 use crate::store::audit;
 use crate::store::senders;
 use crate::{Service, run_detached};
@@ -160,7 +160,7 @@ async fn decide(
         return Ok(());
     }
     let (expected, actual) = (1, 0);
-    Err(Error::Broken(Broken::RowCount {
+    Err(Error::Failed(Fault::RowCount {
         table: "sender_requests",
         expected,
         actual,

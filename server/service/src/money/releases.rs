@@ -6,7 +6,7 @@ use crate::store::query::Connection;
 use domain::{Money, Timestamp};
 
 use crate::admission::play_money_max;
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::store::dialect::Batch;
 use crate::store::messages::{self, Ended, MessageTransfer, Subject};
 use crate::store::settlement;
@@ -46,7 +46,7 @@ pub(crate) async fn settle(
     for ended in released {
         let balances = balances
             .get_mut(&ended.application_id)
-            .ok_or(Error::Broken(Broken::Database(sqlx::Error::RowNotFound)))?;
+            .ok_or(Error::Failed(Fault::Missing("applications")))?;
         let money = if ended.test {
             &mut balances.play
         } else {
@@ -54,7 +54,7 @@ pub(crate) async fn settle(
         };
         *money = money
             .checked_add(ended.released)
-            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         if !ended.test {
             transfers.push(MessageTransfer {
                 debit: REVENUE,

@@ -6,13 +6,14 @@ use std::path::Path;
 use domain::{Money, Timestamp};
 
 use crate::delivery::expiry::first_unexpired;
-use crate::error::{Broken, Error, OpenError};
+use crate::error::{Error, Fault, OpenError};
 use crate::operations::check::violations;
 use crate::operations::history;
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
 use crate::store::dialect::Dialect;
 use crate::store::{Missing, Store, WriteTx, shared};
-use crate::uploads::spool::{FrameError, SpoolFolder, parse_frame, read_bytes};
+use crate::uploads::spool_folder::SpoolFolder;
+use crate::uploads::spool_format::{ChunkError, parse_chunk, read_bytes};
 use crate::{Clock, Service};
 
 type Result<T> = std::result::Result<T, CopyError>;
@@ -54,8 +55,8 @@ pub enum CopyError {
     Open(#[from] OpenError),
     #[error("there is something in the database to copy to: name one that is empty")]
     NotEmpty,
-    #[error("the database to copy is broken, nothing was copied:\n{}", .0.join("\n"))]
-    Broken(Vec<String>),
+    #[error("the database to copy violates its invariants, nothing was copied:\n{}", .0.join("\n"))]
+    Violations(Vec<String>),
     #[error(
         "rows of an upload can't be read from {path}, nothing was copied: {why}. Is the data folder right? If they \
          are lost, serve the database once more: that gives them back"
@@ -102,9 +103,9 @@ async fn copy_all(
     drop(conn);
     // A command beside the copy could still write: what it did would be lost.
     let mut from = source.begin().await?;
-    let broken = violations(&mut from).await?;
-    if !broken.is_empty() {
-        return Err(CopyError::Broken(broken));
+    let violations = violations(&mut from).await?;
+    if !violations.is_empty() {
+        return Err(CopyError::Violations(violations));
     }
     target.migrate().await?;
     // Each in a transaction of its own, as the service makes them; a copy that fails leaves them
@@ -185,23 +186,23 @@ async fn copy_upload(
         let file = path.clone();
         let reading = tokio::task::spawn_blocking(move || {
             let bytes = read_bytes(&file, offset)?;
-            let frame = parse_frame(bytes.clone(), offset)?;
-            Ok((bytes, frame))
+            let chunk = parse_chunk(bytes.clone(), offset)?;
+            Ok((bytes, chunk))
         });
         let read = reading
             .await
-            .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?;
-        let (bytes, frame) = match read {
-            Ok((_, frame)) if !(1..=left).contains(&frame.rows) => {
+            .map_err(|failed| Error::Failed(Fault::Task(failed.to_string())))?;
+        let (bytes, chunk) = match read {
+            Ok((_, chunk)) if !(1..=left).contains(&chunk.rows) => {
                 return refuse("they aren't those counted".to_owned());
             }
             Ok(read) => read,
-            Err(FrameError::Lost(why)) => return refuse(why),
-            Err(FrameError::Io(error)) => return refuse(error.to_string()),
+            Err(ChunkError::Lost(why)) => return refuse(why),
+            Err(ChunkError::Io(error)) => return refuse(error.to_string()),
         };
         shared::insert_frame(to, &upload.spool, offset, &bytes, now).await?;
-        offset = frame.end;
-        left -= frame.rows;
+        offset = chunk.end;
+        left -= chunk.rows;
     }
     Ok(())
 }

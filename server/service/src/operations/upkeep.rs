@@ -5,7 +5,7 @@ use std::path::Path;
 use domain::Timestamp;
 
 use crate::admission::idempotency::kept_since;
-use crate::error::{Broken, OpenError, Refusal, Result};
+use crate::error::{Fault, OpenError, Refusal, Result};
 use crate::store::gate::Priority;
 use crate::store::{Chore, Store, batches, idempotency, installation, messages};
 use crate::{Config, Service, run_detached};
@@ -117,8 +117,8 @@ impl Service {
         let (spool, folder) = (self.inner.spool.clone(), file.with_added_extension("spool"));
         tokio::task::spawn_blocking(move || spool.link_into(&folder))
             .await
-            .map_err(|failed| Broken::Task(failed.to_string()))?
-            .map_err(Broken::File)?;
+            .map_err(|failed| Fault::Task(failed.to_string()))?
+            .map_err(Fault::File)?;
         Ok(())
     }
 }

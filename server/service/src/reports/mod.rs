@@ -260,7 +260,7 @@ async fn detail(
         return Ok(None);
     };
     let events = reports::events(conn, transid, row.application_id).await?;
-    let charge = charge(&row).ok_or(Error::Broken(crate::error::Broken::MoneyOverflow))?;
+    let charge = charge(&row).ok_or(Error::Failed(crate::error::Fault::MoneyOverflow))?;
     Ok(Some(MessageDetail {
         timeline: timeline(&row, events),
         charge,

@@ -2,8 +2,11 @@
 
 use super::query::Row;
 use super::query::{Connection, query};
+use domain::admission::SendingApplication;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
-use domain::{ApplicationStatus, Category, LostAnswer, Money, Reference, SenderStatus, Timestamp};
+use domain::{
+    ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState, SenderStatus, Timestamp,
+};
 
 use super::row;
 use super::statements;
@@ -63,34 +66,6 @@ pub(crate) struct ApplicationRow {
     pub(crate) record: ApplicationRecord,
 }
 
-/// What sends meet: whether there is a sender name that may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SenderState {
-    /// Never asked for one; carriers are given the installation's.
-    None,
-    Pending,
-    Rejected,
-    /// `sender_name` is in use.
-    Accepted,
-}
-
-impl SenderState {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Pending => "pending",
-            Self::Rejected => "rejected",
-            Self::Accepted => "accepted",
-        }
-    }
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        [Self::None, Self::Pending, Self::Rejected, Self::Accepted]
-            .into_iter()
-            .find(|state| state.as_str() == text)
-    }
-}
-
 /// What decides whether a key may send.
 pub(crate) struct KeyRow {
     pub(crate) id: i64,
@@ -103,6 +78,16 @@ pub(crate) struct KeyRow {
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
     pub(crate) test_day: i64,
+}
+
+impl KeyRow {
+    pub(crate) const fn sending(&self) -> SendingApplication {
+        SendingApplication {
+            category: self.category,
+            status: self.status,
+            sender: self.sender_state,
+        }
+    }
 }
 
 fn status(row: &Row, column: &'static str) -> Result<ApplicationStatus> {

@@ -11,7 +11,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::log::{LogMover, checkpoint};
 use super::sqlite;
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Statements that stay prepared; the turn has about fifty.
 const PREPARED_MAX: usize = 256;
@@ -173,6 +173,6 @@ pub(crate) fn blocking<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Broken(Broken::Sqlite(error))
+        Self::Failed(Fault::Sqlite(error))
     }
 }

@@ -5,7 +5,7 @@ use domain::{Money, Prices, Timestamp};
 
 use super::row;
 use super::statements;
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 statements! {
     INSERT = "INSERT INTO installation (id, currency, created_at, sweep_low_id, swept_at) VALUES (1, $1, $2, 0, $2) \
@@ -78,7 +78,7 @@ pub(crate) async fn prices_and_drained(
 pub(crate) async fn prices(conn: &mut dyn Connection) -> Result<Prices> {
     prices_or_none(conn)
         .await?
-        .ok_or(Error::Broken(Broken::Database(sqlx::Error::RowNotFound)))
+        .ok_or(Error::Failed(Fault::Missing("prices")))
 }
 
 pub(crate) async fn insert_prices(

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Moves pages while others write.
 pub(crate) struct LogMover {
@@ -35,7 +35,7 @@ impl LogMover {
     /// # Errors
     /// When the file can't be opened.
     pub(crate) fn new(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|error| Error::Broken(Broken::File(error)))?;
+        let file = File::open(path).map_err(|error| Error::Failed(Fault::File(error)))?;
         Ok(Self {
             path: path.to_owned(),
             file: ManuallyDrop::new(file),

@@ -9,17 +9,17 @@ use serde::Deserialize;
 use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{
     ApplicationStatus, BatchId, Category, Kind, MessageStatus, MessageText, Money, Number,
-    Reference, Timestamp, Transid,
+    Reference, SenderState, Timestamp, Transid,
 };
 
-use super::applications::{KeyRow, SenderState, key_row};
+use super::applications::{KeyRow, key_row};
 use super::batches::UnexpandedBatch;
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
 use super::tally::{OpenMessage, open_messages};
 use super::transfers::TransferKind;
 use super::{WriteTx, statements};
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 statements! {
     EXISTS = "SELECT id FROM messages WHERE id = $1";
@@ -130,7 +130,7 @@ pub(crate) async fn applications(
         .map(|row| {
             let text = row::text(row, "reference")?;
             let reference = Reference::parse(&text).map_err(|_| {
-                Error::Broken(Broken::Corrupt {
+                Error::Failed(Fault::Corrupt {
                     table: "applications",
                     column: "reference",
                     value: text,
@@ -177,7 +177,7 @@ fn applications_in_file(
 /// A word of an application's row.
 fn known<T>(column: &'static str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
     parse(value).ok_or_else(|| {
-        Error::Broken(Broken::Corrupt {
+        Error::Failed(Fault::Corrupt {
             table: "applications",
             column,
             value: value.to_owned(),
@@ -381,7 +381,7 @@ pub(crate) struct FrameRow<'a>(
 impl<'a> FrameRow<'a> {
     /// Reads the rows of a frame.
     pub(crate) fn parse_all(json: &'a str) -> Result<Vec<Self>> {
-        serde_json::from_str(json).map_err(|error| Error::Broken(error.into()))
+        serde_json::from_str(json).map_err(|error| Error::Failed(error.into()))
     }
 
     pub(crate) fn digits(&self) -> &str {

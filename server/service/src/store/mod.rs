@@ -53,7 +53,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, SqlStr, Transaction};
 use tokio::sync::watch;
 
-use crate::error::{Broken, OpenError, Refusal, Result, is_cut};
+use crate::error::{Fault, OpenError, Refusal, Result, Uncertain, is_cut};
 use dialect::{Batch, Dialect, Outcome, TransactionName};
 use file::FileConnection;
 use gate::{Gate, Permit, Priority};
@@ -165,9 +165,12 @@ impl WriteTx<'_> {
         tally.write(self).await
     }
 
-    /// Commits. An error says that nothing was stored, but for [`Broken::Unknown`] and
-    /// [`Broken::Forgotten`]. After a failed sync of SQLite's log the commit may be on disk or not,
-    /// and nobody can tell: the store takes no more writes, and the process should stop.
+    /// Commits.
+    ///
+    /// # Errors
+    /// `Failed` when nothing was stored, and `Uncertain`. After a failed sync of SQLite's log the
+    /// commit may be on disk or not, and nobody can tell: the store takes no more writes, and the
+    /// process should stop.
     pub(crate) async fn commit(self) -> Result<()> {
         let store = self.store;
         match self.try_commit().await? {
@@ -186,7 +189,10 @@ impl WriteTx<'_> {
                     return Err(sqlx::Error::PoolClosed.into());
                 };
                 let committed = file.commit();
-                committed.inspect_err(|error| store.note_failed_sync(error))?;
+                committed.map_err(|error| {
+                    store.note_failed_sync(&error);
+                    error.of_commit()
+                })?;
                 // What fails from here on changes nothing of the commit.
                 if let Err(error) = file.begin_to_move_log() {
                     store.note_failed_sync(&error);
@@ -665,9 +671,9 @@ impl Store {
         });
         match asked.await {
             Ok(Outcome::Committed) => Ok(()),
-            Ok(Outcome::Nothing) => Err(sqlx::Error::PoolTimedOut.into()),
-            Ok(Outcome::Forgotten) => Err(Broken::Forgotten(error).into()),
-            Ok(Outcome::UnderWay) | Err(_) => Err(Broken::Unknown(error).into()),
+            Ok(Outcome::Nothing) => Err(Fault::NotCommitted(error).into()),
+            Ok(Outcome::Forgotten) => Err(Uncertain::Forgotten(error).into()),
+            Ok(Outcome::UnderWay) | Err(_) => Err(Uncertain::Unanswered(error).into()),
         }
     }
 
@@ -691,7 +697,7 @@ impl Store {
     pub(crate) async fn copy(&self, file: &Path) -> Result<()> {
         make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
-            _ => crate::Error::Broken(Broken::File(error)),
+            _ => crate::Error::Failed(Fault::File(error)),
         })?;
         let mut conn = self.connect().await?;
         let name = file.to_string_lossy().into_owned();

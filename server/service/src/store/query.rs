@@ -15,7 +15,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row as _, Transaction};
 
 use super::file::blocking;
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// A connection that runs statements.
 pub(crate) enum Conn<'c> {
@@ -161,7 +161,7 @@ impl Query {
     /// Reads the first row of a statement that always has one.
     pub(crate) async fn fetch_one(self, conn: &mut dyn Connection) -> Result<Row> {
         let row = self.fetch_optional(conn).await?;
-        row.ok_or(Error::Broken(Broken::Database(sqlx::Error::RowNotFound)))
+        row.ok_or(Error::Failed(Fault::Database(sqlx::Error::RowNotFound)))
     }
 
     fn sqlx(self) -> sqlx::query::Query<'static, Any, AnyArguments> {
@@ -201,7 +201,7 @@ impl Query {
 
 /// The connection of a file, unless its transaction is over.
 pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
-    conn.ok_or(Error::Broken(Broken::Database(sqlx::Error::PoolClosed)))
+    conn.ok_or(Error::Failed(Fault::Database(sqlx::Error::PoolClosed)))
 }
 
 /// Runs a statement once per row on a file's connection; how many rows of the table it touched.
@@ -293,7 +293,7 @@ impl Row {
                 let value = place.and_then(|place| values.get(place));
                 value.and_then(T::of_file).ok_or_else(|| {
                     let missing = sqlx::Error::ColumnNotFound(column.to_owned());
-                    Error::Broken(Broken::Database(missing))
+                    Error::Failed(Fault::Database(missing))
                 })
             }
         }

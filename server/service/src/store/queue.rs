@@ -14,7 +14,7 @@ use crate::MESSAGE_LIFETIME_MS;
 use crate::delivery::expiry::first_unexpired;
 use crate::delivery::routing::Network;
 use crate::delivery::{Claimed, Outstanding, QueueState};
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 statements! {
     RESUME = "UPDATE queue SET held = 0, due_at = $3 \
@@ -463,7 +463,7 @@ fn start_in_file(
         |_, row| {
             let open = OpenMessage::of_file(row)?;
             let kind: String = row.get(8)?;
-            let kind = Kind::parse(&kind).ok_or(Error::Broken(Broken::Corrupt {
+            let kind = Kind::parse(&kind).ok_or(Error::Failed(Fault::Corrupt {
                 table: "messages",
                 column: "kind",
                 value: kind,

@@ -5,7 +5,7 @@ use domain::MessageStatus;
 use serde::Deserialize;
 use serde::de::Error as _;
 
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 
 pub(crate) fn int(row: &Row, column: &'static str) -> Result<i64> {
     row.get(column)
@@ -35,7 +35,7 @@ pub(crate) fn word<T>(
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<T> {
     let value = text(row, column)?;
-    parse(&value).ok_or(Error::Broken(Broken::Corrupt {
+    parse(&value).ok_or(Error::Failed(Fault::Corrupt {
         table,
         column,
         value,
@@ -50,7 +50,7 @@ pub(crate) fn code<T>(
     from_code: impl Fn(i64) -> Option<T>,
 ) -> Result<T> {
     let value = int(row, column)?;
-    from_code(value).ok_or(Error::Broken(Broken::Corrupt {
+    from_code(value).ok_or(Error::Failed(Fault::Corrupt {
         table,
         column,
         value: value.to_string(),
@@ -69,7 +69,7 @@ pub(crate) fn file_status(
     table: &'static str,
 ) -> Result<MessageStatus> {
     let value: i64 = row.get(column)?;
-    MessageStatus::from_code(value).ok_or(Error::Broken(Broken::Corrupt {
+    MessageStatus::from_code(value).ok_or(Error::Failed(Fault::Corrupt {
         table,
         column: "status",
         value: value.to_string(),
@@ -92,7 +92,7 @@ pub(crate) struct StatusInJson(
 
 /// A JSON parameter.
 pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(rows).map_err(|error| Error::Broken(error.into()))
+    serde_json::to_string(rows).map_err(|error| Error::Failed(error.into()))
 }
 
 /// Rows that came as one JSON value, in the column `found`.
@@ -100,7 +100,7 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(row: &Row, table: &'static s
     let value = text(row, "found")?;
     // Where it is and not what it is: numbers and texts must not get into the log.
     serde_json::from_str(&value).map_err(|error| {
-        Error::Broken(Broken::Corrupt {
+        Error::Failed(Fault::Corrupt {
             table,
             column: "found",
             value: format!("JSON that doesn't fit at its byte {}", error.column()),
@@ -113,7 +113,7 @@ pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Resu
     if usize::try_from(actual).is_ok_and(|actual| actual == expected) {
         Ok(())
     } else {
-        Err(Error::Broken(Broken::RowCount {
+        Err(Error::Failed(Fault::RowCount {
             table,
             expected,
             actual,

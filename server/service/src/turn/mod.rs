@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use crate::admission::{PreparedSend, SendError, SendRequest, Sent};
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::{Broken, Error, Result};
+use crate::error::{Fault, Result, Uncertain};
 
 pub(crate) use consumers::Learned;
 pub use consumers::{Consumer, Credit};
@@ -104,11 +104,11 @@ impl Turn {
     async fn ask<T>(&self, input: impl FnOnce(oneshot::Sender<Result<T>>) -> Input) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         if self.inbox.push(input(answer)).is_err() {
-            return Err(sqlx::Error::PoolClosed.into());
+            return Err(Fault::Stopped.into());
         }
         answered.await.unwrap_or_else(|_| {
-            let why = "a turn broke down before its answer";
-            Err(Error::Broken(Broken::Task(why.to_owned())))
+            let why = "a turn ended before its answer";
+            Err(Uncertain::Task(why.to_owned()).into())
         })
     }
 

@@ -8,7 +8,7 @@ use super::consumers::Places;
 use super::inbox::{Inbox, Input};
 use crate::admission::{SendError, Sent};
 use crate::delivery::{Claimed, Lease};
-use crate::error::{Broken, Error};
+use crate::error::Error;
 
 /// The answer to an input.
 pub(super) enum Answer {
@@ -92,7 +92,7 @@ pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
 
 fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
     let error = Arc::new(error);
-    let shared = || Error::Broken(Broken::Shared(Arc::clone(&error)));
+    let shared = || Error::shared(&error);
     for input in inputs {
         match input {
             Input::Send { answer, .. } => drop(answer.send(Err(send))),

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 
+use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
 use domain::reason::Reason;
 use domain::{ApiKey, KeyKind, MessageStatus, Money, Prices, Reference, Timestamp, Transid};
 
 use super::consumers::Places;
-use crate::admission::idempotency::{Known, kept_since, recall};
+use crate::admission::idempotency::{earlier, kept_since, recall};
 use crate::admission::rates::Allowance;
-use crate::admission::{PreparedSend, Sent, admit, applicable, reserved_outcome};
+use crate::admission::{PreparedSend, Sent};
 use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, Lease};
 use crate::error::Result;
@@ -39,7 +40,7 @@ enum Decision {
 }
 
 /// The rows that the sends of a turn are admitted by, and what they have come to so far.
-struct Admission {
+struct AdmittedSends {
     now: Timestamp,
     prices: Prices,
     /// Requests that were taken out of the keys' limits, where processes count together.
@@ -66,27 +67,27 @@ pub(super) async fn admit_all(
     let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
         return Ok(sends.iter().map(|_| Err(Reason::Internal)).collect());
     };
-    let mut admission = Admission::read(service, tx, prices, sends).await?;
+    let mut admitted = AdmittedSends::read(service, tx, prices, sends).await?;
     let mut answers = Vec::with_capacity(sends.len());
     for send in sends {
-        answers.push(match admission.decide(service, send)? {
+        answers.push(match admitted.decide(service, send)? {
             Ok(Decision::Accepted(accepted)) => {
                 let sent = accepted.sent;
-                admission.accepted.push(*accepted);
+                admitted.accepted.push(*accepted);
                 Ok(sent)
             }
             Ok(Decision::Answered(sent)) => Ok(sent),
             Err(reason) => Err(reason),
         });
     }
-    if let Some(allowance) = admission.allowance.take() {
-        service.give_back(tx, allowance, admission.now).await?;
+    if let Some(allowance) = admitted.allowance.take() {
+        service.give_back(tx, allowance, admitted.now).await?;
     }
-    admission.write(service, tx, places, lease).await?;
+    admitted.write(service, tx, places, lease).await?;
     Ok(answers)
 }
 
-impl Admission {
+impl AdmittedSends {
     async fn read(
         service: &Service,
         tx: &mut WriteTx<'_>,
@@ -127,29 +128,32 @@ impl Admission {
         })
     }
 
-    /// The contract's order: 504, 505, idempotency, then whether the application may send at all.
     fn decide(
         &mut self,
         service: &Service,
         send: &PreparedSend,
     ) -> Result<std::result::Result<Decision, Reason>> {
-        let application = self.applications.get(&send.request.key.reference());
-        let Some(application) = application.filter(|found| send.opens(&found.row)) else {
-            return Ok(Err(Reason::ApiInvalid));
-        };
-        if let Err(reason) = applicable(&application.row) {
-            return Ok(Err(reason));
+        let request = &send.request;
+        let (reference, kind) = (request.key.reference(), request.key.kind());
+        let application = self.applications.get(&reference);
+        let application = application.filter(|found| send.opens(&found.row));
+        let key = application.and_then(|application| kept_key(send, application));
+        let kept = key.as_ref().and_then(|key| self.kept.get(key));
+        let digest = send.digest.as_deref().unwrap_or_default();
+        let admission = admit(&SendAttempt {
+            application: application.map(|application| application.row.sending()),
+            key: kind,
+            earlier: earlier(kept, digest),
+            reserved_outcome: reserved_outcome(&request.number, kind),
+        });
+        match (admission, kept) {
+            (Err(reason), _) => return Ok(Err(reason)),
+            (Ok(Admission::Repeated), Some(kept)) => return Ok(repeated(kept)),
+            (Ok(_), _) => {}
         }
-        let key = kept_key(send, application);
-        let Some((key, digest)) = key.zip(send.digest.as_ref()) else {
-            return Ok(self.accept(service, send));
-        };
-        if let Some(known) = self.kept.get(&key) {
-            return Ok(repeated(known, digest));
-        }
-        let decision = self.accept(service, send);
-        if let Ok(Decision::Accepted(accepted)) = &decision {
-            let digest = digest.clone();
+        let decision = self.charge(service, send);
+        if let (Ok(Decision::Accepted(accepted)), Some(key)) = (&decision, key) {
+            let digest = digest.to_owned();
             let answer = crate::store::row::json(&accepted.sent)?;
             let answer = KeptAnswer { digest, answer };
             self.kept.insert(key.clone(), answer.clone());
@@ -158,8 +162,8 @@ impl Admission {
         Ok(decision)
     }
 
-    /// Status, sender name, protections, money.
-    fn accept(
+    /// Takes an admitted send out of its key's rate and its application's money.
+    fn charge(
         &mut self,
         service: &Service,
         prepared: &PreparedSend,
@@ -170,10 +174,6 @@ impl Admission {
             .applications
             .get_mut(&reference)
             .ok_or(Reason::ApiInvalid)?;
-        admit(&application.row, kind)?;
-        if let Some(reason) = reserved_outcome(&request.number, kind) {
-            return Err(reason);
-        }
         let allowed = match &mut self.allowance {
             Some(allowance) => allowance.take((reference, kind)),
             None => service.inner.rates.take(reference, kind, self.now),
@@ -344,15 +344,14 @@ fn claimed(message: &NewMessage, service: &Service) -> Claimed {
     }
 }
 
-/// The answer to a request whose idempotency key is known.
-fn repeated(known: &KeptAnswer, digest: &str) -> std::result::Result<Decision, Reason> {
-    match recall::<Sent>(known, digest) {
-        Ok(Known::Same(sent)) => Ok(Decision::Answered(Sent {
+/// The answer to the request that was accepted before.
+fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
+    match recall::<Sent>(kept) {
+        Ok(sent) => Ok(Decision::Answered(Sent {
             replayed: true,
             ..sent
         })),
-        Ok(Known::Another) => Err(Reason::IdempotencyMismatch),
-        // The others of the turn have nothing to do with it.
+        // The other sends of the turn have nothing to do with it.
         Err(error) => {
             tracing::error!(detail = ?error, "a kept answer can't be read");
             Err(Reason::Internal)

@@ -14,7 +14,7 @@ use super::outcome::{Outcome, lose_all, refuse_all};
 use super::unanswered::look_up;
 use super::write::write;
 use crate::delivery::Lease;
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::store::{Committed, OwnConnection, Unanswered};
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
@@ -163,7 +163,7 @@ impl Worker {
         let places = Consumers::begin(&self.consumers);
         let writing = write(service, &mut tx, inputs, places, lease);
         let written = tokio::time::timeout(STATEMENTS_TIMEOUT, writing).await;
-        let outcome = written.unwrap_or(Err(sqlx::Error::PoolTimedOut.into()))?;
+        let outcome = written.unwrap_or(Err(Fault::TimedOut("a turn's work").into()))?;
         let log_bytes = tx.log_bytes();
         let committing = Instant::now();
         let committed = tx.try_commit().await?;

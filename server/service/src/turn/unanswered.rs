@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::inbox::{Inbox, Input};
 use super::outcome::{Outcome, lose_all, refuse_all};
 use crate::Service;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::Unanswered;
 
 /// Finds out whether a turn is stored whose commit wasn't answered, and tells those who wait.
@@ -21,13 +21,13 @@ pub(super) async fn look_up(
         Err(error) => error,
     };
     tracing::error!(inputs = inputs.len(), detail = ?error, "a turn's commit failed");
-    if !error.is_open() {
+    if !matches!(error, Error::Uncertain(_)) {
         return refuse_all(inputs, error);
     }
     match outcome.is_stored(&service).await {
         Ok(Some(true)) => outcome.tell(inputs, &inbox),
         // It may still be under way.
-        Ok(Some(false)) if !error.is_unknown() => refuse_all(inputs, error),
+        Ok(Some(false)) if !error.may_be_under_way() => refuse_all(inputs, error),
         Ok(_) => lose_all(inputs, error),
         Err(failed) => {
             tracing::error!(detail = ?failed, "whether a turn is stored can't be found out");

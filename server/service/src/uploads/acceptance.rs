@@ -1,12 +1,14 @@
 //! Accepting an upload: the batch and the reservation of its price, in one transaction.
 
+use domain::admission::{Admission, SendAttempt, admit};
 use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp, message};
 use serde::{Deserialize, Serialize};
 
-use crate::admission::idempotency::{Known, digest_of_bulk, kept_since, recall};
-use crate::admission::{SendError, admit, applicable};
+use crate::admission::SendError;
+use crate::admission::idempotency::{digest_of_bulk, earlier, kept_since, recall};
 use crate::error::{Error, Result};
 use crate::money::funds::Funds;
+use crate::store::applications::KeyRow;
 use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
@@ -105,7 +107,7 @@ impl Service {
         };
         if let Err(error) = tx.commit().await {
             tracing::error!(%error, "the commit of an upload failed");
-            let found = if error.is_unknown() {
+            let found = if error.may_be_under_way() {
                 Err(SendError::Lost)
             } else {
                 self.look_up_batch(id, error.reason()).await
@@ -145,7 +147,6 @@ impl Service {
         }
     }
 
-    /// In the contract's order: 504, 505, idempotency, 503, 502, sender name, protections, 501.
     async fn decide_batch(
         &self,
         tx: &mut WriteTx<'_>,
@@ -156,32 +157,31 @@ impl Service {
         let prices = installation::prices(tx).await?;
         let found = messages::applications(tx, batch, &[pending.key.reference()]).await?;
         let row = found.into_iter().next().map(|(_, row)| row);
-        let Some(row) = row.filter(|row| row.holds(&pending.key)) else {
-            return Ok(Err(Reason::ApiInvalid));
-        };
-        if let Err(reason) = applicable(&row) {
-            return Ok(Err(reason));
-        }
+        let row = row.filter(|row| row.holds(&pending.key));
         let keys = pending.kept_key.as_slice();
-        if let Some((_, kept)) = idempotency::find(tx, batch, keys, kept_since(now))
+        let kept = idempotency::find(tx, batch, keys, kept_since(now))
             .await?
-            .pop()
-        {
-            return Ok(match recall::<AcceptedBatch>(&kept, &pending.digest)? {
-                Known::Same(accepted) => Ok(BatchDecision::Answered(AcceptedBatch {
-                    replayed: true,
-                    ..accepted
-                })),
-                Known::Another => Err(Reason::IdempotencyMismatch),
-            });
-        }
+            .pop();
+        let kept = kept.map(|(_, kept)| kept);
         let kind = pending.key.kind();
-        if let Err(reason) = admit(&row, kind) {
-            return Ok(Err(reason));
-        }
-        if let Some(reason) = pending.count.reserved_outcome {
-            return Ok(Err(reason));
-        }
+        let admission = admit(&SendAttempt {
+            application: row.as_ref().map(KeyRow::sending),
+            key: kind,
+            earlier: earlier(kept.as_ref(), &pending.digest),
+            reserved_outcome: pending.count.reserved_outcome,
+        });
+        let row = match (admission, row, kept) {
+            (Err(reason), ..) => return Ok(Err(reason)),
+            (Ok(Admission::Repeated), _, Some(kept)) => {
+                let accepted = AcceptedBatch {
+                    replayed: true,
+                    ..recall(&kept)?
+                };
+                return Ok(Ok(BatchDecision::Answered(accepted)));
+            }
+            (Ok(_), Some(row), _) => row,
+            (Ok(_), None, _) => return Ok(Err(Reason::ApiInvalid)),
+        };
         if !self.take_one((pending.key.reference(), kind)).await? {
             return Ok(Err(Reason::RateLimited));
         }

@@ -1,4 +1,4 @@
-//! Turning accepted uploads into messages: some frames of the spool file per transaction, with the
+//! Turning accepted uploads into messages: some chunks of the spool file per transaction, with the
 //! place in the file in the same transaction, so that a crash repeats nothing and loses nothing.
 
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use domain::{BatchId, MessageStatus, Money, Timestamp};
 use crate::admission::play_money_max;
 use crate::delivery::expiry::first_unexpired;
 use crate::delivery::routing::Message;
-use crate::error::{Broken, Error, OpenError, Result};
+use crate::error::{Error, Fault, OpenError, Result};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, MessageTransfer, Subject};
@@ -18,13 +18,13 @@ use crate::store::tally::Tally;
 use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
 use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::uploads::acceptance::{cost_of, measures};
-use crate::uploads::spool::{Frame, FrameError};
+use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
 /// Rows of one transaction while nobody else waits to write.
 const ROWS_MAX: i64 = 4000;
-/// How long a transaction goes on taking frames. On PostgreSQL turns don't wait at the gate, and
+/// How long a transaction goes on taking chunks. On PostgreSQL turns don't wait at the gate, and
 /// claims look for rows that are committed at most half a second after they became due.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
@@ -59,11 +59,11 @@ impl Service {
             self.give_up(&upload, MessageStatus::Expired).await?
         } else {
             let left = upload.rows - upload.expanded_rows;
-            let frame = self.frame(&upload.spool, upload.spool_offset, left);
-            match frame.await? {
-                Ok(frame) => self.expand_frames(&upload, frame).await?,
-                Err(FrameError::Io(error)) => return Err(Broken::File(error).into()),
-                Err(FrameError::Lost(why)) => {
+            let chunk = self.chunk(&upload.spool, upload.spool_offset, left);
+            match chunk.await? {
+                Ok(chunk) => self.expand_chunks(&upload, chunk).await?,
+                Err(ChunkError::Io(error)) => return Err(Fault::File(error).into()),
+                Err(ChunkError::Lost(why)) => {
                     let step = self.give_up(&upload, MessageStatus::Rejected).await?;
                     // Otherwise another process ended it since it was read.
                     if step == Step::Last {
@@ -84,26 +84,26 @@ impl Service {
         Ok(step != Step::Elsewhere)
     }
 
-    /// The frame at an offset; `left` rows of the upload are no messages yet.
-    async fn frame(
+    /// The chunk at an offset; `left` rows of the upload are no messages yet.
+    async fn chunk(
         &self,
         spool: &str,
         offset: i64,
         left: i64,
-    ) -> Result<std::result::Result<Frame, FrameError>> {
-        let frame = self.spooled_frame(spool, offset);
-        Ok(frame.await?.and_then(|frame| {
-            if frame.rows == 0 || frame.rows > left {
+    ) -> Result<std::result::Result<Chunk, ChunkError>> {
+        let chunk = self.spooled_chunk(spool, offset);
+        Ok(chunk.await?.and_then(|chunk| {
+            if chunk.rows == 0 || chunk.rows > left {
                 let why = "the rows aren't those counted".to_owned();
-                return Err(FrameError::Lost(why));
+                return Err(ChunkError::Lost(why));
             }
-            Ok(frame)
+            Ok(chunk)
         }))
     }
 
-    /// Stores frames as messages in one transaction: this one, and the next ones while nobody waits
+    /// Stores chunks as messages in one transaction: this one, and the next ones while nobody waits
     /// to write.
-    async fn expand_frames(&self, upload: &UnexpandedBatch, first: Frame) -> Result<Step> {
+    async fn expand_chunks(&self, upload: &UnexpandedBatch, first: Chunk) -> Result<Step> {
         let chore = Chore::Expand(upload.id.0);
         let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
         let Some(mut tx) = tx else {
@@ -124,16 +124,16 @@ impl Service {
         };
         let begun = Instant::now();
         let mut next = Some(first);
-        while let Some(frame) = next.take() {
+        while let Some(chunk) = next.take() {
             step = self
-                .expand_frame(&mut tx, &upload, step, frame, now)
+                .expand_chunk(&mut tx, &upload, step, chunk, now)
                 .await?;
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
-                // A frame that can't be read is reported by the transaction that begins with it.
-                let frame = self.frame(&upload.spool, step.offset, left).await?;
-                next = frame.ok();
+                // A chunk that can't be read is reported by the transaction that begins with it.
+                let chunk = self.chunk(&upload.spool, step.offset, left).await?;
+                next = chunk.ok();
             }
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now)
@@ -152,38 +152,38 @@ impl Service {
         })
     }
 
-    /// Stores the rows of a frame after those of this step; the step with them.
-    async fn expand_frame(
+    /// Stores the rows of a chunk after those of this step; the step with them.
+    async fn expand_chunk(
         &self,
         tx: &mut WriteTx<'_>,
         upload: &UnexpandedBatch,
         step: Advance,
-        frame: Frame,
+        chunk: Chunk,
         now: Timestamp,
     ) -> Result<Advance> {
         let text = upload.body.as_deref().map(measures);
         let times = text.map_or(1, |(pages, _)| pages as u64);
-        let (local, international) = (frame.pages_local, frame.pages_international);
+        let (local, international) = (chunk.pages_local, chunk.pages_international);
         let cost = cost_of(local * times, international * times, upload.prices)
             .and_then(|cost| cost.checked_add(step.cost))
-            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let first = upload.expanded_rows + step.rows;
-        let queued = self.routed(upload, first, &frame, now)?;
-        touched("queue", queued.len(), frame.rows.unsigned_abs())?;
+        let queued = self.routed(upload, first, &chunk, now)?;
+        touched("queue", queued.len(), chunk.rows.unsigned_abs())?;
         let step = Advance {
-            offset: frame.end,
-            rows: step.rows + frame.rows,
+            offset: chunk.end,
+            rows: step.rows + chunk.rows,
             cost,
         };
         let batch = tx.batch();
-        let stored = messages::expand(tx, batch, upload, text, first, frame.json).await?;
+        let stored = messages::expand(tx, batch, upload, text, first, chunk.json).await?;
         touched("messages", queued.len(), stored)?;
         let queued_as = QueuedAs {
             of_batch: true,
             held: upload.suspended,
         };
         queue::insert(tx, batch, &queued, queued_as).await?;
-        let rows = first..first + frame.rows;
+        let rows = first..first + chunk.rows;
         count(&mut tx.tally, rows, upload);
         Ok(step)
     }
@@ -193,7 +193,7 @@ impl Service {
         &self,
         upload: &UnexpandedBatch,
         first: i64,
-        frame: &Frame,
+        chunk: &Chunk,
         now: Timestamp,
     ) -> Result<Vec<QueuedRow>> {
         let router = &self.inner.router;
@@ -219,14 +219,14 @@ impl Service {
             due_at: now.unix_ms(),
             lease_token: 0,
         };
-        let places = first..first + frame.rows;
+        let places = first..first + chunk.rows;
         // Where there is one way, nobody needs to look at the numbers.
         if let Some(only) = only {
             return Ok(places
                 .map(|place| queued((only.to_owned(), place)))
                 .collect());
         }
-        let numbers = frame.numbers()?.into_iter();
+        let numbers = chunk.numbers()?.into_iter();
         let carriers = numbers.map(|(number, kind)| by_route(&number, kind));
         Ok(carriers.zip(places).map(queued).collect())
     }
@@ -259,7 +259,7 @@ impl Service {
         let amount = upload
             .cost
             .checked_sub(upload.expanded_cost)
-            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         let id = upload.application_id;
         let found = settlement::balances(&mut tx, batch, &[id]).await?;
@@ -274,7 +274,7 @@ impl Service {
         };
         let balance = before
             .checked_add(back)
-            .ok_or(Error::Broken(Broken::MoneyOverflow))?;
+            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let row = (id, before.micros(), balance.micros(), play.micros());
         settlement::write_balances(&mut tx, batch, &[row], play_money_max()).await?;
         let release = (back > Money::ZERO).then_some(MessageTransfer {

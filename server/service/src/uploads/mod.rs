@@ -3,7 +3,8 @@
 pub(crate) mod acceptance;
 pub(crate) mod batches;
 pub(crate) mod expansion;
-pub(crate) mod spool;
+pub(crate) mod spool_folder;
+pub(crate) mod spool_format;
 pub(crate) mod spool_store;
 
 use std::collections::{HashMap, HashSet};
@@ -12,13 +13,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::admission::idempotency::IdempotencyKey;
-use crate::admission::{KeyAccess, SendAccess, reserved_outcome};
-use crate::error::{Broken, Error, Result};
+use crate::admission::{KeyAccess, SendAccess};
+use crate::error::{Error, Fault, Result};
 use crate::store::gate::Priority;
 use crate::store::shared;
-use crate::uploads::spool::FrameWriter;
+use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::{Service, run_detached};
+use domain::admission::reserved_outcome;
 use domain::{
     ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, KeyKind,
     Kind, Reason,
@@ -110,7 +112,7 @@ impl UploadPermit {
             mode,
             parser: Some(BulkParser::new(mode, writing, parser_limits)),
             bytes_left: limits.bulk_bytes_max,
-            frames: FrameWriter::default(),
+            chunks: ChunkWriter::default(),
             written: Vec::new(),
             digest: self.idempotency.is_some().then(Sha256::new),
             count: RowCount::default(),
@@ -305,7 +307,7 @@ pub struct Upload {
     mode: BulkMode,
     parser: Option<BulkParser>,
     bytes_left: u64,
-    frames: FrameWriter,
+    chunks: ChunkWriter,
     /// Frames that are not in the file yet.
     written: Vec<u8>,
     /// Of the file's bytes, when an answer is to be kept for it.
@@ -332,12 +334,12 @@ pub enum UploadError {
     /// It is larger than the limit, which is said in the same breath.
     TooLarge { limit: u64, of: &'static str },
     /// The machine failed.
-    Broken(Error),
+    Failed(Error),
 }
 
 impl From<Error> for UploadError {
     fn from(error: Error) -> Self {
-        Self::Broken(error)
+        Self::Failed(error)
     }
 }
 
@@ -345,7 +347,7 @@ impl Upload {
     /// Takes the next bytes of the file.
     ///
     /// # Errors
-    /// `TooLarge`, `Broken`; the upload is over then.
+    /// `TooLarge`, `Failed`; the upload is over then.
     pub async fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
         let limits = self.spool.service().limits();
         let (rows_max, bytes_max) = (limits.bulk_rows_max, limits.bulk_bytes_max);
@@ -374,13 +376,13 @@ impl Upload {
         Ok(())
     }
 
-    /// Runs what finds rows, and puts each into its frame.
+    /// Runs what finds rows, and puts each into its chunk.
     fn rows<T>(&mut self, find: impl FnOnce(&mut dyn FnMut(BulkRow)) -> T) -> Result<T> {
         let mut result = Ok(());
         let found = find(&mut |row| {
             self.count.add(&row, &self.country_code, self.kind);
             if result.is_ok() {
-                result = self.frames.add(&row, &mut self.written);
+                result = self.chunks.add(&row, &mut self.written);
             }
         });
         result.map(|()| found)
@@ -400,7 +402,7 @@ impl Upload {
         // An upload that failed is over, and what there is of it is no file.
         let parser = self.parser.take().ok_or_else(|| {
             let why = "an upload was ended after it had failed";
-            UploadError::Broken(Error::Broken(Broken::Task(why.to_owned())))
+            UploadError::Failed(Error::Failed(Fault::Task(why.to_owned())))
         })?;
         let finished = self.rows(|row| parser.finish(&mut |found| row(found)))?;
         finished.map_err(|error| match error {
@@ -410,7 +412,7 @@ impl Upload {
                 of: "rows",
             },
         })?;
-        self.frames.end_window(&mut self.written)?;
+        self.chunks.end_window(&mut self.written)?;
         self.flush().await?;
         self.writer.finish(&self.spool).await?;
         Ok(Spooled {

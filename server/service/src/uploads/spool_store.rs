@@ -6,10 +6,10 @@ use std::fs::File;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::Service;
-use crate::error::{Broken, Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::store::gate::Priority;
 use crate::store::shared;
-use crate::uploads::spool::{Frame, FrameError, frames, parse_frame, read_frame};
+use crate::uploads::spool_format::{Chunk, ChunkError, chunks, parse_chunk, read_chunk};
 
 /// A spool that is being written.
 pub(crate) enum SpoolWriter {
@@ -71,25 +71,25 @@ impl Service {
         Ok((SpoolWriter::File(tokio::fs::File::from_std(file)), spool))
     }
 
-    /// The frame of a spool that begins at an offset.
-    pub(crate) async fn spooled_frame(
+    /// The chunk of a spool that begins at an offset.
+    pub(crate) async fn spooled_chunk(
         &self,
         name: &str,
         offset: i64,
-    ) -> Result<std::result::Result<Frame, FrameError>> {
+    ) -> Result<std::result::Result<Chunk, ChunkError>> {
         if self.is_shared() {
             let mut conn = self.store().read().await?;
             let found = shared::frame(&mut conn, name, offset).await?;
             return Ok(match found {
-                Some(bytes) => parse_frame(bytes, offset),
-                None => Err(FrameError::Lost("it isn't there".to_owned())),
+                Some(bytes) => parse_chunk(bytes, offset),
+                None => Err(ChunkError::Lost("it isn't there".to_owned())),
             });
         }
         let path = self.inner.spool.path(name);
-        let read = tokio::task::spawn_blocking(move || read_frame(&path, offset));
+        let read = tokio::task::spawn_blocking(move || read_chunk(&path, offset));
         Ok(read
             .await
-            .unwrap_or_else(|failed| Err(FrameError::Io(std::io::Error::other(failed)))))
+            .unwrap_or_else(|failed| Err(ChunkError::Io(std::io::Error::other(failed)))))
     }
 
     /// Removes a spool that isn't needed any more. What is left of one when that fails is swept
@@ -113,7 +113,7 @@ impl Service {
 }
 
 impl SpoolWriter {
-    /// Writes whole frames.
+    /// Writes whole chunks.
     pub(crate) async fn write(&mut self, chain: &[u8], spool: &Spool) -> Result<()> {
         match self {
             Self::File(file) => {
@@ -125,10 +125,10 @@ impl SpoolWriter {
             Self::Table(written) => {
                 let service = spool.service();
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                for frame in frames(chain) {
-                    shared::insert_frame(&mut tx, &spool.name, *written, frame, service.now())
+                for chunk in chunks(chain) {
+                    shared::insert_frame(&mut tx, &spool.name, *written, chunk, service.now())
                         .await?;
-                    *written += frame.len().cast_signed() as i64;
+                    *written += chunk.len().cast_signed() as i64;
                 }
                 tx.commit().await
             }
@@ -151,10 +151,10 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|failed| Error::Broken(Broken::Task(failed.to_string())))?
+        .map_err(|failed| Error::Failed(Fault::Task(failed.to_string())))?
         .map_err(file_error)
 }
 
 fn file_error(error: std::io::Error) -> Error {
-    Error::Broken(Broken::File(error))
+    Error::Failed(Fault::File(error))
 }

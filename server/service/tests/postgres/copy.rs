@@ -499,7 +499,7 @@ async fn a_source_that_is_served_broken_or_of_another_release_is_refused() {
         .await
         .unwrap();
     let refused = copy(&world, &from, &target).await.unwrap_err();
-    let CopyError::Broken(broken) = refused else {
+    let CopyError::Violations(broken) = refused else {
         panic!("{refused}");
     };
     assert_eq!(broken.len(), 1);

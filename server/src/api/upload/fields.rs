@@ -153,6 +153,6 @@ fn failure(error: UploadError) -> Failure {
             Reason::TooLarge,
             format!("The file has more than {limit} {of}; upload it in parts."),
         ),
-        UploadError::Broken(error) => error.into(),
+        UploadError::Failed(error) => error.into(),
     }
 }

@@ -1,0 +1,132 @@
+//! The folder of the spool files: with SQLite, the rows of uploads wait there until they are messages.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How the files are called.
+const EXTENSION: &str = "rows";
+/// Of the file beside the folder that the process holds which serves: another one would take its
+/// files for left-overs.
+const LOCK: &str = "lock";
+
+/// Where spool files are.
+#[derive(Clone, Debug)]
+pub(crate) struct SpoolFolder {
+    folder: PathBuf,
+    lock: Arc<Mutex<Option<File>>>,
+}
+
+impl SpoolFolder {
+    /// In the data folder; made when it is first needed.
+    pub(crate) fn within(data_dir: &Path) -> Self {
+        Self {
+            folder: data_dir.join("spool"),
+            lock: Arc::default(),
+        }
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.folder.is_dir()
+    }
+
+    /// Makes the folder if it isn't there, and takes it for this process; false when another one
+    /// has it.
+    pub(crate) fn own(&self) -> io::Result<bool> {
+        make_folder(&self.folder)?;
+        if let Some(parent) = self.folder.parent() {
+            File::open(parent)?.sync_all()?;
+        }
+        let lock = File::create(self.folder.with_added_extension(LOCK))?;
+        if lock.try_lock().is_err() {
+            return Ok(false);
+        }
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(true)
+    }
+
+    /// Leaves the folder to whoever serves next.
+    pub(crate) fn disown(&self) {
+        self.lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Makes a new file, its owner's alone: numbers and texts are inside. Its name is made of some
+    /// randomness.
+    pub(crate) fn create(&self, random: [u8; 16]) -> io::Result<(String, File)> {
+        let name = format!("{}.{EXTENSION}", hex::encode(random));
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(self.path(&name))?;
+        Ok((name, file))
+    }
+
+    /// Makes sure that a new file is found after a power cut.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+
+    /// Removes a file; one that is gone is fine.
+    pub(crate) fn remove(&self, name: &str) {
+        match std::fs::remove_file(self.path(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::error!(name, %error, "a spool file can't be removed");
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives every file a second name in another folder (or copies it, on another disk); those that
+    /// have one already are left.
+    pub(crate) fn link_into(&self, folder: &Path) -> io::Result<()> {
+        for name in self.names()? {
+            make_folder(folder)?;
+            let (from, to) = (self.path(&name), folder.join(&name));
+            match std::fs::hard_link(&from, &to) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Gone since it was listed: its rows are messages.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => drop(std::fs::copy(&from, &to)?),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of the files that are there.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let entries = match std::fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == EXTENSION)
+                && let Some(name) = path.file_name()
+            {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+        Ok(names)
+    }
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

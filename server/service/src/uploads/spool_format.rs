@@ -1,0 +1,300 @@
+//! The format of a spool: the rows of an upload, until they are messages.
+//!
+//! A spool is a chain of chunks. With SQLite the chain is a file, with PostgreSQL each chunk is a
+//! row of a table ([`crate::uploads::spool_store`]). A chunk holds rows as the JSON array that the
+//! database is handed, so that expanding it needs no parsing, and before them a head of
+//! [`HEAD_BYTES`], little-endian:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 4 | version of the format, [`VERSION`] |
+//! | 4 | length of the rows in bytes |
+//! | 4 | how many rows there are |
+//! | 8 | pages to local numbers; for a text that all rows share, of a text of one page |
+//! | 8 | pages to international numbers |
+//! | 4 | CRC-32 (ISO-HDLC) of the head before it and of the rows |
+//!
+//! Rows are sorted by number, some ten thousands at a time: neighbours in a chunk are neighbours in
+//! the index by number then. In the order of the file, each row of a transaction would touch
+//! another page of it, and writing those pages would take most of the time.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use bytes::{Buf as _, BufMut as _};
+use crc::{CRC_32_ISO_HDLC, Crc};
+use domain::{BulkRow, Kind};
+
+use crate::error::{Error, Fault, Result};
+use crate::store::messages::FrameRow;
+
+/// Rows of a chunk: a transaction stores some chunks, and ends after the one in which a send came.
+const CHUNK_ROWS_MAX: u32 = 250;
+/// Bytes of rows after which a chunk ends.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;
+/// Rows and bytes that are sorted together.
+const WINDOW_ROWS_MAX: usize = 64 * 1024;
+const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// To be raised with every change of the format.
+const VERSION: u32 = 1;
+const CHECKSUM_BYTES: usize = 4;
+const HEAD_BYTES: usize = 4 + 4 + 4 + 8 + 8 + CHECKSUM_BYTES;
+static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+
+/// Rows on their way into chunks.
+#[derive(Default)]
+pub(crate) struct ChunkWriter {
+    /// The window that is still being filled: rows in the order of the file, and their JSON.
+    rows: Vec<Row>,
+    json: Vec<u8>,
+}
+
+struct Row {
+    /// The number's digits, so that they sort as text does.
+    digits: [u8; 16],
+    local: bool,
+    pages: u64,
+    start: usize,
+    end: usize,
+}
+
+impl ChunkWriter {
+    /// Adds a row; when a window is full, its chunks go to the end of `out`.
+    pub(crate) fn add(&mut self, row: &BulkRow, out: &mut Vec<u8>) -> Result<()> {
+        let local = row.number.kind() == Kind::Local;
+        let (digits, flag) = (row.number.digits(), u8::from(local));
+        let start = self.json.len();
+        let pages = match &row.message {
+            None => {
+                write_json(&mut self.json, &(digits, flag))?;
+                1
+            }
+            Some(message) => {
+                let (pages, segments) = (message.pages(), message.segments());
+                let row = (digits, flag, message.as_str(), pages, segments);
+                write_json(&mut self.json, &row)?;
+                pages as u64
+            }
+        };
+        let mut key = [0; 16];
+        for (place, digit) in key.iter_mut().zip(digits.bytes()) {
+            *place = digit;
+        }
+        self.rows.push(Row {
+            digits: key,
+            local,
+            pages,
+            start,
+            end: self.json.len(),
+        });
+        if self.rows.len() >= WINDOW_ROWS_MAX || self.json.len() >= WINDOW_BYTES_MAX {
+            self.end_window(out)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the window that isn't full, if there is one.
+    pub(crate) fn end_window(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        // Stable: several messages to one number stay in the order of the file.
+        self.rows.sort_by_key(|row| row.digits);
+        let mut chunk = ChunkBuffer::default();
+        for row in &self.rows {
+            chunk.add(row, &self.json[row.start..row.end]);
+            if chunk.head.rows == CHUNK_ROWS_MAX || chunk.json.len() >= CHUNK_BYTES_MAX {
+                std::mem::take(&mut chunk).write(out)?;
+            }
+        }
+        if chunk.head.rows > 0 {
+            chunk.write(out)?;
+        }
+        self.rows.clear();
+        self.json.clear();
+        Ok(())
+    }
+}
+
+/// A chunk that is being put together.
+#[derive(Default)]
+struct ChunkBuffer {
+    head: Head,
+    json: Vec<u8>,
+}
+
+impl ChunkBuffer {
+    fn add(&mut self, row: &Row, json: &[u8]) {
+        self.json
+            .push(if self.head.rows == 0 { b'[' } else { b',' });
+        self.json.extend_from_slice(json);
+        self.head.rows += 1;
+        if row.local {
+            self.head.pages_local += row.pages;
+        } else {
+            self.head.pages_international += row.pages;
+        }
+    }
+
+    fn write(mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.json.push(b']');
+        self.head.length = u32::try_from(self.json.len())
+            .map_err(|_| Error::Failed(Fault::File(io::ErrorKind::FileTooLarge.into())))?;
+        self.head.write(&self.json, out);
+        out.append(&mut self.json);
+        Ok(())
+    }
+}
+
+fn write_json(out: &mut Vec<u8>, row: &impl serde::Serialize) -> Result<()> {
+    serde_json::to_writer(out, row).map_err(|error| Error::Failed(error.into()))
+}
+
+/// What a chunk's head says of its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Head {
+    /// Bytes.
+    length: u32,
+    rows: u32,
+    pages_local: u64,
+    pages_international: u64,
+}
+
+impl Head {
+    fn write(self, rows: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.put_u32_le(VERSION);
+        out.put_u32_le(self.length);
+        out.put_u32_le(self.rows);
+        out.put_u64_le(self.pages_local);
+        out.put_u64_le(self.pages_international);
+        let checksum = checksum(&out[start..], rows);
+        out.put_u32_le(checksum);
+    }
+
+    /// Reads the head at the beginning of a chunk, and its checksum.
+    fn read(mut chunk: &[u8]) -> std::result::Result<(Self, u32), ChunkError> {
+        if chunk.len() < HEAD_BYTES {
+            return Err(ChunkError::Lost("a chunk is cut off".to_owned()));
+        }
+        let version = chunk.get_u32_le();
+        let head = Self {
+            length: chunk.get_u32_le(),
+            rows: chunk.get_u32_le(),
+            pages_local: chunk.get_u64_le(),
+            pages_international: chunk.get_u64_le(),
+        };
+        if version == VERSION {
+            Ok((head, chunk.get_u32_le()))
+        } else {
+            let why = format!(
+                "the rows of an upload have version {version} of the spool's format, and this \
+                 release reads {VERSION}: start the release that took the upload"
+            );
+            Err(ChunkError::Io(io::Error::other(why)))
+        }
+    }
+}
+
+/// Of a head, without its checksum, and of the rows after it.
+fn checksum(head: &[u8], rows: &[u8]) -> u32 {
+    let mut checksum = CRC.digest();
+    checksum.update(head);
+    checksum.update(rows);
+    checksum.finalize()
+}
+
+/// Rows that are stored together.
+pub(crate) struct Chunk {
+    /// `[[digits, local 0|1, body, pages, segments]]`; the last three not in one to many.
+    pub(crate) json: String,
+    pub(crate) rows: i64,
+    /// Billing units; in one to many, of a text of one page.
+    pub(crate) pages_local: u64,
+    pub(crate) pages_international: u64,
+    /// Where the next chunk begins.
+    pub(crate) end: i64,
+}
+
+impl Chunk {
+    /// Whom the rows are for.
+    pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
+        let rows = FrameRow::parse_all(&self.json)?;
+        let numbers = rows.into_iter();
+        Ok(numbers
+            .map(|row| (row.digits().to_owned(), row.kind()))
+            .collect())
+    }
+}
+
+/// Why a chunk can't be had.
+#[derive(Debug)]
+pub(crate) enum ChunkError {
+    /// The file is gone, too short, or not what was written: its rows are lost.
+    Lost(String),
+    /// The machine failed, or another release wrote the chunk; another try may do better.
+    Io(io::Error),
+}
+
+impl From<io::Error> for ChunkError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Self::Lost(error.to_string()),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// Reads the chunk at an offset of a file.
+pub(crate) fn read_chunk(path: &Path, offset: i64) -> std::result::Result<Chunk, ChunkError> {
+    parse_chunk(read_bytes(path, offset)?, offset)
+}
+
+/// The chunk at an offset of a file as it stands there, head and rows.
+pub(crate) fn read_bytes(path: &Path, offset: i64) -> std::result::Result<Vec<u8>, ChunkError> {
+    let mut file = File::open(path)?;
+    let start = file.seek(SeekFrom::Start(offset.unsigned_abs()))?;
+    let mut head = [0; HEAD_BYTES];
+    file.read_exact(&mut head)?;
+    let length = Head::read(&head)?.0.length;
+    // Before anything is allocated for it.
+    if start + HEAD_BYTES as u64 + u64::from(length) > file.metadata()?.len() {
+        return Err(ChunkError::Lost("a chunk is cut off".to_owned()));
+    }
+    let mut bytes = head.to_vec();
+    bytes.resize(HEAD_BYTES + length as usize, 0);
+    file.read_exact(&mut bytes[HEAD_BYTES..])?;
+    Ok(bytes)
+}
+
+/// Reads a chunk that began at an offset.
+pub(crate) fn parse_chunk(
+    mut bytes: Vec<u8>,
+    offset: i64,
+) -> std::result::Result<Chunk, ChunkError> {
+    let (head, stored_checksum) = Head::read(&bytes)?;
+    let rows = bytes.split_off(HEAD_BYTES);
+    if rows.len() != head.length as usize {
+        return Err(ChunkError::Lost("a chunk is cut off".to_owned()));
+    }
+    if checksum(&bytes[..HEAD_BYTES - CHECKSUM_BYTES], &rows) != stored_checksum {
+        return Err(ChunkError::Lost("a checksum is wrong".to_owned()));
+    }
+    let length = (HEAD_BYTES + rows.len()) as u64;
+    let json = String::from_utf8(rows).map_err(|error| ChunkError::Lost(error.to_string()))?;
+    Ok(Chunk {
+        json,
+        rows: i64::from(head.rows),
+        pages_local: head.pages_local,
+        pages_international: head.pages_international,
+        end: offset + length.cast_signed(),
+    })
+}
+
+/// Cuts a chain that this process wrote into its chunks.
+pub(crate) fn chunks(mut chain: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (head, _) = Head::read(chain).ok()?;
+        let (chunk, rest) = chain.split_at_checked(HEAD_BYTES + head.length as usize)?;
+        chain = rest;
+        Some(chunk)
+    })
+}
