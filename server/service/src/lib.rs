@@ -322,6 +322,9 @@ impl Service {
     }
 
     /// Currency, and the prices that a send would be charged now.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn price_list(&self) -> Result<PriceList> {
         let mut conn = self.store().read().await?;
         let currency = store::installation::currency(&mut conn).await?;

@@ -39,6 +39,9 @@ pub struct ClientInfo {
 
 impl Service {
     /// Stores a new session; false when the token exists.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
         let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
         run_detached(async move {
@@ -51,6 +54,9 @@ impl Service {
     }
 
     /// Stores what changed in a session. One that was signed out meanwhile stays so.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_save(&self, token: &str, row: &SessionRow) -> Result<()> {
         let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
         run_detached(async move {
@@ -62,6 +68,9 @@ impl Service {
     }
 
     /// A session that isn't over; using it puts off its end.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn session_load(&self, token: &str) -> Result<Option<SessionRow>> {
         let hash = token_hash(token);
         let now = self.now();
@@ -83,6 +92,8 @@ impl Service {
         }))
     }
 
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_delete(&self, token: &str) -> Result<()> {
         let (service, hash) = (self.clone(), token_hash(token));
         run_detached(async move {
@@ -121,6 +132,9 @@ impl Service {
     }
 
     /// Who is signed in with a session; using it puts off its end.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn session_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let hash = token_hash(token);
         let now = self.now();
@@ -137,6 +151,9 @@ impl Service {
 
     /// Whether somebody is signed in with a session, without putting off its end: for what goes on
     /// by itself.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn session_holds(&self, token: &str) -> Result<bool> {
         let mut conn = self.store().read().await?;
         let found = sessions::account(&mut conn, &token_hash(token), valid(self.now())).await?;
@@ -144,6 +161,9 @@ impl Service {
     }
 
     /// The devices of an account, the one seen last first.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn devices(&self, account_id: i64, current_token: &str) -> Result<Vec<DeviceRecord>> {
         let mut conn = self.store().read().await?;
         let current = token_hash(current_token);
@@ -165,6 +185,9 @@ impl Service {
     }
 
     /// Signs out every device of the account but the one that asks.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn sign_out_others(&self, account_id: i64, current_token: &str) -> Result<()> {
         let (service, keep) = (self.clone(), token_hash(current_token));
         run_detached(async move {
@@ -176,6 +199,9 @@ impl Service {
     }
 
     /// Deletes sessions and counts that are over; how many sessions.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_sweep(&self) -> Result<u64> {
         let service = self.clone();
         run_detached(async move {

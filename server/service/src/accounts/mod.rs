@@ -101,6 +101,8 @@ impl Service {
         .await
     }
 
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn account(&self, account_id: i64) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         Ok(accounts::by_id(&mut conn, account_id)
@@ -109,6 +111,9 @@ impl Service {
     }
 
     /// The account with this e-mail.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn find_account(&self, email: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         Ok(accounts::by_email(&mut conn, &email.trim().to_lowercase())
@@ -117,6 +122,9 @@ impl Service {
     }
 
     /// How many accounts there are.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn account_count(&self) -> Result<i64> {
         let mut conn = self.store().read().await?;
         accounts::count(&mut conn).await

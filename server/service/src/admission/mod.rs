@@ -219,6 +219,9 @@ impl Service {
     }
 
     /// What the key can still spend.
+    ///
+    /// # Errors
+    /// `Refused` when there is no such application; `Failed` when the database can't be read.
     pub async fn balance(&self, access: &KeyAccess) -> Result<Money, Error> {
         let mut conn = self.store().read().await?;
         let found = applications::balances(&mut conn, access.application_id).await?;

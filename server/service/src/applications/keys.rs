@@ -51,6 +51,9 @@ impl Service {
     }
 
     /// Whether a key is the one in force, for the demo that prints its keys at every start.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
         let mut conn = self.store().read().await?;
         let row = applications::keys_by_reference(&mut conn, key.reference()).await?;

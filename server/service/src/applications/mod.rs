@@ -34,6 +34,9 @@ pub struct NewApplication {
 
 impl Service {
     /// An account's applications, oldest first.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn applications(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
         let mut conn = self.store().read().await?;
         let rows = applications::by_account(&mut conn, account_id).await?;
@@ -41,6 +44,9 @@ impl Service {
     }
 
     /// One of an account's applications.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn application(
         &self,
         account_id: i64,
@@ -54,6 +60,9 @@ impl Service {
     }
 
     /// Every application, for staff.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn all_applications(&self) -> Result<Vec<ApplicationRecord>> {
         let mut conn = self.store().read().await?;
         let rows = applications::all(&mut conn).await?;
@@ -61,6 +70,9 @@ impl Service {
     }
 
     /// Any application, for staff.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn find_application(
         &self,
         reference: Reference,

@@ -46,6 +46,9 @@ impl Service {
     }
 
     /// Requests for sender names, oldest first.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn sender_requests(&self, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
         let mut conn = self.store().read().await?;
         senders::list(&mut conn, only_pending).await

@@ -15,6 +15,9 @@ const STATE_HOLDS_MS: i64 = 15_000;
 
 impl Service {
     /// Every carrier that is set up, by name, with what waits for it and how its connections are.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn carriers(&self) -> Result<Vec<CarrierRecord>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
@@ -90,6 +93,9 @@ impl Service {
     }
 
     /// The connections that other processes have now.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
         if !self.is_shared() {
             return Ok(Vec::new());
@@ -103,6 +109,9 @@ impl Service {
     }
 
     /// Carriers that somebody drained.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn drained_carriers(&self) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
         let rows = carriers::all(&mut conn).await?;
@@ -115,6 +124,9 @@ impl Service {
     }
 
     /// Writes how the connections are, for people who look.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn report_connections(&self, connections: Vec<ConnectionRecord>) -> Result<()> {
         let service = self.clone();
         run_detached(async move {

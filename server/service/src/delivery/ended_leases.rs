@@ -31,6 +31,9 @@ impl Service {
     /// Ends leases; how many. Whether a carrier has the messages can't be known: they wait for a
     /// receipt, and are sent once more where their application wants it. The sandbox's go back into
     /// the queue.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
         let mut ended = 0;
         loop {

@@ -16,6 +16,9 @@ const CHUNK: i64 = 500;
 impl Service {
     /// Makes every message final whose time ran out; how many. What never reached a carrier is
     /// given back.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expire(&self) -> Result<u64> {
         let mut run = Run::default();
         while !run.done {

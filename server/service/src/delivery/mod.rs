@@ -259,6 +259,9 @@ impl Service {
     }
 
     /// Lets messages go on that were put aside for a suspension which is over.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn resume_put_aside(&self) -> Result<()> {
         let applications = {
             let mut conn = self.store().read().await?;
@@ -296,12 +299,17 @@ impl Service {
     }
 
     /// When the next message of a carrier will be due; `None` when none waits.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
         let mut conn = self.store().read().await?;
         let scan_start = self.inner.scan_starts.of(carrier);
         queue::next_due(&mut conn, carrier, scan_start, self.now()).await
     }
 
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn queue_state(&self) -> Result<QueueState> {
         let mut conn = self.store().read().await?;
         queue::state(&mut conn).await
@@ -458,6 +466,9 @@ impl Service {
 
     /// Messages that a carrier took before this moment and that aren't final, by id, after the
     /// given one.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn outstanding(
         &self,
         carrier: &str,

@@ -253,6 +253,9 @@ impl Service {
     /// Matches receipts that crossed the answers to their submits, how many: while one transaction
     /// stored the name and found no receipt, another found no name and parked the receipt, and
     /// neither saw what the other wrote.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn match_crossed(&self) -> Result<usize> {
         // Otherwise transactions that write follow each other.
         if !self.is_shared() {
@@ -286,6 +289,9 @@ impl Service {
 
     /// Forgets what carriers called segments, and receipts that were parked, after a week; receipts
     /// that come later than that are parked, and forgotten likewise.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_segments(&self) -> Result<()> {
         let mut more = true;
         while more {

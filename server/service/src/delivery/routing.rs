@@ -226,6 +226,9 @@ impl Service {
     }
 
     /// Carriers that messages wait for though they aren't set up any more, and no carrier at all.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
         let mut waited_for = queue::carriers(&mut conn).await?;
@@ -238,6 +241,9 @@ impl Service {
 
     /// Looks for another way for what waits for a carrier. A message that no route is for is
     /// rejected and given back; one of which the carrier has a part stays.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // A backlog isn't read when there is nowhere to go.
         let leads_on = carrier == NO_CARRIER || self.inner.router.has_other(carrier);

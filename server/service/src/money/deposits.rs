@@ -125,6 +125,9 @@ impl Service {
     }
 
     /// Payments whose reference nobody knows, oldest first.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn unmatched_deposits(&self) -> Result<Vec<DepositRecord>> {
         let mut conn = self.store().read().await?;
         deposits::unmatched(&mut conn).await

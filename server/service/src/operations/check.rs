@@ -12,6 +12,9 @@ const GRACE_MS: i64 = 10 * 60 * 1000;
 impl Service {
     /// Every broken invariant in words; none when all hold. All statements see one moment of the
     /// database.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn check(&self) -> Result<Vec<String>> {
         let mut snapshot = self.store().snapshot().await?;
         self.store()

@@ -24,12 +24,18 @@ const CHUNKS_MAX: u32 = 500;
 
 impl Service {
     /// Makes the tables of the days to come.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn make_days(&self) -> Result<()> {
         let service = self.clone();
         run_detached(async move { make_days(service.store(), service.now()).await }).await
     }
 
     /// Drops messages whose days are over, once they are final; their transfers stay.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn drop_history(&self) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
             let service = self.clone();
@@ -90,6 +96,9 @@ impl Service {
 
 impl Service {
     /// Puts the parts of counts by day together, for days whose messages are all final.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn fold_days(&self) -> Result<()> {
         let mut more = true;
         while more {

@@ -115,6 +115,9 @@ impl Service {
     }
 
     /// Says that this process lives, and goes by the database server's clock.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn renew_node(&self) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
@@ -140,6 +143,9 @@ impl Service {
 
     /// How long the oldest transaction of the database has been open, where there is a server that
     /// knows.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn oldest_transaction_ms(&self) -> Result<Option<i64>> {
         let mut conn = self.store().read().await?;
         self.store().dialect().oldest_ms(&mut conn).await
@@ -147,6 +153,9 @@ impl Service {
 
     /// Whether other processes ended since this was asked last. Those that weren't seen for half a
     /// minute are given up; what they had claimed is freed when its lease ends.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn nodes_ended(&self) -> Result<bool> {
         self.give_up_nodes().await?;
         let mut conn = self.store().read().await?;

@@ -73,6 +73,9 @@ const FORGOTTEN_CHUNK: i64 = 1000;
 
 impl Service {
     /// Forgets the answers whose idempotency keys are too old to count.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_answers(&self) -> Result<()> {
         let mut more = true;
         while more {

@@ -60,6 +60,9 @@ impl Service {
     }
 
     /// One message that a key may see.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn message(
         &self,
         access: &KeyAccess,
@@ -99,6 +102,9 @@ impl Service {
     }
 
     /// One message of an account.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn account_message(
         &self,
         account_id: i64,

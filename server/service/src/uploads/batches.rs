@@ -41,6 +41,9 @@ impl Service {
     }
 
     /// One upload that a key may see.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn batch(&self, access: &KeyAccess, id: BatchId) -> Result<Option<BatchRecord>> {
         let mut conn = self.store().read().await?;
         let test = access.kind == KeyKind::Test;
@@ -68,6 +71,9 @@ impl Service {
     }
 
     /// One upload of an account.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn account_batch(&self, account_id: i64, id: BatchId) -> Result<Option<BatchRecord>> {
         let mut conn = self.store().read().await?;
         for application_id in owned_ids(&mut conn, account_id, None).await? {

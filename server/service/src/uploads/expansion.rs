@@ -30,6 +30,9 @@ const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
     /// The next upload after this one of which some rows are no messages yet, by age.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let mut conn = self.store().read().await?;
         let found = batches::next_unexpanded(&mut conn, after.map_or(0, |id| id.0)).await?;
@@ -38,6 +41,9 @@ impl Service {
 
     /// Turns the next rows of an upload into messages. Rows that can't be read any more are given
     /// back. False when there was nothing to do, or another process is at it.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         let service = self.clone();
         run_detached_with_tries(move || {
