@@ -63,6 +63,7 @@ use store::{Missing, Store};
 use turn::Turn;
 use uploads::Uploads;
 use uploads::spool_folder::SpoolFolder;
+use uploads::spool_store::Spools;
 use wakes::Wakes;
 
 /// How long a message may take, from acceptance to its final status.
@@ -147,7 +148,7 @@ struct Inner {
     limits: Limits,
     turn: Turn,
     rates: Rates,
-    spool: SpoolFolder,
+    spools: Spools,
     uploads: Uploads,
     router: Router,
     scan_starts: ScanStarts,
@@ -209,10 +210,14 @@ impl Service {
                 ids: IdSource::after(last_id, last_of_batches),
                 hasher: Hasher::new(&config.entropy)?,
                 entropy: config.entropy,
-                rates: Rates::new(config.limits.requests_per_second),
+                rates: Rates::new(config.limits.requests_per_second, shared),
                 limits: config.limits,
                 turn: Turn::default(),
-                spool: SpoolFolder::within(&config.data_dir),
+                spools: if shared {
+                    Spools::Table
+                } else {
+                    Spools::Folder(SpoolFolder::within(&config.data_dir))
+                },
                 uploads: Uploads::default(),
                 router: Router::new(config.network),
                 scan_starts: ScanStarts::new(shared),
@@ -256,7 +261,9 @@ impl Service {
         }
         self.inner.node.leave(self.store(), self.now()).await;
         self.inner.store.close().await;
-        self.inner.spool.disown();
+        if let Spools::Folder(folder) = &self.inner.spools {
+            folder.disown();
+        }
     }
 
     pub fn clock(&self) -> &Clock {

@@ -28,6 +28,8 @@ pub struct RateState {
 /// A bucket for each key: it holds the requests of one second and fills again within one.
 pub(crate) struct Rates {
     limit: Option<u32>,
+    /// Whether requests are counted together with other processes.
+    shared: bool,
     buckets: Mutex<HashMap<RateKey, Bucket>>,
 }
 
@@ -46,9 +48,10 @@ struct Bucket {
 
 impl Rates {
     /// Without a limit nothing is counted.
-    pub(crate) fn new(limit: Option<u32>) -> Self {
+    pub(crate) fn new(limit: Option<u32>, shared: bool) -> Self {
         Self {
             limit,
+            shared: shared && limit.is_some(),
             buckets: Mutex::default(),
         }
     }
@@ -98,15 +101,10 @@ impl Rates {
 }
 
 impl Service {
-    /// Whether requests are counted together with other processes.
-    fn rates_are_shared(&self) -> bool {
-        self.inner.rates.limit().is_some() && self.is_shared()
-    }
-
     /// Takes a request out of a good key's; false when there is none left.
     pub(crate) async fn take_one(&self, key: RateKey) -> Result<bool> {
         let now = self.now();
-        if !self.rates_are_shared() {
+        if !self.inner.rates.shared {
             return Ok(self.inner.rates.take(key.0, key.1, now));
         }
         let mut conn = self.store().read().await?;
@@ -120,7 +118,7 @@ impl Service {
         keys: impl Iterator<Item = RateKey>,
         now: Timestamp,
     ) -> Result<Option<Allowance>> {
-        if !self.rates_are_shared() {
+        if !self.inner.rates.shared {
             return Ok(None);
         }
         // In one order: others may be doing the same.

@@ -8,6 +8,8 @@ use crate::admission::idempotency::kept_since;
 use crate::error::{Fault, OpenError, Refusal, Result};
 use crate::store::gate::Priority;
 use crate::store::{Chore, Store, batches, idempotency, installation, messages};
+use crate::uploads::spool_folder::SpoolFolder;
+use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_detached};
 
 /// Records the currency at first start and the prices whenever a start brings other ones. A command
@@ -101,27 +103,27 @@ impl Service {
     /// messages yet. Files that the copy turns out not to need are swept when it is served.
     ///
     /// # Errors
-    /// `FileExists`; broken, when it can't be written.
+    /// `NoFileDatabase`; `FileExists`; `Failed` when it can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
-        if self.is_shared() {
+        let Spools::Folder(spools) = &self.inner.spools else {
             return Err(Refusal::NoFileDatabase.into());
-        }
+        };
         if file.exists() {
             return Err(Refusal::FileExists.into());
         }
         // Before, for those that are expanded meanwhile; and after, for those that are accepted
         // meanwhile.
-        self.link_spools(file).await?;
+        link_spools(spools, file).await?;
         self.store().copy(file).await?;
-        self.link_spools(file).await
+        link_spools(spools, file).await
     }
+}
 
-    async fn link_spools(&self, file: &Path) -> Result<()> {
-        let (spool, folder) = (self.inner.spool.clone(), file.with_added_extension("spool"));
-        tokio::task::spawn_blocking(move || spool.link_into(&folder))
-            .await
-            .map_err(|failed| Fault::Task(failed.to_string()))?
-            .map_err(Fault::File)?;
-        Ok(())
-    }
+async fn link_spools(spools: &SpoolFolder, file: &Path) -> Result<()> {
+    let (spools, folder) = (spools.clone(), file.with_added_extension("spool"));
+    tokio::task::spawn_blocking(move || spools.link_into(&folder))
+        .await
+        .map_err(|failed| Fault::Task(failed.to_string()))?
+        .map_err(Fault::File)?;
+    Ok(())
 }

@@ -19,6 +19,7 @@ use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
 use crate::store::{Chore, WriteTx, queue, settlement};
 use crate::uploads::acceptance::{cost_of, measures};
 use crate::uploads::spool_format::{Chunk, ChunkError};
+use crate::uploads::spool_store::Spools;
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
@@ -299,24 +300,23 @@ impl Service {
     /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches
     /// that were expanded just before one.
     pub(crate) async fn sweep_spools(&self) -> std::result::Result<(), OpenError> {
-        if self.is_shared() {
+        let Spools::Folder(folder) = &self.inner.spools else {
             return Ok(());
-        }
+        };
         let needed = {
             let mut conn = self.store().read().await?;
             batches::spools(&mut conn).await?
         };
-        let spool = &self.inner.spool;
         // A volume that isn't mounted must not look like files that are lost.
-        if !needed.is_empty() && !spool.exists() {
-            return Err(OpenError::SpoolMissing(spool.path("")));
+        if !needed.is_empty() && !folder.exists() {
+            return Err(OpenError::SpoolMissing(folder.path("")));
         }
-        if !spool.own().map_err(OpenError::File)? {
-            return Err(OpenError::Served(spool.path("").display().to_string()));
+        if !folder.own().map_err(OpenError::File)? {
+            return Err(OpenError::Served(folder.path("").display().to_string()));
         }
-        let names = spool.names().map_err(OpenError::File)?;
+        let names = folder.names().map_err(OpenError::File)?;
         for name in names.iter().filter(|name| !needed.contains(name)) {
-            self.inner.spool.remove(name);
+            folder.remove(name);
         }
         Ok(())
     }

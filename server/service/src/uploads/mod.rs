@@ -414,7 +414,7 @@ impl Upload {
         })?;
         self.chunks.end_window(&mut self.written)?;
         self.flush().await?;
-        self.writer.finish(&self.spool).await?;
+        self.writer.finish().await?;
         Ok(Spooled {
             mode: self.mode,
             count: self.count,

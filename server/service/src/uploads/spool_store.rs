@@ -9,11 +9,20 @@ use crate::Service;
 use crate::error::{Error, Fault, Result};
 use crate::store::gate::Priority;
 use crate::store::shared;
+use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{Chunk, ChunkError, chunks, parse_chunk, read_chunk};
+
+/// Where spools are, as it is chosen when the service is opened.
+pub(crate) enum Spools {
+    /// Files of the one process that serves a SQLite database.
+    Folder(SpoolFolder),
+    /// A table that every process of a PostgreSQL database reads.
+    Table,
+}
 
 /// A spool that is being written.
 pub(crate) enum SpoolWriter {
-    File(tokio::fs::File),
+    File(tokio::fs::File, SpoolFolder),
     /// Bytes written so far.
     Table(i64),
 }
@@ -49,17 +58,18 @@ impl Service {
     pub(crate) async fn make_spool(&self) -> Result<(SpoolWriter, Spool)> {
         let service = self.clone();
         let random = service.entropy().bytes::<16>();
-        if self.is_shared() {
+        let Spools::Folder(folder) = &self.inner.spools else {
             let spool = Spool {
                 service,
                 name: hex::encode(random),
                 keep: false,
             };
             return Ok((SpoolWriter::Table(0), spool));
-        }
+        };
+        let (folder, made_in) = (folder.clone(), folder.clone());
         // The file and what removes it are made together: who waits for them may leave meanwhile.
         let making = move || {
-            let (name, file) = service.inner.spool.create(random)?;
+            let (name, file) = made_in.create(random)?;
             let spool = Spool {
                 service,
                 name,
@@ -68,7 +78,10 @@ impl Service {
             Ok((file, spool))
         };
         let (file, spool): (File, Spool) = blocking(making).await?;
-        Ok((SpoolWriter::File(tokio::fs::File::from_std(file)), spool))
+        Ok((
+            SpoolWriter::File(tokio::fs::File::from_std(file), folder),
+            spool,
+        ))
     }
 
     /// The chunk of a spool that begins at an offset.
@@ -77,15 +90,15 @@ impl Service {
         name: &str,
         offset: i64,
     ) -> Result<std::result::Result<Chunk, ChunkError>> {
-        if self.is_shared() {
+        let Spools::Folder(folder) = &self.inner.spools else {
             let mut conn = self.store().read().await?;
             let found = shared::frame(&mut conn, name, offset).await?;
             return Ok(match found {
                 Some(bytes) => parse_chunk(bytes, offset),
                 None => Err(ChunkError::Lost("it isn't there".to_owned())),
             });
-        }
-        let path = self.inner.spool.path(name);
+        };
+        let path = folder.path(name);
         let read = tokio::task::spawn_blocking(move || read_chunk(&path, offset));
         Ok(read
             .await
@@ -95,8 +108,8 @@ impl Service {
     /// Removes a spool that isn't needed any more. What is left of one when that fails is swept
     /// later.
     pub(crate) fn remove_spool(&self, name: &str) {
-        if !self.is_shared() {
-            return self.inner.spool.remove(name);
+        if let Spools::Folder(folder) = &self.inner.spools {
+            return folder.remove(name);
         }
         let (service, name) = (self.clone(), name.to_owned());
         tokio::spawn(async move {
@@ -116,7 +129,7 @@ impl SpoolWriter {
     /// Writes whole chunks.
     pub(crate) async fn write(&mut self, chain: &[u8], spool: &Spool) -> Result<()> {
         match self {
-            Self::File(file) => {
+            Self::File(file, _) => {
                 file.write_all(chain).await.map_err(file_error)?;
                 // The write goes on in another thread; only a flush tells whether it failed. A sync
                 // doesn't.
@@ -136,12 +149,11 @@ impl SpoolWriter {
     }
 
     /// All that was written is on disk when this returns.
-    pub(crate) async fn finish(self, spool: &Spool) -> Result<()> {
-        let Self::File(file) = self else {
+    pub(crate) async fn finish(self) -> Result<()> {
+        let Self::File(file, folder) = self else {
             return Ok(());
         };
         file.sync_all().await.map_err(file_error)?;
-        let folder = spool.service().inner.spool.clone();
         blocking(move || folder.sync()).await
     }
 }
