@@ -6,14 +6,11 @@
     reason = "clippy.toml allows it in test functions, and helpers of tests fail no other way"
 )]
 
-#[path = "../tests/smsc/mod.rs"]
-mod smsc;
-
 use std::future::Future;
 use std::time::Duration;
 
 use smpp::{Address, BindMode, Connection, Event, Outcome, Settings, Submit, Timers};
-use smsc::Smsc;
+use testing::smsc::Smsc;
 use tokio::time::Instant;
 
 const COUNT: u64 = 500_000;

@@ -7,12 +7,13 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
+use testing::{client, faults, harness};
+
 mod bad_input;
 mod bad_uploads;
 mod batches;
 mod bulk;
 mod canary;
-mod client;
 mod codes;
 mod commands;
 mod concurrency;
@@ -21,9 +22,7 @@ mod crash;
 mod crash_bulk;
 mod demo;
 mod dry_run;
-mod faults;
 mod follow;
-mod harness;
 mod idempotency;
 mod limits;
 mod methods;

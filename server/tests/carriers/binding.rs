@@ -1,6 +1,7 @@
 //! Binds of every sort, and their end.
 
-use crate::harness::until;
+use testing::harness::until;
+
 use crate::peer::Kind;
 use crate::sending::{Carrier, Sending};
 use crate::with_both_peers;

@@ -10,8 +10,7 @@ use domain::LostAnswer;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
-
-use crate::harness::{Keys, Place, TestServer, money};
+use testing::harness::{Keys, Place, TestServer, money};
 
 const SEED: u64 = 20_261_121;
 const BIND_TRANSCEIVER: u32 = 0x09;

@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
+use testing::client::{Answer, bare, exchange, form, posted};
+use testing::faults::Disk;
+use testing::harness::{Place, TestServer, until};
 
-use crate::client::{Answer, bare, exchange, form, posted};
-use crate::faults::Disk;
-use crate::harness::{Place, TestServer, until};
 use crate::started::Started;
 use crate::upstream::{Reply, Upstream, accept};
 

@@ -8,17 +8,6 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
-#[path = "../api/client.rs"]
-#[expect(dead_code, reason = "the tests of the API use the rest")]
-mod client;
-#[path = "../api/faults/mod.rs"]
-mod faults;
-#[path = "../api/harness.rs"]
-#[expect(dead_code, reason = "the tests of the API use the rest")]
-mod harness;
-#[path = "../../smpp/tests/smsc/mod.rs"]
-mod smsc;
-
 mod binding;
 mod cuts;
 mod http;

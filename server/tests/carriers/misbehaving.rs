@@ -1,10 +1,10 @@
 //! A carrier that misbehaves: what it took is charged once and sent once, and nothing is lost.
 
 use serde_json::Value;
+use testing::harness::until;
+use testing::smsc::receipt;
 
-use crate::harness::until;
 use crate::scripted::{Act, Scripted, Submit, receipt_from};
-use crate::smsc::receipt;
 use crate::started::Started;
 
 /// SMPP's ESME_RTHROTTLED.

@@ -6,8 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, Once};
 
 use serde_json::Value;
-
-use crate::harness::{Running, until};
+use testing::harness::{Running, until};
 
 /// What it accepts.
 pub const SYSTEM_ID: &str = "heliograph";

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::Category;
+use testing::harness::{Place, until};
+use testing::smsc::receipt;
 
-use crate::harness::{Place, until};
 use crate::scripted::{Act, Scripted, deliver};
-use crate::smsc::receipt;
 use crate::started::Started;
 use crate::upstream::Upstream;
 

@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
-
-use crate::harness::until;
-use crate::smsc::{
+use testing::harness::until;
+use testing::smsc::{
     BIND_RECEIVER, BIND_TRANSCEIVER, BIND_TRANSMITTER, DELIVER_SM, DELIVER_SM_RESP, Pdu, Peer,
     RESPONSE, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, UNBIND, c_string, pdu, receipt, short_message,
     split,
 };
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
 /// What it does with a submit, in this order; nothing is no answer.
 pub enum Act {

@@ -1,8 +1,8 @@
 //! A server whose carrier is an SMSC by others.
 
 use serde_json::Value;
+use testing::harness::{Keys, Place, TestServer, until};
 
-use crate::harness::{Keys, Place, TestServer, until};
 use crate::peer::{Ids, Kind, PASSWORD, Peer, SYSTEM_ID};
 
 /// What the carrier's settings say beyond where it is.

@@ -2,8 +2,7 @@
 
 use domain::LostAnswer;
 use serde_json::Value;
-
-use crate::harness::{Keys, Place, TestServer, until};
+use testing::harness::{Keys, Place, TestServer, until};
 
 pub struct Started {
     pub server: TestServer,

@@ -3,8 +3,10 @@
 
 use std::process::Output;
 
-use crate::database::Database;
-use crate::harness::Place;
+use testing::harness::Place;
+use testing::postgres::Server;
+
+use crate::database;
 
 const PASSWORD: &str = "not-the-password-5a1e";
 
@@ -67,8 +69,8 @@ impl Url {
 
 #[test]
 fn impossible_starts_say_what_to_do() {
-    let database = Database::start();
-    let right = || Url::of(&database.url);
+    let server = Server::start();
+    let right = || Url::of(&server.url);
 
     let elsewhere = Url {
         // Nobody listens there.
@@ -87,7 +89,10 @@ fn impossible_starts_say_what_to_do() {
     };
     missing.is_refused("there is no such database");
 
-    database.execute(&["CREATE ROLE guest LOGIN PASSWORD 'not-the-password-5a1e'"]);
+    database::execute(
+        &server,
+        &["CREATE ROLE guest LOGIN PASSWORD 'not-the-password-5a1e'"],
+    );
     let guest = Url {
         user: "guest".to_owned(),
         password: PASSWORD.to_owned(),
@@ -95,13 +100,16 @@ fn impossible_starts_say_what_to_do() {
     };
     guest.is_refused("user has no right to do this");
 
-    let place = Place::on(&database.url);
+    let place = Place::on(&server.url);
     place.json(&["migrate"]);
     // The schema is there now, and not for everybody.
     guest.is_refused("user has no right to do this");
-    database.execute(&[
-        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+    database::execute(
+        &server,
+        &[
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
          VALUES (9999, 'later', true, '\\x00', 0)",
-    ]);
+        ],
+    );
     right().is_refused("newer release");
 }

@@ -5,13 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
-use tokio::time::{MissedTickBehavior, interval};
-
-use crate::smsc::{
+use testing::smsc::{
     BIND_RECEIVER, BIND_TRANSCEIVER, BIND_TRANSMITTER, DELIVER_SM, DELIVER_SM_RESP, Pdu, Peer,
     RESPONSE, SUBMIT_SM, Smsc, UNBIND, c_string, pdu, split, tlv,
 };
+use tokio::runtime::Runtime;
+use tokio::time::{MissedTickBehavior, interval};
 
 /// `user_message_reference`.
 const REFERENCE_TAG: u16 = 0x0204;

@@ -2,10 +2,10 @@
 
 use domain::LostAnswer;
 use serde_json::Value;
+use testing::harness::{Keys, Place};
+use testing::postgres::Server;
 
 use crate::carrier::Carrier;
-use crate::database::Database;
-use crate::harness::{Keys, Place};
 use crate::node::Node;
 
 /// What each application has.
@@ -16,14 +16,14 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     pub carrier: Carrier,
     pub place: Place,
-    pub database: Database,
+    pub database: Server,
 }
 
 impl Cluster {
     /// With so many nodes that aren't started yet. `more` is what their carrier's settings have
     /// besides.
     pub fn new(nodes: usize, more: &str) -> Self {
-        let database = Database::start();
+        let database = Server::start();
         let place = Place::on(&database.url);
         let carrier = Carrier::start();
         let settings = format!(

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use domain::Money;
 use serde_json::Value;
+use testing::harness::{Keys, money};
 
 use crate::cluster::{Cluster, DEPOSIT};
-use crate::harness::{Keys, money};
 use crate::load::{Outcome, Sent};
 
 /// Of a local page, in micro-units.

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::client::{Answer, bare, exchange, form};
+use testing::client::{Answer, bare, exchange, form};
+use testing::harness::until;
+
 use crate::cluster::Cluster;
-use crate::harness::until;
+use crate::database;
 use crate::load::Over;
 
 /// Of the accounts that tests have.
@@ -94,7 +96,7 @@ fn a_key_replaced_on_one_node_charges_nothing_on_another() {
         count(&refused, SOME);
         drop(ends);
     });
-    let stored = cluster.database.number("SELECT COUNT(*) FROM messages");
+    let stored = database::number(&cluster.database, "SELECT COUNT(*) FROM messages");
     assert_eq!(usize::try_from(stored).unwrap(), accepted.into_inner());
     cluster.stop();
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
+use testing::client::{MULTIPART, bare, form, multipart, posted};
+use testing::harness::Keys;
 
-use crate::client::{MULTIPART, bare, form, multipart, posted};
-use crate::harness::Keys;
 use crate::node::Node;
 
 /// How long clients wait for an answer that may not come, as from a node that sleeps.

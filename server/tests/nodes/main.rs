@@ -8,15 +8,6 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
-#[path = "../api/client.rs"]
-#[expect(dead_code, reason = "the tests of the API use the rest")]
-mod client;
-#[path = "../api/harness.rs"]
-#[expect(dead_code, reason = "the tests of the API use the rest")]
-mod harness;
-#[path = "../../smpp/tests/smsc/mod.rs"]
-mod smsc;
-
 mod bad_starts;
 mod carrier;
 mod cluster;

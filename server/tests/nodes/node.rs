@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
-
-use crate::client::{Answer, bare, exchange};
-use crate::harness::{Place, Running, until};
+use testing::client::{Answer, bare, exchange};
+use testing::harness::{Place, Running, until};
 
 pub struct Node {
     log: String,

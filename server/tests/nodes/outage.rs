@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use testing::harness::until;
+use testing::postgres::End;
+
 use crate::cluster::Cluster;
-use crate::database::End;
-use crate::harness::until;
 use crate::judging::{answers, judge, refusals_say_that_waiting_helps, until_settled};
 use crate::load::{LONG, Load, Sent};
 

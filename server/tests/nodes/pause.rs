@@ -1,10 +1,10 @@
 //! A process that sleeps through its lease and wakes up.
 
 use serde_json::Value;
+use testing::client::form;
+use testing::harness::{Keys, until};
 
-use crate::client::form;
 use crate::cluster::Cluster;
-use crate::harness::{Keys, until};
 use crate::judging::text;
 
 /// Parts that the one connection has places for.

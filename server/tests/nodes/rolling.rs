@@ -8,9 +8,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::client::bare;
+use testing::client::bare;
+use testing::harness::until;
+
 use crate::cluster::Cluster;
-use crate::harness::until;
 use crate::judging::{judge, until_settled};
 use crate::load::{LONG, Outcome, Over, SHORT, Sent, ask, connect, read};
 use crate::node::Node;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use testing::postgres::End;
 
 use crate::cluster::Cluster;
-use crate::database::End;
 use crate::judging::{Judgement, answers, judge, refusals_say_that_waiting_helps, until_settled};
 use crate::load::{Load, SHORT, Sent};
 

@@ -2,7 +2,6 @@
 //! and the answer is true.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -13,6 +12,7 @@ use domain::{ApiKey, Category, Email};
 use futures_util::future::join_all;
 use service::{Actor, Config, Entropy, Limits, SANDBOX_CARRIER, SendError, Sent, Service};
 use sqlx::{AnyConnection, Connection as _, Row as _};
+use testing::postgres::{End, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -306,43 +306,10 @@ async fn cuts_at_any_byte_lose_and_double_nothing() {
     answers.assert_true(&world, &customer, "1000").await;
 }
 
-/// A server of the test's own.
-struct Cluster(PathBuf);
-
-impl Cluster {
-    fn start(folder: &Path) -> (Self, String) {
-        let cluster = Self(folder.join("postgres"));
-        let url = cluster.call("start", &[]);
-        (cluster, url.trim().to_owned())
-    }
-
-    fn call(&self, verb: &str, more: &[&str]) -> String {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.make/postgres");
-        let done = Command::new(script)
-            .arg(verb)
-            .arg(&self.0)
-            .args(more)
-            .output()
-            .unwrap();
-        assert!(
-            done.status.success(),
-            "{}",
-            String::from_utf8_lossy(&done.stderr)
-        );
-        String::from_utf8(done.stdout).unwrap()
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        self.call("remove", &[]);
-    }
-}
-
 /// Kills the server and starts it again.
-async fn kill(cluster: &Arc<Cluster>) {
-    let cluster = Arc::clone(cluster);
-    let killing = tokio::task::spawn_blocking(move || cluster.call("restart", &["immediate"]));
+async fn kill(server: &Arc<Server>) {
+    let server = Arc::clone(server);
+    let killing = tokio::task::spawn_blocking(move || server.restart(End::Immediate));
     killing.await.unwrap();
 }
 
@@ -366,9 +333,8 @@ async fn customer(service: &Service) -> ApiKey {
 /// them to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_transaction_of_the_same_number_is_not_taken_for_a_lost_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let (cluster, url) = Cluster::start(folder.path());
-    let cluster = Arc::new(cluster);
+    let server = Arc::new(Server::start());
+    let url = server.url.clone();
     let world = World::new().await;
     let proxy = Proxy::before(&url, None).await;
     let a = proxy.service(&world, &url).await;
@@ -384,7 +350,7 @@ async fn another_transaction_of_the_same_number_is_not_taken_for_a_lost_one() {
         });
         proxy.state.held.notified().await;
         if others == 0 {
-            kill(&cluster).await;
+            kill(&server).await;
         } else {
             // One process of the server alone: the others forget what they shared with it.
             let row = sqlx::query("SELECT pg_backend_pid()")
@@ -427,8 +393,8 @@ async fn another_transaction_of_the_same_number_is_not_taken_for_a_lost_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_keeps_what_was_answered() {
     const KILLS: usize = 6;
-    let folder = tempfile::tempdir().unwrap();
-    let (cluster, url) = Cluster::start(folder.path());
+    let server = Arc::new(Server::start());
+    let url = server.url.clone();
     let world = World::new().await;
     let config = |seed| Config {
         database_url: url.clone(),
@@ -462,11 +428,10 @@ async fn a_server_that_is_killed_keeps_what_was_answered() {
         })
         .collect();
     let mut conn = AnyConnection::connect(&url).await.unwrap();
-    let cluster = Arc::new(cluster);
     for _ in 0..KILLS {
         let before = stored(&mut conn).await.len();
         while stored(&mut conn).await.len() < before + 100 {}
-        kill(&cluster).await;
+        kill(&server).await;
         conn = AnyConnection::connect(&url).await.unwrap();
     }
     let before = stored(&mut conn).await.len();

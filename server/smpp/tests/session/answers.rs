@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use smpp::{Outcome, UnknownCause, status_code};
-use tokio::time::Instant;
-
-use crate::client::{Client, accepted, settings, submit, submits};
-use crate::smsc::{
+use testing::smsc::{
     ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, pdu,
     short_message,
 };
+use tokio::time::Instant;
+
+use crate::client::{Client, accepted, settings, submit, submits};
 
 #[tokio::test]
 async fn answers_come_back_by_tag_in_whatever_order() {

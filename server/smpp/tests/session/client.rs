@@ -6,9 +6,8 @@ use std::time::Duration;
 use smpp::{
     Address, BindMode, Connection, Delivery, Event, Events, Outcome, Settings, Submit, Timers,
 };
+use testing::smsc::{Peer, Smsc};
 use tokio::time::{Instant, timeout};
-
-use crate::smsc::{Peer, Smsc};
 
 /// Long enough for anything that should happen at all.
 pub const LONG: Duration = Duration::from_secs(20);

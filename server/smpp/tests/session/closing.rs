@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use smpp::{Event, Outcome, State, UNACKNOWLEDGED_LIMIT, UnknownCause};
-
-use crate::client::{Client, accepted, long_submits, settings, submit};
-use crate::smsc::{
+use testing::smsc::{
     DELIVER_SM, ENQUIRE_LINK, ENQUIRE_LINK_RESP, SUBMIT_SM, SUBMIT_SM_RESP, Smsc, UNBIND, pdu,
     receipt,
 };
+
+use crate::client::{Client, accepted, long_submits, settings, submit};
 
 #[tokio::test]
 async fn answers_are_waited_for_and_the_link_unbound() {

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 
 use smpp::{Outcome, Settings, UnknownCause};
+use testing::smsc::{
+    SUBMIT_SM, SUBMIT_SM_RESP, Smsc, c_string, deliver, pdu, short_message, split,
+};
 
 use crate::client::{Client, accepted, long_submits, settings, submit};
-use crate::smsc::{SUBMIT_SM, SUBMIT_SM_RESP, Smsc, c_string, deliver, pdu, short_message, split};
 
 const LOST: Outcome = Outcome::Unknown {
     cause: UnknownCause::ConnectionLost,

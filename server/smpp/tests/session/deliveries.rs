@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use smpp::receipt::{State, parse};
 use smpp::{Event, UNACKNOWLEDGED_LIMIT, status_code};
-
-use crate::client::{Client, accepted, settings, submit};
-use crate::smsc::{
+use testing::smsc::{
     DATA_SM, DATA_SM_RESP, DELIVER_SM, DELIVER_SM_RESP, ENQUIRE_LINK, ENQUIRE_LINK_RESP, SUBMIT_SM,
     Smsc, c_string, deliver, pdu, receipt, tlv,
 };
+
+use crate::client::{Client, accepted, settings, submit};
 
 #[tokio::test]
 async fn receipts_come_before_the_answer_twice_and_are_acknowledged_only_when_told() {

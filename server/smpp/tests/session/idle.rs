@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use smpp::{State, UNACKNOWLEDGED_LIMIT, status_code};
+use testing::smsc::{DELIVER_SM, SUBMIT_SM, Smsc, UNBIND, pdu, receipt};
 use tokio::time::Instant;
 
 use crate::client::{Client, LONG, long_submits, settings, submit, submits};
-use crate::smsc::{DELIVER_SM, SUBMIT_SM, Smsc, UNBIND, pdu, receipt};
 
 /// What this thread has used, from the kernel's account of it in nanoseconds. Session, SMSC and
 /// test run on this thread alone.

@@ -1,12 +1,12 @@
 //! A transmitter's and a receiver's link under one connection.
 
 use smpp::{BindMode, Settings, State};
-
-use crate::client::{Client, accepted, settings, submit};
-use crate::smsc::{
+use testing::smsc::{
     BIND_RECEIVER, BIND_TRANSMITTER, DELIVER_SM, DELIVER_SM_RESP, Peer, SUBMIT_SM, Smsc, UNBIND,
     pdu, receipt,
 };
+
+use crate::client::{Client, accepted, settings, submit};
 
 fn two(smsc: &Smsc) -> Settings {
     Settings {

@@ -5,9 +5,6 @@
     reason = "clippy.toml allows it in test functions, and helpers of tests fail no other way"
 )]
 
-#[path = "../smsc/mod.rs"]
-mod smsc;
-
 mod answers;
 mod client;
 mod closing;

@@ -3,12 +3,12 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use smpp::{Event, status_code};
-
-use crate::client::{Client, accepted, settings, submit};
-use crate::smsc::{
+use testing::smsc::{
     DATA_SM, DELIVER_SM, ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, OUTBIND, Peer, SUBMIT_SM,
     SUBMIT_SM_RESP, Smsc, deliver, pdu,
 };
+
+use crate::client::{Client, accepted, settings, submit};
 
 /// The session still works on the same bind.
 async fn lives(client: &mut Client, peer: &mut Peer) {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use smpp::{Outcome, status_code};
+use testing::smsc::{Peer, SUBMIT_SM, Smsc};
 use tokio::time::Instant;
 
 use crate::client::{Client, accepted, settings, submit, submits};
-use crate::smsc::{Peer, SUBMIT_SM, Smsc};
 
 #[tokio::test]
 async fn the_rate_is_kept() {

@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use smpp::{Event, Outcome, Tls};
+use testing::smsc::{Peer, SUBMIT_SM, Smsc, split};
 use tokio::time::{Instant, timeout};
 
 use crate::client::{Client, long_submits, settings_at};
-use crate::smsc::{Peer, SUBMIT_SM, Smsc, split};
 
 const COUNT: usize = 4000;
 /// So long are the submits' payloads: all of them together are more than the sockets' buffers hold.

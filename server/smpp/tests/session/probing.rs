@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use smpp::{Outcome, UnknownCause};
+use testing::smsc::{SUBMIT_SM, Smsc, short_message};
 
 use crate::client::{Client, accepted, settings, submit, submits};
-use crate::smsc::{SUBMIT_SM, Smsc, short_message};
 
 /// What became of those submits, by tag.
 fn unknown(tags: std::ops::Range<u64>, cause: UnknownCause) -> Vec<(u64, Outcome)> {

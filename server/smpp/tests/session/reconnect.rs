@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use smpp::{Outcome, State, UnknownCause};
+use testing::smsc::{
+    ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
+};
 use tokio::time::Instant;
 
 use crate::client::{Client, LONG, accepted, long_submits, settings, submit};
-use crate::smsc::{
-    ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
-};
 
 #[tokio::test]
 async fn the_bind_says_who_we_are_and_is_repeated_until_it_is_accepted() {

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use smpp::{Outcome, Settings, Tls, UnknownCause};
+use testing::smsc::{SUBMIT_SM, Smsc};
 
 use crate::client::{Client, accepted, settings, submit, submits};
 use crate::cuts::cut_under_pressure;
-use crate::smsc::{SUBMIT_SM, Smsc};
 
 fn with_tls(smsc: &Smsc, ca_file: Option<&tempfile::NamedTempFile>, name: &str) -> Settings {
     Settings {

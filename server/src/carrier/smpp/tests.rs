@@ -1,15 +1,12 @@
 //! What a claim's time does, against a scripted SMSC.
 
-#[path = "../../../smpp/tests/smsc/mod.rs"]
-mod smsc;
-
 use domain::{MessageText, Number, Timestamp};
 use tempfile::TempDir;
+use testing::smsc::{Peer, SUBMIT_SM, Smsc, short_message};
 
 use super::*;
 use crate::config::Settings;
 use crate::config::carriers::CarrierKind;
-use smsc::{Peer, SUBMIT_SM, Smsc, short_message};
 
 /// How long claims hold, and how much of that an answer may take.
 const LEASE: Duration = Duration::from_mins(1);

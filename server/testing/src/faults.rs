@@ -14,7 +14,7 @@ pub struct Disk {
 impl Disk {
     /// Builds the shim into a folder.
     pub fn new(folder: &Path) -> Self {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/faults/disk.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/faults/disk.c");
         let shim = folder.join("disk.so");
         let built = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])

@@ -61,6 +61,10 @@ pub struct Place {
 }
 
 impl Place {
+    #[expect(
+        clippy::new_without_default,
+        reason = "it makes a folder, which nobody expects of a default"
+    )]
     pub fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -69,7 +73,6 @@ impl Place {
     }
 
     /// With a database elsewhere.
-    #[allow(dead_code, reason = "only some of the tests have one")]
     pub fn on(database_url: &str) -> Self {
         Self {
             database_url: Some(database_url.to_owned()),
@@ -83,7 +86,10 @@ impl Place {
 
     /// A call of the binary with an environment of its own.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heliograph"));
+        // Cargo sets it where it runs tests and benchmarks of the binary's package.
+        let binary = std::env::var_os("CARGO_BIN_EXE_heliograph")
+            .expect("only the tests of the package `server` have the binary");
+        let mut command = Command::new(binary);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("HELIOGRAPH_") {
                 command.env_remove(name);

@@ -1,11 +1,4 @@
-//! A scripted SMSC for tests: plain frames over real sockets, so that it can misbehave. For tests
-//! of other crates too, by `#[path]`; each uses a part of it.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "each test crate uses a part of it, and helpers of tests fail no other way"
-)]
+//! A scripted SMSC for tests: plain frames over real sockets, so that it can misbehave.
 
 use std::sync::Arc;
 

@@ -1,0 +1,16 @@
+//! What the tests and benchmarks of several crates share: an HTTP client that sends exactly the
+//! bytes it is given, the `heliograph` binary in a folder of its own, a disk that fails on demand,
+//! a scripted SMSC, and PostgreSQL servers that can be stopped. A dev-dependency only: nothing of
+//! it is part of the product.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
+)]
+
+pub mod client;
+pub mod faults;
+pub mod harness;
+pub mod postgres;
+pub mod smsc;
