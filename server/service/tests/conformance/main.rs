@@ -1,26 +1,19 @@
-//! The verbs of the service on SQLite, with a clock and randomness of the test's own. The same
-//! cases run on PostgreSQL in `tests/postgres`.
+//! The verbs of the service with a clock and randomness of the tests' own. The cases in `cases` run
+//! on SQLite and on PostgreSQL; `sqlite` and `postgres` have what only one of them has.
 
 #![expect(
     clippy::unwrap_used,
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
+// A case that no test runs is dead code.
+#![deny(dead_code)]
 
-mod accounts;
-mod applications;
-mod batches;
-mod carriers;
-mod check;
+mod cases;
+mod complete;
 mod database;
-mod devices;
-mod dispatch;
-mod files;
-mod history;
-mod intake;
-mod ledger;
-mod model;
-mod reports;
-mod sender_names;
-mod turn;
-mod upkeep;
+mod network;
+mod postgres;
+mod sending;
+mod sqlite;
+mod uploads;
 mod world;

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
 
-use domain::records::AccountRecord;
+use domain::records::{AccountRecord, MessageDetail};
 use domain::{
-    ApiKey, BulkMode, BulkWriting, Category, Email, KeyKind, MessageText, Money, Number, Password,
-    Prices, Reference, SenderName, Timestamp, Transid,
+    ApiKey, Category, Email, KeyKind, MessageStatus, MessageText, Money, Number, Password, Prices,
+    Reference, SenderName, Timestamp, Transid,
 };
 use service::{
-    AcceptedBatch, Actor, BatchRequest, Claimed, Clock, Config, DepositRequest, Entropy,
-    IdempotencyKey, KeyAccess, Lease, Limits, Network, SendError, SendRequest, Sent, Service,
-    SubmitOutcome, Submitted,
+    Actor, Clock, Config, DepositRequest, Entropy, KeyAccess, Lease, Limits, Network, SendError,
+    SendRequest, Sent, Service, Submitted,
 };
 use tempfile::TempDir;
 
-use crate::database::Database;
+use crate::database::{Backend, Database};
 
 /// 2026-01-01T00:00:00Z.
 pub const START_MS: i64 = 1_767_225_600_000;
@@ -45,15 +43,15 @@ pub struct Customer {
 
 impl World {
     /// With the sandbox alone.
-    pub async fn new() -> Self {
+    pub async fn new(backend: Backend) -> Self {
         let network = Network::sandbox("266".to_owned(), "Heliograph".to_owned());
-        Self::with(network).await
+        Self::with(backend, network).await
     }
 
-    pub async fn with(network: Network) -> Self {
+    pub async fn with(backend: Backend, network: Network) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(START_MS));
-        let database = Database::make(folder.path()).await;
+        let database = Database::make(backend, folder.path()).await;
         let config = config(&folder, &database, &clock, 1, network.clone());
         let service = Service::open(config).await.unwrap();
         Self {
@@ -188,6 +186,17 @@ impl World {
         self.service.balance(&self.access(key).await).await.unwrap()
     }
 
+    /// A message that was sent with the live key, with its timeline and charge.
+    pub async fn message(&self, customer: &Customer, id: Transid) -> MessageDetail {
+        let access = self.access(&customer.live).await;
+        let found = self.service.message(&access, id).await.unwrap();
+        found.unwrap()
+    }
+
+    pub async fn status(&self, customer: &Customer, id: Transid) -> MessageStatus {
+        self.message(customer, id).await.record.status
+    }
+
     /// Every invariant holds.
     pub async fn assert_sound(&self) {
         assert_eq!(self.service.check().await.unwrap(), Vec::<String>::new());
@@ -248,69 +257,7 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
     }
 }
 
-/// A file to be uploaded in pieces of a few bytes, and what is to be done with it.
-pub async fn upload(
-    service: &Service,
-    key: &ApiKey,
-    idempotency: Option<&str>,
-    file: &str,
-    order: BatchRequest,
-) -> Result<AcceptedBatch, SendError> {
-    let idempotency = idempotency.map(|key| IdempotencyKey::parse(key).unwrap());
-    let ticket = service
-        .begin_bulk(Some(key.expose()), idempotency)
-        .await
-        .map_err(SendError::Refused)?;
-    let mode = match order.message {
-        Some(_) => BulkMode::OneToMany,
-        None => BulkMode::OneToOne,
-    };
-    let mut upload = ticket.upload(mode, BulkWriting::Plain).await.unwrap();
-    for piece in file.as_bytes().chunks(7) {
-        upload.write(piece).await.unwrap();
-    }
-    let spooled = upload.finish().await.unwrap();
-    service.accept_batch(&ticket, spooled, order).await
-}
-
-/// Nothing but the file.
-pub fn plain() -> BatchRequest {
-    BatchRequest {
-        message: None,
-        requestid: None,
-        dry_run: false,
-    }
-}
-
 /// A key that is well formed and belongs to nobody.
 pub fn stranger(reference: Reference) -> ApiKey {
     ApiKey::from_entropy(reference, KeyKind::Live, [7; 32])
-}
-
-/// What became of the submit of a message that is one segment; its claim is filled in by
-/// [`World::record`].
-pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
-    Submitted {
-        id: message.id,
-        application_id: message.application_id,
-        lease: Lease {
-            token: 0,
-            until: message.expires_at,
-            not_after: Instant::now(),
-        },
-        segments: 1,
-        outcomes: vec![(1, outcome)],
-    }
-}
-
-pub fn taken_as(name: &str) -> SubmitOutcome {
-    SubmitOutcome::Accepted {
-        carrier_message_id: Some(name.to_owned()),
-    }
-}
-
-pub fn refused() -> SubmitOutcome {
-    SubmitOutcome::Refused {
-        error: "refused_by_carrier".to_owned(),
-    }
 }

@@ -1,0 +1,159 @@
+//! Registration, sign-in, password reset and staff.
+
+use domain::Email;
+use service::{Actor, Refusal};
+
+use crate::database::Backend;
+use crate::world::{HOUR_MS, PASSWORD, World, password};
+
+on_each_backend![
+    an_email_is_taken_once_whatever_its_case_and_however_many_ask,
+    sign_in_says_the_same_for_a_wrong_password_and_an_unknown_email,
+    sign_in_is_throttled_for_known_and_unknown_emails_alike_and_opens_again,
+    registration_is_throttled_by_address,
+    a_reset_link_works_once_and_for_an_hour,
+    staff_are_added_by_somebody_and_customers_are_not_staff,
+];
+
+async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: Backend) {
+    let world = World::new(backend).await;
+    let tries = (0..4).map(|n| {
+        let email = if n % 2 == 0 {
+            "one@example.org"
+        } else {
+            "ONE@Example.org"
+        };
+        let (service, email) = (world.service.clone(), Email::parse(email).unwrap());
+        tokio::spawn(async move { service.register(&email, &password(PASSWORD), "x").await })
+    });
+    let mut made = 0;
+    for attempt in tries.collect::<Vec<_>>() {
+        match attempt.await.unwrap() {
+            Ok(_) => made += 1,
+            Err(error) => assert_eq!(error.refusal(), Some(&Refusal::EmailTaken)),
+        }
+    }
+    assert_eq!(made, 1);
+}
+
+async fn sign_in_says_the_same_for_a_wrong_password_and_an_unknown_email(backend: Backend) {
+    let world = World::new(backend).await;
+    world.account("one@example.org").await;
+    for (email, secret) in [
+        ("one@example.org", "wrong password"),
+        ("two@example.org", PASSWORD),
+    ] {
+        let error = world.service.sign_in(email, secret, "x").await.unwrap_err();
+        assert_eq!(error.refusal(), Some(&Refusal::WrongCredentials));
+    }
+    let account = world
+        .service
+        .sign_in(" One@Example.org ", PASSWORD, "x")
+        .await
+        .unwrap();
+    assert_eq!(account.email, "one@example.org");
+}
+
+async fn sign_in_is_throttled_for_known_and_unknown_emails_alike_and_opens_again(backend: Backend) {
+    let world = World::new(backend).await;
+    world.account("one@example.org").await;
+    for email in ["one@example.org", "nobody@example.org"] {
+        for _ in 0..10 {
+            let error = world
+                .service
+                .sign_in(email, "wrong password", "x")
+                .await
+                .unwrap_err();
+            assert_eq!(error.refusal(), Some(&Refusal::WrongCredentials));
+        }
+        let error = world
+            .service
+            .sign_in(email, PASSWORD, "x")
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error.refusal(), Some(Refusal::Throttled { .. })),
+            "{error:?}"
+        );
+    }
+    world
+        .service
+        .sign_in("one@example.org", PASSWORD, "another address")
+        .await
+        .unwrap();
+    world.pass(HOUR_MS);
+    world
+        .service
+        .sign_in("one@example.org", PASSWORD, "x")
+        .await
+        .unwrap();
+}
+
+async fn registration_is_throttled_by_address(backend: Backend) {
+    let world = World::new(backend).await;
+    for n in 0..20 {
+        world.account(&format!("n{n}@example.org")).await;
+    }
+    let email = Email::parse("late@example.org").unwrap();
+    let error = world
+        .service
+        .register(&email, &password(PASSWORD), "127.0.0.1")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error.refusal(), Some(Refusal::Throttled { .. })),
+        "{error:?}"
+    );
+}
+
+async fn a_reset_link_works_once_and_for_an_hour(backend: Backend) {
+    let world = World::new(backend).await;
+    world.account("one@example.org").await;
+    let late = world
+        .service
+        .issue_reset(&Actor::CommandLine, "one@example.org")
+        .await
+        .unwrap();
+    world.pass(HOUR_MS + 1);
+    let new = password("another password");
+    let refused = world.service.reset_password(&late, &new).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::ResetLinkInvalid));
+
+    let token = world
+        .service
+        .issue_reset(&Actor::CommandLine, "one@example.org")
+        .await
+        .unwrap();
+    world.service.reset_password(&token, &new).await.unwrap();
+    assert!(world.service.reset_password(&token, &new).await.is_err());
+    world
+        .service
+        .sign_in("one@example.org", "another password", "x")
+        .await
+        .unwrap();
+    assert!(
+        world
+            .service
+            .sign_in("one@example.org", PASSWORD, "x")
+            .await
+            .is_err()
+    );
+    let unknown = world
+        .service
+        .issue_reset(&Actor::CommandLine, "two@example.org")
+        .await
+        .unwrap_err();
+    assert_eq!(unknown.refusal(), Some(&Refusal::NoSuchAccount));
+}
+
+async fn staff_are_added_by_somebody_and_customers_are_not_staff(backend: Backend) {
+    let world = World::new(backend).await;
+    let email = Email::parse("staff@example.org").unwrap();
+    let staff = world
+        .service
+        .add_account(&Actor::CommandLine, &email, &password(PASSWORD), true)
+        .await
+        .unwrap();
+    assert!(staff.staff);
+    assert!(!world.account("one@example.org").await.staff);
+}

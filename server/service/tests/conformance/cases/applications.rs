@@ -1,0 +1,154 @@
+//! Applications: one of a category, their statuses and their keys.
+
+use domain::{ApplicationStatus, Category, KeyKind, Reason};
+use service::{Actor, Refusal, SendError};
+
+use crate::database::Backend;
+use crate::world::{PASSWORD, World, name};
+
+on_each_backend![
+    one_application_per_category_is_created_however_many_forms_arrive_at_once,
+    an_account_has_one_application_without_sender_name_until_it_asks_for_one,
+    status_moves_as_the_contract_says_and_everything_else_is_refused,
+    activation_is_requested_while_pending_and_by_the_owner_alone,
+    a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works,
+];
+
+async fn one_application_per_category_is_created_however_many_forms_arrive_at_once(
+    backend: Backend,
+) {
+    let world = World::new(backend).await;
+    let account = world.account("one@example.org").await;
+    let attempts: Vec<_> = (0..8)
+        .map(|n| {
+            let (service, sender) = (world.service.clone(), name(&format!("Name{n}")));
+            tokio::spawn(async move {
+                service
+                    .create_application(account.id, Category::Sms, Some(&sender))
+                    .await
+            })
+        })
+        .collect();
+    let mut made = 0;
+    for attempt in attempts {
+        match attempt.await.unwrap() {
+            Ok(_) => made += 1,
+            Err(error) => assert_eq!(error.refusal(), Some(&Refusal::CategoryTaken)),
+        }
+    }
+    assert_eq!(made, 1);
+}
+
+async fn an_account_has_one_application_without_sender_name_until_it_asks_for_one(
+    backend: Backend,
+) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let account = customer.account.id;
+    let create = || {
+        world
+            .service
+            .create_application(account, Category::Electricity, None)
+    };
+    assert_eq!(
+        create().await.unwrap_err().refusal(),
+        Some(&Refusal::SenderlessTaken)
+    );
+    world
+        .service
+        .request_sender_name(account, customer.reference, &name("Acme"))
+        .await
+        .unwrap();
+    create().await.unwrap();
+    assert_eq!(world.service.applications(account).await.unwrap().len(), 2);
+}
+
+async fn status_moves_as_the_contract_says_and_everything_else_is_refused(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let (service, staff, reference) = (&world.service, Actor::CommandLine, customer.reference);
+    assert!(service.reinstate(&staff, reference).await.is_err());
+    service.suspend(&staff, reference, "spam").await.unwrap();
+    assert!(service.approve(&staff, reference).await.is_err());
+    assert!(service.suspend(&staff, reference, "spam").await.is_err());
+    let back = service.reinstate(&staff, reference).await.unwrap();
+    assert_eq!(back.status, ApplicationStatus::Pending);
+    let active = service.approve(&staff, reference).await.unwrap();
+    assert_eq!(active.status, ApplicationStatus::Active);
+    assert!(service.approve(&staff, reference).await.is_err());
+    let suspended = service.suspend(&staff, reference, " fraud ").await.unwrap();
+    assert_eq!(suspended.suspend_reason.as_deref(), Some("fraud"));
+    let back = service.reinstate(&staff, reference).await.unwrap();
+    assert_eq!(
+        (back.status, back.suspend_reason),
+        (ApplicationStatus::Active, None)
+    );
+    let refused = service.suspend(&staff, reference, "  ").await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::ReasonMissing));
+}
+
+async fn activation_is_requested_while_pending_and_by_the_owner_alone(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let other = world.account("two@example.org").await;
+    let ask = |account| {
+        world
+            .service
+            .request_activation(account, customer.reference)
+    };
+    assert_eq!(
+        ask(other.id).await.unwrap_err().refusal(),
+        Some(&Refusal::NoSuchApplication)
+    );
+    ask(customer.account.id).await.unwrap();
+    let shown = world
+        .service
+        .application(customer.account.id, customer.reference)
+        .await
+        .unwrap();
+    assert_eq!(shown.unwrap().activation_requested_at, Some(world.now()));
+    assert!(
+        world
+            .service
+            .application(other.id, customer.reference)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    world
+        .service
+        .approve(&Actor::CommandLine, customer.reference)
+        .await
+        .unwrap();
+    let late = ask(customer.account.id).await.unwrap_err();
+    assert!(
+        matches!(late.refusal(), Some(Refusal::ActivationNotPossible { .. })),
+        "{late:?}"
+    );
+}
+
+async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    let account = customer.account.id;
+    let replace = |password| {
+        world
+            .service
+            .replace_key(account, customer.reference, KeyKind::Live, password, "t")
+    };
+    assert_eq!(
+        replace("wrong password").await.unwrap_err().refusal(),
+        Some(&Refusal::WrongPassword)
+    );
+    world.send(&customer.live, "12345678").await.unwrap();
+    let key = replace(PASSWORD).await.unwrap();
+    assert_eq!(key.reference(), customer.reference);
+    let refused = world.send(&customer.live, "12345678").await;
+    assert_eq!(refused, Err(SendError::Refused(Reason::ApiInvalid)));
+    let read = world.service.authorize(Some(customer.live.expose())).await;
+    assert_eq!(read, Err(Reason::ApiInvalid));
+    world.send(&key, "12345678").await.unwrap();
+    world.send(&customer.test, "12345678").await.unwrap();
+    world.assert_sound().await;
+}

@@ -1,0 +1,472 @@
+//! Uploads: accepted whole or not at all, reserved, expanded, and counted to the end.
+
+use domain::records::{BatchStatus, TransferKind};
+use domain::{MessageStatus, MessageText, Money, Reason};
+use service::{
+    Actor, BatchFilter, BatchRequest, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome,
+};
+
+use crate::database::Backend;
+use crate::network::answered;
+use crate::uploads::{accepted, batch, plain, rows, upload};
+use crate::world::{HOUR_MS, World, money};
+
+on_each_backend![
+    an_upload_is_reserved_expanded_and_sent_to_its_end,
+    rows_keep_their_order_their_text_and_their_price,
+    one_text_to_many_costs_its_pages_times_the_rows,
+    a_dry_run_answers_and_leaves_nothing,
+    an_upload_under_an_idempotency_key_is_charged_once,
+    uploads_under_way_are_limited_to_eight_an_application_and_one_an_idempotency_key,
+    a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way,
+    the_first_reserved_number_of_an_upload_decides_its_answer,
+    rows_that_cannot_be_read_are_rejected_and_given_back,
+    an_upload_that_waited_too_long_expires_and_is_given_back,
+    the_price_of_each_refused_row_is_given_back,
+    a_test_upload_costs_play_money_and_is_seen_with_the_test_key_alone,
+    an_upload_of_a_suspended_application_waits_until_it_is_reinstated,
+    a_single_message_is_claimed_before_those_of_an_upload,
+];
+
+const STAFF: Actor = Actor::CommandLine;
+
+fn to_all(text: &str) -> BatchRequest {
+    BatchRequest {
+        message: Some(MessageText::parse(text.to_owned(), 10).unwrap()),
+        ..plain()
+    }
+}
+
+/// Claims all that is due and answers each in the same way.
+async fn dispatch(world: &World, outcome: &SubmitOutcome) -> Vec<Receipt> {
+    let mut receipts = Vec::new();
+    loop {
+        let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 500).await.unwrap();
+        if claimed.is_empty() {
+            return receipts;
+        }
+        receipts.extend(claimed.iter().map(|message| Receipt {
+            id: message.id,
+            application_id: message.application_id,
+            status: MessageStatus::Delivered,
+            error: None,
+        }));
+        let results = claimed
+            .into_iter()
+            .map(|message| answered(&message, outcome.clone()))
+            .collect();
+        world.record(SANDBOX_CARRIER, &lease, results).await;
+    }
+}
+
+fn taken() -> SubmitOutcome {
+    SubmitOutcome::Accepted {
+        carrier_message_id: Some("c".to_owned()),
+    }
+}
+
+async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "400").await;
+    let file = format!("{}+4915112345678,a b\n", rows(5000));
+    let accepted = upload(&world.service, &customer.live, None, &file, plain())
+        .await
+        .unwrap();
+    assert_eq!((accepted.rows, accepted.pages), (5001, 5001));
+    assert_eq!(accepted.cost, money("250.25"));
+    let id = accepted.batchid.unwrap();
+    // The price has left the balance, and the rows are no messages yet.
+    assert_eq!(world.balance(&customer.live).await, money("149.75"));
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.status, record.counts.queued),
+        (BatchStatus::Expanding, 5001)
+    );
+    world.assert_sound().await;
+
+    // Some thousand rows at a time; each step is whole.
+    world.service.expand(id).await.unwrap();
+    world.assert_sound().await;
+    world.database.assert_spools(1).await;
+    world.expand_all().await;
+    world.database.assert_spools(0).await;
+    assert_eq!(
+        batch(&world, &customer, id).await.status,
+        BatchStatus::Sending
+    );
+    world.assert_sound().await;
+
+    let receipts = dispatch(&world, &taken()).await;
+    let record = batch(&world, &customer, id).await;
+    assert_eq!((record.counts.submitted, record.done_at), (5001, None));
+    world.assert_sound().await;
+    world.service.record_receipts(receipts).await.unwrap();
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.counts.delivered, record.status),
+        (5001, BatchStatus::Done)
+    );
+    assert_eq!(record.done_at, Some(world.now()));
+    world.assert_sound().await;
+}
+
+async fn rows_keep_their_order_their_text_and_their_price(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "200").await;
+    let file = format!(
+        "12345678,\"a, \"\"b\"\"\n\tc\"\n+4915112345678,{}\n",
+        "é".repeat(161)
+    );
+    let id = accepted(&world, &customer, &file).await;
+    world.expand_all().await;
+    let access = world.access(&customer.live).await;
+    let filter = service::MessageFilter {
+        batchid: Some(id),
+        limit: 10,
+        ..service::MessageFilter::default()
+    };
+    let found = world
+        .service
+        .messages(&access, &filter)
+        .await
+        .unwrap()
+        .items;
+    let [second, first] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(first.message, "a, \"b\"\n\tc");
+    assert_eq!((second.pages, second.segments), (2, 2));
+    assert_eq!(second.cost, money("0.5"));
+    assert_eq!(first.created_at, world.now());
+    let detail = world.service.message(&access, first.transid).await.unwrap();
+    assert_eq!(detail.unwrap().charge.charged, first.cost);
+}
+
+async fn one_text_to_many_costs_its_pages_times_the_rows(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let order = to_all(&"x".repeat(170));
+    let accepted = upload(
+        &world.service,
+        &customer.live,
+        None,
+        "12345678\r\n4915112345678\r\n26612345678\n",
+        order,
+    )
+    .await;
+    assert_eq!(accepted, Err(SendError::Refused(Reason::InsufficientFunds)));
+    world.database.assert_spools(0).await;
+    let accepted = upload(
+        &world.service,
+        &customer.live,
+        None,
+        "12345678\n26612345678",
+        to_all("hi"),
+    )
+    .await
+    .unwrap();
+    assert_eq!(accepted.cost, money("0.3"));
+    assert_eq!(accepted.looks_local, 1);
+    world.expand_all().await;
+    world.assert_sound().await;
+}
+
+async fn a_dry_run_answers_and_leaves_nothing(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let dry = BatchRequest {
+        dry_run: true,
+        ..plain()
+    };
+    for key in [None, Some("k")] {
+        let answer = upload(&world.service, &customer.live, key, &rows(20), dry.clone()).await;
+        assert_eq!(answer.unwrap().batchid, None);
+    }
+    let answer = upload(&world.service, &customer.live, None, &rows(21), dry).await;
+    assert_eq!(answer, Err(SendError::Refused(Reason::InsufficientFunds)));
+    world.database.assert_spools(0).await;
+    assert_eq!(
+        world.balance(&customer.live).await,
+        Money::from_units(1).unwrap()
+    );
+    assert_eq!(world.service.next_unexpanded(None).await.unwrap(), None);
+    world.assert_sound().await;
+}
+
+async fn an_upload_under_an_idempotency_key_is_charged_once(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let send =
+        async |file: &str| upload(&world.service, &customer.live, Some("k"), file, plain()).await;
+    let first = send(&rows(20)).await.unwrap();
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "why")
+        .await
+        .unwrap();
+    let again = send(&rows(20)).await.unwrap();
+    assert!(again.replayed);
+    assert_eq!((again.batchid, again.cost), (first.batchid, first.cost));
+    let other = send(&rows(19)).await;
+    assert_eq!(other, Err(SendError::Refused(Reason::IdempotencyMismatch)));
+    // The files of the second and third upload are gone.
+    world.database.assert_spools(1).await;
+    // Kept to the last millisecond of a day, and then no more, whether or not it was swept by then.
+    world.pass(24 * HOUR_MS - 1);
+    assert!(send(&rows(20)).await.unwrap().replayed);
+    world.pass(1);
+    let refused = send(&rows(20)).await;
+    assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
+    world
+        .service
+        .reinstate(&STAFF, customer.reference)
+        .await
+        .unwrap();
+    assert!(!send(&rows(20)).await.unwrap().replayed);
+    world.assert_sound().await;
+}
+
+async fn uploads_under_way_are_limited_to_eight_an_application_and_one_an_idempotency_key(
+    backend: Backend,
+) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let begin = async |idempotency: Option<&str>| {
+        let key = idempotency.map(|key| service::IdempotencyKey::parse(key).unwrap());
+        world
+            .service
+            .begin_bulk(Some(customer.live.expose()), key)
+            .await
+    };
+    let keyed = begin(Some("k")).await.unwrap();
+    assert_eq!(
+        begin(Some("k")).await.err(),
+        Some(Reason::IdempotencyInProgress)
+    );
+    let mut tickets = Vec::new();
+    for _ in 1..8 {
+        tickets.push(begin(None).await.unwrap());
+    }
+    assert_eq!(begin(None).await.err(), Some(Reason::RateLimited));
+    keyed.end().await;
+    drop(keyed);
+    let keyed = begin(Some("k")).await.unwrap();
+    assert_eq!(begin(None).await.err(), Some(Reason::RateLimited));
+    for ticket in tickets.iter().chain([&keyed]) {
+        ticket.end().await;
+    }
+    drop((keyed, tickets));
+    assert!(begin(None).await.is_ok());
+}
+
+async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let send = async |key: &str| {
+        upload(&world.service, &customer.live, Some(key), &rows(1), plain()).await
+    };
+    send("k").await.unwrap();
+    // The test key takes places away too.
+    let mut tickets = Vec::new();
+    for key in [&customer.live, &customer.test].repeat(4) {
+        tickets.push(
+            world
+                .service
+                .begin_bulk(Some(key.expose()), None)
+                .await
+                .unwrap(),
+        );
+    }
+    assert_eq!(
+        send("new").await,
+        Err(SendError::Refused(Reason::RateLimited))
+    );
+    assert!(send("k").await.unwrap().replayed);
+    // The repeated upload has given back its own place and no other.
+    assert_eq!(
+        send("new").await,
+        Err(SendError::Refused(Reason::RateLimited))
+    );
+    let last = tickets.pop().unwrap();
+    last.end().await;
+    drop(last);
+    send("new").await.unwrap();
+}
+
+async fn the_first_reserved_number_of_an_upload_decides_its_answer(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let send = async |key, file: &str| upload(&world.service, key, None, file, plain()).await;
+    for (number, reason) in [
+        ("00000501", Reason::InsufficientFunds),
+        ("00000502", Reason::ApiPending),
+        ("00000503", Reason::ApiSuspended),
+        ("00000504", Reason::ApiInvalid),
+        ("00000505", Reason::ApiNotApplicable),
+    ] {
+        // The first one decides.
+        let file = format!("12345678,a\n{number},a\n00000501,a\n00000505,a\n");
+        let refused = send(&customer.test, &file).await;
+        assert_eq!(refused, Err(SendError::Refused(reason)));
+        assert_eq!(
+            send(&customer.test, &format!("{number},a")).await,
+            Err(SendError::Refused(reason))
+        );
+        // With a + it is another number, and to a live key it is one like all others.
+        assert!(send(&customer.test, &format!("+{number},a")).await.is_ok());
+        assert!(send(&customer.live, &format!("{number},a")).await.is_ok());
+    }
+    world.assert_sound().await;
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "why")
+        .await
+        .unwrap();
+    let refused = send(&customer.test, "00000501,a").await;
+    assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
+}
+
+async fn rows_that_cannot_be_read_are_rejected_and_given_back(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "400").await;
+    let gone = accepted(&world, &customer, &rows(100)).await;
+    world.database.lose_spool().await;
+    let damaged = accepted(&world, &customer, &rows(4500)).await;
+    world.service.expand(damaged).await.unwrap();
+    world.database.damage_spool().await;
+    world.expand_all().await;
+    let record = batch(&world, &customer, gone).await;
+    assert_eq!(
+        (record.counts.rejected, record.status),
+        (100, BatchStatus::Done)
+    );
+    let record = batch(&world, &customer, damaged).await;
+    assert_eq!((record.counts.queued, record.counts.rejected), (4250, 250));
+    world.database.assert_spools(0).await;
+    assert_eq!(world.balance(&customer.live).await, money("187.5"));
+    let lines = world
+        .service
+        .statement(customer.account.id, customer.reference, None, 10)
+        .await
+        .unwrap()
+        .items;
+    assert_eq!(lines[0].kind, TransferKind::Release);
+    assert_eq!(lines[0].subject, damaged.to_string());
+    world.assert_sound().await;
+}
+
+async fn an_upload_that_waited_too_long_expires_and_is_given_back(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "400").await;
+    let id = accepted(&world, &customer, &rows(4500)).await;
+    world.service.expand(id).await.unwrap();
+    // The ids of so many rows reach into the milliseconds after their acceptance.
+    world.pass(48 * HOUR_MS + 10);
+    world.service.expire().await.unwrap();
+    world.expand_all().await;
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.counts.expired, record.status),
+        (4500, BatchStatus::Done)
+    );
+    assert_eq!(
+        world.balance(&customer.live).await,
+        Money::from_units(400).unwrap()
+    );
+    world.assert_sound().await;
+}
+
+async fn the_price_of_each_refused_row_is_given_back(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let id = accepted(&world, &customer, &rows(3)).await;
+    world.expand_all().await;
+    let refused = SubmitOutcome::Refused {
+        error: "refused".to_owned(),
+    };
+    dispatch(&world, &refused).await;
+    let record = batch(&world, &customer, id).await;
+    assert_eq!(
+        (record.counts.rejected, record.status),
+        (3, BatchStatus::Done)
+    );
+    assert_eq!(
+        world.balance(&customer.live).await,
+        Money::from_units(2).unwrap()
+    );
+    world.assert_sound().await;
+}
+
+async fn a_test_upload_costs_play_money_and_is_seen_with_the_test_key_alone(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let id = upload(&world.service, &customer.test, None, &rows(100), plain())
+        .await
+        .unwrap()
+        .batchid
+        .unwrap();
+    world.expand_all().await;
+    assert_eq!(
+        world.balance(&customer.test).await,
+        Money::from_units(995).unwrap()
+    );
+    let filter = BatchFilter {
+        limit: 10,
+        ..BatchFilter::default()
+    };
+    let live = world.access(&customer.live).await;
+    assert!(
+        world
+            .service
+            .batches(&live, &filter)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let test = world.access(&customer.test).await;
+    let seen = world.service.batches(&test, &filter).await.unwrap().items;
+    assert_eq!(
+        seen.iter().map(|batch| batch.batchid).collect::<Vec<_>>(),
+        [id]
+    );
+    world.assert_sound().await;
+}
+
+async fn an_upload_of_a_suspended_application_waits_until_it_is_reinstated(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "200").await;
+    let id = accepted(&world, &customer, &rows(1100)).await;
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "why")
+        .await
+        .unwrap();
+    world.expand_all().await;
+    assert!(dispatch(&world, &taken()).await.is_empty());
+    assert_eq!(batch(&world, &customer, id).await.counts.queued, 1100);
+    world
+        .service
+        .reinstate(&STAFF, customer.reference)
+        .await
+        .unwrap();
+    world.service.resume_put_aside().await.unwrap();
+    assert_eq!(dispatch(&world, &taken()).await.len(), 1100);
+    world.assert_sound().await;
+}
+
+async fn a_single_message_is_claimed_before_those_of_an_upload(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "200").await;
+    accepted(&world, &customer, &rows(100)).await;
+    world.expand_all().await;
+    world.pass(1);
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    let (_, claimed) = world.service.claim(SANDBOX_CARRIER, 8).await.unwrap();
+    assert!(
+        claimed
+            .iter()
+            .any(|message| Some(message.id) == sent.transid)
+    );
+    assert_eq!(claimed.len(), 8);
+}

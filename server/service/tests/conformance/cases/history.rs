@@ -1,0 +1,185 @@
+//! Messages are dropped by day, once they are final and old; what they cost stays in the ledger.
+
+use domain::MessageStatus;
+use service::{MessageFilter, Receipt, SANDBOX_CARRIER, SubmitOutcome};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+
+use crate::database::Backend;
+use crate::network::{answered, refused};
+use crate::uploads::{plain, upload};
+use crate::world::{Customer, HOUR_MS, World, money};
+
+on_each_backend![
+    old_days_are_dropped_and_the_sums_of_money_still_agree,
+    a_day_with_a_message_that_is_not_final_is_not_dropped,
+    the_counts_of_a_day_are_merged_once_all_its_messages_are_final,
+];
+
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+async fn count(world: &World, customer: &Customer) -> usize {
+    let access = world.access(&customer.live).await;
+    let filter = MessageFilter {
+        limit: 100,
+        ..MessageFilter::default()
+    };
+    let found = world.service.messages(&access, &filter).await.unwrap();
+    found.items.len()
+}
+
+/// Claims all that waits; each is delivered but for the first, which is refused.
+async fn end_all(world: &World) {
+    let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let outcome = |place| {
+        if place == 0 {
+            refused()
+        } else {
+            SubmitOutcome::Accepted {
+                carrier_message_id: None,
+            }
+        }
+    };
+    let results = claimed.iter().enumerate();
+    let results = results.map(|(place, message)| answered(message, outcome(place)));
+    world
+        .record(SANDBOX_CARRIER, &lease, results.collect())
+        .await;
+    let receipts = claimed.iter().skip(1).map(|message| Receipt {
+        id: message.id,
+        application_id: message.application_id,
+        status: MessageStatus::Delivered,
+        error: None,
+    });
+    let receipts = receipts.collect();
+    world.service.record_receipts(receipts).await.unwrap();
+}
+
+async fn old_days_are_dropped_and_the_sums_of_money_still_agree(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+        world.send(&customer.test, "12345678").await.unwrap();
+    }
+    let file = "12345678,a\n12345678,b\n";
+    upload(&world.service, &customer.live, None, file, plain())
+        .await
+        .unwrap();
+    world.expand_all().await;
+    end_all(&world).await;
+    world.pass(DAY_MS);
+    for _ in 0..2 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    end_all(&world).await;
+    let balance = world.balance(&customer.live).await;
+    assert_eq!(count(&world, &customer).await, 7);
+
+    // The day after the last one that is kept begins with the first message's.
+    world.pass(399 * DAY_MS);
+    world.service.expire().await.unwrap();
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 7);
+    world.pass(DAY_MS);
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 2);
+    world.assert_sound().await;
+    world.pass(DAY_MS);
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 0);
+    world.assert_sound().await;
+    assert_eq!(world.balance(&customer.live).await, balance);
+
+    world.send(&customer.live, "12345678").await.unwrap();
+    let spent = balance.checked_sub(money("0.05")).unwrap();
+    assert_eq!(world.balance(&customer.live).await, spent);
+    world.assert_sound().await;
+}
+
+async fn a_day_with_a_message_that_is_not_final_is_not_dropped(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(500 * DAY_MS);
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 1);
+    world.assert_sound().await;
+    world.service.expire().await.unwrap();
+    world.service.drop_history().await.unwrap();
+    assert_eq!(count(&world, &customer).await, 0);
+    assert_eq!(world.balance(&customer.live).await, money("10"));
+    world.assert_sound().await;
+}
+
+/// Rows of counts of the first day: those of a part alone, those that are folded, and those that
+/// count nothing.
+async fn rows_of_first_day(world: &World) -> [i64; 3] {
+    const FIRST: &str = "FROM message_days WHERE day = (SELECT MIN(day) FROM message_days)";
+    let mut conn = world.database.connect().await;
+    let mut found = [0; 3];
+    let conditions = [
+        "(node <> 0 OR writer <> 1)",
+        "node = 0 AND writer = 1",
+        "n = 0",
+    ];
+    for (found, condition) in found.iter_mut().zip(conditions) {
+        let count = AssertSqlSafe(format!("SELECT COUNT(*) {FIRST} AND {condition}"));
+        *found = conn.fetch_one(count).await.unwrap().get(0);
+    }
+    found
+}
+
+async fn the_counts_of_a_day_are_merged_once_all_its_messages_are_final(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    upload(
+        &world.service,
+        &customer.live,
+        None,
+        "12345678,a\n",
+        plain(),
+    )
+    .await
+    .unwrap();
+    world.expand_all().await;
+    end_all(&world).await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.pass(DAY_MS);
+    world.send(&customer.live, "12345678").await.unwrap();
+
+    // One of the first day's messages still waits.
+    world.service.expire().await.unwrap();
+    let parts = rows_of_first_day(&world).await;
+    assert!(parts[0] > 0);
+    world.service.fold_days().await.unwrap();
+    assert_eq!(rows_of_first_day(&world).await, parts);
+
+    world.pass(2 * DAY_MS);
+    world.service.expire().await.unwrap();
+    let days = async || {
+        let days = world
+            .service
+            .account_days(customer.account.id, None, 0, i64::MAX);
+        days.await.unwrap()
+    };
+    let before = days().await;
+    let counts = &before[0].counts;
+    assert_eq!(
+        (counts.delivered, counts.rejected, counts.expired),
+        (3, 1, 1)
+    );
+    for _ in 0..2 {
+        world.service.fold_days().await.unwrap();
+        assert_eq!(rows_of_first_day(&world).await, [0, 3, 0]);
+        assert_eq!(days().await, before);
+        world.assert_sound().await;
+    }
+    // The next day goes on.
+    let mut conn = world.database.connect().await;
+    let unfolded = "SELECT COUNT(DISTINCT day) FROM message_days WHERE writer = 0";
+    let unfolded: i64 = conn.fetch_one(unfolded).await.unwrap().get(0);
+    assert_eq!(unfolded, 1);
+}

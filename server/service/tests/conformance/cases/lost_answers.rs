@@ -1,0 +1,134 @@
+//! Messages whose submit was not answered: they wait for a receipt, and are sent once more if the
+//! application wants that.
+
+use domain::LostAnswer;
+use domain::MessageStatus::{Delivered, Expired, Submitted, Unknown};
+use service::{CarrierReceipt, Leases, user_reference};
+
+use crate::database::Backend;
+use crate::network::{lost, refused, taken_as};
+use crate::sending::{Handed, RESEND_MS, Sending, receipt};
+use crate::world::{HOUR_MS, money};
+
+on_each_backend![
+    a_message_whose_answer_is_lost_waits_for_a_receipt_and_is_never_sent_again,
+    a_message_whose_answer_is_lost_is_sent_once_more_if_the_application_wants_it,
+    a_second_submit_that_is_refused_gives_nothing_back,
+    a_receipt_keeps_a_message_from_being_sent_again,
+    a_carrier_id_that_comes_late_keeps_a_message_from_being_sent_again,
+    messages_that_a_process_had_claimed_when_it_ended_are_unknown,
+];
+
+/// A message whose answer is lost, of an application that wants it sent once more.
+async fn lost_to_be_resent(sending: &Sending) -> Handed {
+    sending.set_lost_answer(LostAnswer::Resend).await;
+    let handed = sending.handed_over().await;
+    sending.answer(&handed, lost()).await;
+    sending.assert_status(handed.id(), Unknown).await;
+    handed
+}
+
+async fn a_message_whose_answer_is_lost_waits_for_a_receipt_and_is_never_sent_again(
+    backend: Backend,
+) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = sending.handed_over().await;
+    sending.answer(&handed, lost()).await;
+    sending.assert_status(handed.id(), Unknown).await;
+    sending.assert_sound().await;
+    sending.world.pass(RESEND_MS * 10);
+    sending.assert_nothing_due("acme").await;
+    sending.world.pass(48 * HOUR_MS);
+    sending.world.service.expire().await.unwrap();
+    sending
+        .assert_ended(handed.id(), Expired, "no_answer")
+        .await;
+    let charge = sending.detail(handed.id()).await.charge;
+    assert_eq!(charge.released, money("0"));
+    sending.assert_sound().await;
+}
+
+async fn a_message_whose_answer_is_lost_is_sent_once_more_if_the_application_wants_it(
+    backend: Backend,
+) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = lost_to_be_resent(&sending).await;
+    // It waits for a receipt first.
+    sending.assert_nothing_due("acme").await;
+    sending.world.pass(RESEND_MS);
+    let again = sending.claim_one("acme").await;
+    assert_eq!(again.id(), handed.id());
+    assert_eq!(again.message.handed_over.len(), 0);
+    sending.assert_sound().await;
+    // Once more and never again, whatever becomes of it.
+    sending.answer(&again, lost()).await;
+    sending.world.pass(RESEND_MS * 10);
+    sending.assert_nothing_due("acme").await;
+    sending.assert_status(handed.id(), Unknown).await;
+    sending.assert_sound().await;
+}
+
+async fn a_second_submit_that_is_refused_gives_nothing_back(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = lost_to_be_resent(&sending).await;
+    sending.world.pass(RESEND_MS);
+    let again = sending.claim_one("acme").await;
+    sending.answer(&again, refused()).await;
+    sending.assert_status(handed.id(), Unknown).await;
+    sending.assert_balance("99.95").await;
+    sending.assert_sound().await;
+}
+
+async fn a_receipt_keeps_a_message_from_being_sent_again(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = lost_to_be_resent(&sending).await;
+    let echoed = CarrierReceipt {
+        user_reference: Some(user_reference(handed.id(), 1)),
+        number: handed.message.address.clone(),
+        ..receipt("c1", Delivered)
+    };
+    sending.receive(echoed).await;
+    sending.assert_status(handed.id(), Delivered).await;
+    sending.world.pass(RESEND_MS);
+    sending.assert_nothing_due("acme").await;
+    sending.assert_sound().await;
+}
+
+async fn a_carrier_id_that_comes_late_keeps_a_message_from_being_sent_again(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = lost_to_be_resent(&sending).await;
+    // The answer after its time: it changes no status, but it is known.
+    sending.answer(&handed, taken_as("c1")).await;
+    sending.assert_status(handed.id(), Unknown).await;
+    sending.world.pass(RESEND_MS);
+    let again = sending.claim_one("acme").await;
+    assert_eq!(again.message.handed_over, [1]);
+    sending.answer_segments(&again, 1, &[]).await;
+    sending.assert_status(handed.id(), Submitted).await;
+    sending.receive(receipt("c1", Delivered)).await;
+    sending.assert_status(handed.id(), Delivered).await;
+    sending.assert_sound().await;
+}
+
+async fn messages_that_a_process_had_claimed_when_it_ended_are_unknown(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let held = sending.handed_over().await;
+    sending.set_lost_answer(LostAnswer::Resend).await;
+    let resent = sending.handed_over().await;
+    let sending = sending.reopen().await;
+    let service = &sending.world.service;
+    assert_eq!(service.end_leases(Leases::All).await.unwrap(), 2);
+    sending.assert_sound().await;
+    // The policy is the application's, when the claim ends.
+    for handed in [&held, &resent] {
+        sending.assert_status(handed.id(), Unknown).await;
+    }
+    sending.world.pass(RESEND_MS);
+    assert_eq!(sending.claim("acme").await.len(), 2);
+    // A second crash: never a third time.
+    sending.world.pass(60_000);
+    assert_eq!(service.end_leases(Leases::Over).await.unwrap(), 2);
+    sending.world.pass(RESEND_MS);
+    sending.assert_nothing_due("acme").await;
+    sending.assert_sound().await;
+}

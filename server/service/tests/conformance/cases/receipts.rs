@@ -1,0 +1,107 @@
+//! Which message a carrier's receipt is for.
+
+use domain::MessageStatus::{self, Delivered, Failed, Submitted, Unknown};
+use domain::Timestamp;
+use domain::records::MessageDetail;
+use service::{CarrierReceipt, user_reference};
+
+use crate::database::Backend;
+use crate::network::{lost, taken_as};
+use crate::sending::{Handed, Sending, receipt};
+use crate::world::HOUR_MS;
+
+on_each_backend![
+    a_receipt_that_comes_before_the_answer_waits_for_it,
+    receipts_that_come_twice_late_or_for_nothing_change_nothing,
+    an_id_that_a_carrier_uses_again_means_the_younger_message,
+    a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits,
+];
+
+async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = sending.handed_over().await;
+    sending.receive(receipt("c1", Delivered)).await;
+    sending
+        .assert_status(handed.id(), MessageStatus::Sending)
+        .await;
+    sending.answer(&handed, taken_as("c1")).await;
+    sending.assert_status(handed.id(), Delivered).await;
+    let carriers = sending.world.service.carriers().await.unwrap();
+    let acme = carriers
+        .iter()
+        .find(|carrier| carrier.name == "acme")
+        .unwrap();
+    assert_eq!((acme.receipts_parked, acme.receipts_matched), (1, 1));
+    sending.assert_sound().await;
+}
+
+async fn receipts_that_come_twice_late_or_for_nothing_change_nothing(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = sending.handed_over().await;
+    sending.answer(&handed, taken_as("c1")).await;
+    sending.receive(receipt("c1", Delivered)).await;
+    sending.receive(receipt("c1", Delivered)).await;
+    let steps = |detail: &MessageDetail| detail.timeline.len();
+    let before = steps(&sending.detail(handed.id()).await);
+    sending.receive(receipt("nobody", Delivered)).await;
+    sending.receive(receipt("c1", Failed)).await;
+    let after = sending.detail(handed.id()).await;
+    // What contradicts the first one is told.
+    assert_eq!(steps(&after), before + 1);
+    assert_eq!(after.record.status, Delivered);
+    sending.world.pass(8 * 24 * HOUR_MS);
+    sending.world.service.expire().await.unwrap();
+    sending.world.service.forget_segments().await.unwrap();
+    sending.receive(receipt("c1", Failed)).await;
+    assert_eq!(steps(&sending.detail(handed.id()).await), before + 1);
+    sending.assert_sound().await;
+}
+
+async fn an_id_that_a_carrier_uses_again_means_the_younger_message(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let first = sending.handed_over().await;
+    sending.answer(&first, taken_as("c1")).await;
+    let second = sending.handed_over().await;
+    sending.answer(&second, taken_as("c1")).await;
+    sending.receive(receipt("c1", Delivered)).await;
+    sending.assert_status(first.id(), Submitted).await;
+    sending.assert_status(second.id(), Delivered).await;
+}
+
+async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let unnamed = |handed: &Handed, submitted_at: Timestamp| CarrierReceipt {
+        names: Vec::new(),
+        number: handed.message.address.clone(),
+        sender: handed.message.sender.clone(),
+        submitted_at: Some(submitted_at),
+        ..receipt("", Delivered)
+    };
+    let first = sending.handed_over().await;
+    sending.answer(&first, lost()).await;
+    let now = sending.world.now();
+    // Too far away, and to somebody else.
+    let late = unnamed(&first, now.plus_ms(11 * 60_000));
+    sending.receive(late).await;
+    let other = CarrierReceipt {
+        number: "26687654321".to_owned(),
+        ..unnamed(&first, now)
+    };
+    sending.receive(other).await;
+    sending.assert_status(first.id(), Unknown).await;
+    // Two fit, so that neither is taken.
+    let second = sending.handed_over().await;
+    sending.answer(&second, lost()).await;
+    sending.receive(unnamed(&first, now)).await;
+    sending.assert_status(first.id(), Unknown).await;
+    let echoed = CarrierReceipt {
+        user_reference: Some(user_reference(second.id(), 1)),
+        ..unnamed(&second, now)
+    };
+    sending.receive(echoed).await;
+    sending.assert_status(second.id(), Delivered).await;
+    let early = unnamed(&first, now.plus_ms(9 * 60_000));
+    sending.receive(early).await;
+    sending.assert_status(first.id(), Delivered).await;
+    sending.assert_sound().await;
+}

@@ -1,0 +1,213 @@
+//! Which carrier a message goes to, and where it goes when that carrier doesn't take it.
+
+use domain::records::TimelineEntry;
+use domain::{Kind, MessageStatus};
+use service::{Actor, SANDBOX_CARRIER, SubmitOutcome};
+
+use crate::database::Backend;
+use crate::network::{answered, refused, taken_as, throttled};
+use crate::sending::Sending;
+
+on_each_backend![
+    a_message_goes_to_the_carrier_of_its_route,
+    a_message_without_a_route_is_rejected_and_its_price_given_back,
+    messages_leave_a_carrier_that_cannot_take_them,
+    one_message_at_a_time_probes_a_carrier_that_is_not_usable,
+    a_refused_message_is_offered_to_every_other_carrier_once,
+    a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy,
+    a_drained_carrier_is_listed_until_it_is_resumed,
+    nothing_is_claimed_for_a_drained_carrier,
+    a_message_that_was_put_off_stays_when_the_other_carrier_is_down,
+    a_refused_test_message_goes_to_no_other_carrier,
+    a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another,
+];
+
+const STAFF: Actor = Actor::CommandLine;
+
+async fn a_message_goes_to_the_carrier_of_its_route(backend: Backend) {
+    let routes = [
+        ("acme", 1, Some(Kind::Local)),
+        ("beta", 2, Some(Kind::International)),
+    ];
+    let sending = Sending::by(backend, &routes).await;
+    let (world, customer) = (&sending.world, &sending.customer);
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.send(&customer.live, "+12345678901").await.unwrap();
+    world.send(&customer.test, "12345678").await.unwrap();
+    for (carrier, address) in [
+        ("acme", "26612345678"),
+        ("beta", "12345678901"),
+        (SANDBOX_CARRIER, "26612345678"),
+    ] {
+        let claimed = sending.claim(carrier).await;
+        let addresses: Vec<_> = claimed.iter().map(|h| h.message.address.as_str()).collect();
+        assert_eq!(addresses, [address], "{carrier}");
+    }
+}
+
+async fn a_message_without_a_route_is_rejected_and_its_price_given_back(backend: Backend) {
+    let sending = Sending::by(backend, &[("acme", 1, Some(Kind::Local))]).await;
+    let (world, live) = (&sending.world, &sending.customer.live);
+    let sent = world.send(live, "+12345678901").await.unwrap();
+    sending.assert_balance("99.75").await;
+    world.service.reroute("").await.unwrap();
+    let id = sent.transid.unwrap();
+    sending
+        .assert_ended(id, MessageStatus::Rejected, "no_route")
+        .await;
+    sending.assert_balance("100").await;
+    sending.assert_sound().await;
+}
+
+async fn messages_leave_a_carrier_that_cannot_take_them(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    let service = &sending.world.service;
+    let waiting = sending.send().await;
+    service.set_usable("acme", false);
+    // A new one goes to beta, and the one that waited follows.
+    let new = sending.send().await;
+    assert_eq!(sending.claim_one("beta").await.id(), new);
+    service.reroute("acme").await.unwrap();
+    assert_eq!(sending.claim_one("beta").await.id(), waiting);
+    // With no other carrier it waits for the first.
+    service.set_usable("beta", false);
+    let last = sending.send().await;
+    service.reroute("beta").await.unwrap();
+    service.set_usable("acme", true);
+    assert_eq!(sending.claim_one("acme").await.id(), last);
+    sending.assert_sound().await;
+}
+
+async fn one_message_at_a_time_probes_a_carrier_that_is_not_usable(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    let service = &sending.world.service;
+    let send_three = async || {
+        for _ in 0..3 {
+            sending.send().await;
+        }
+        let by_acme = sending.claim("acme").await.len();
+        (by_acme, sending.claim("beta").await.len())
+    };
+    // One that is usable isn't probed.
+    service.let_probe("acme", true);
+    service.set_usable("acme", false);
+    assert_eq!(send_three().await, (0, 3));
+    service.let_probe("acme", true);
+    service.set_usable("acme", false);
+    assert_eq!(send_three().await, (1, 2));
+    assert_eq!(send_three().await, (0, 3));
+    service.let_probe("acme", true);
+    service.let_probe("acme", false);
+    assert_eq!(send_three().await, (0, 3));
+    sending.assert_sound().await;
+}
+
+async fn a_refused_message_is_offered_to_every_other_carrier_once(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    let by_acme = sending.handed_over().await;
+    let id = by_acme.id();
+    sending.answer(&by_acme, refused()).await;
+    sending.assert_status(id, MessageStatus::Sending).await;
+    let by_beta = sending.claim_one("beta").await;
+    sending.answer(&by_beta, refused()).await;
+    sending.assert_status(id, MessageStatus::Rejected).await;
+    let timeline = sending.detail(id).await.timeline;
+    let told = |step: &TimelineEntry| {
+        step.detail.as_deref() == Some("refused by acme: refused_by_carrier")
+    };
+    assert!(timeline.iter().any(told), "{timeline:?}");
+    sending.assert_balance("100").await;
+    sending.assert_sound().await;
+}
+
+async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    let busy = SubmitOutcome::Temporary {
+        error: "busy".to_owned(),
+    };
+    for outcome in [throttled(), busy] {
+        let handed = sending.handed_over().await;
+        sending.answer(&handed, outcome).await;
+        sending.world.pass(5000);
+        sending.assert_nothing_due("acme").await;
+        sending.claim_one("beta").await;
+    }
+    // One of which a segment was taken stays, and one that wasn't sent at all may go.
+    let begun = sending.handed_over().await;
+    let outcomes = [(1, taken_as("c1")), (2, throttled())];
+    sending.answer_segments(&begun, 2, &outcomes).await;
+    let other = sending.handed_over().await;
+    sending.answer(&other, SubmitOutcome::NotSent).await;
+    let service = &sending.world.service;
+    service.set_usable("acme", false);
+    service.reroute("acme").await.unwrap();
+    sending.world.pass(1000);
+    assert_eq!(sending.claim_one("acme").await.id(), begun.id());
+    assert_eq!(sending.claim_one("beta").await.id(), other.id());
+    sending.assert_sound().await;
+}
+
+async fn a_drained_carrier_is_listed_until_it_is_resumed(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let service = &sending.world.service;
+    assert!(service.drain_carrier(&STAFF, "acme").await.unwrap());
+    assert!(!service.drain_carrier(&STAFF, "acme").await.unwrap());
+    assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
+    assert!(service.drain_carrier(&STAFF, "nobody").await.is_err());
+    assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.drained_carriers().await.unwrap().is_empty());
+}
+
+/// The claim itself looks whether the carrier is drained, whatever the process knows.
+async fn nothing_is_claimed_for_a_drained_carrier(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let service = &sending.world.service;
+    let id = sending.send().await;
+    sending.world.pass(10_000);
+    assert!(service.drain_carrier(&STAFF, "acme").await.unwrap());
+    sending.assert_nothing_due("acme").await;
+    // Nothing is due, so that nobody asks again and again meanwhile.
+    assert_eq!(service.next_due("acme").await.unwrap(), None);
+    assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
+    assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.next_due("acme").await.unwrap().is_some());
+    assert_eq!(sending.claim_one("acme").await.id(), id);
+    sending.assert_sound().await;
+}
+
+async fn a_message_that_was_put_off_stays_when_the_other_carrier_is_down(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    sending.world.service.set_usable("beta", false);
+    let handed = sending.handed_over().await;
+    sending.answer(&handed, throttled()).await;
+    sending.world.pass(1000);
+    let again = sending.claim_one("acme").await;
+    // What was refused waits for the other one, though it is down.
+    sending.answer(&again, refused()).await;
+    sending.claim_one("beta").await;
+    sending.assert_sound().await;
+}
+
+async fn a_refused_test_message_goes_to_no_other_carrier(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    let (world, customer) = (&sending.world, &sending.customer);
+    let sent = world.send(&customer.test, "00000004").await.unwrap();
+    let (lease, messages) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let result = answered(&messages[0], refused());
+    world.record(SANDBOX_CARRIER, &lease, vec![result]).await;
+    let access = world.access(&customer.test).await;
+    let id = sent.transid.unwrap();
+    let found = world.service.message(&access, id).await.unwrap().unwrap();
+    assert_eq!(found.record.status, MessageStatus::Rejected);
+    world.assert_sound().await;
+}
+
+async fn a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    let handed = sending.handed_over().await;
+    sending.world.service.set_usable("acme", false);
+    sending.world.service.reroute("acme").await.unwrap();
+    sending.answer(&handed, SubmitOutcome::NotSent).await;
+    sending.claim_one("beta").await;
+    sending.assert_sound().await;
+}

@@ -1,0 +1,249 @@
+//! What sends, results and connections share a transaction for, and what they must not do to each
+//! other.
+
+use std::time::Duration;
+
+use domain::{MessageStatus, Reason};
+use futures_util::future::join_all;
+use service::{Actor, Claimed, Consumer, Lease, SANDBOX_CARRIER, SendError};
+use sqlx::Executor as _;
+
+use crate::database::Backend;
+use crate::network::{answered, taken_as};
+use crate::world::{Customer, HOUR_MS, World, money, request};
+
+on_each_backend![
+    a_send_is_handed_to_a_connection_that_has_a_place_for_it,
+    no_connection_is_handed_more_than_it_has_places_for,
+    messages_that_a_closed_connection_did_not_receive_go_to_another_one,
+    a_drained_carrier_is_handed_nothing,
+    messages_of_a_suspended_application_are_handed_to_nobody,
+    a_message_that_is_put_off_is_handed_over_again_when_its_time_comes,
+    an_input_that_cannot_be_stored_fails_alone,
+    results_that_come_after_their_lease_change_no_status,
+];
+
+const CARRIER: &str = SANDBOX_CARRIER;
+/// Longer than any wait here.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A connection with so many places.
+fn consumer(world: &World, credit: usize) -> Consumer {
+    let consumer = world.service.consume(CARRIER);
+    consumer.credit().refresh(|| credit);
+    consumer
+}
+
+/// The connection has handed over what it received, and would take so many more.
+fn free(consumer: &Consumer, received: usize, credit: usize) {
+    consumer.submit(received, || (), || credit);
+}
+
+async fn next(consumer: &mut Consumer) -> (Lease, Vec<Claimed>) {
+    tokio::time::timeout(SOON, consumer.next()).await.unwrap()
+}
+
+/// The next so many messages.
+async fn take(consumer: &mut Consumer, count: usize) -> Vec<(Lease, Claimed)> {
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        let (lease, messages) = next(consumer).await;
+        taken.extend(messages.into_iter().map(|message| (lease, message)));
+    }
+    assert_eq!(taken.len(), count);
+    taken
+}
+
+/// A connection looks at the queue once before it is handed new messages.
+async fn connected(world: &World, customer: &Customer, credit: usize) -> Consumer {
+    let mut consumer = consumer(world, credit);
+    world.send(&customer.live, "57000000").await.unwrap();
+    let (lease, messages) = next(&mut consumer).await;
+    record(world, lease, &messages).await;
+    free(&consumer, 1, credit);
+    consumer
+}
+
+async fn record(world: &World, lease: Lease, messages: &[Claimed]) {
+    let results = messages
+        .iter()
+        .map(|m| answered(m, taken_as("c")))
+        .collect();
+    let taken = world.record(CARRIER, &lease, results).await;
+    assert_eq!(taken.len(), messages.len());
+}
+
+async fn a_send_is_handed_to_a_connection_that_has_a_place_for_it(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let mut consumer = connected(&world, &customer, 10).await;
+    let sent = world.send(&customer.live, "57000001").await.unwrap();
+    let (lease, messages) = next(&mut consumer).await;
+    assert_eq!(messages[0].id, sent.transid.unwrap());
+    assert_eq!(messages[0].address, "26657000001");
+    assert_eq!(messages[0].message.as_str(), "hello");
+    let stored = world.message(&customer, messages[0].id).await;
+    assert_eq!(stored.record.status, MessageStatus::Sending);
+    let steps: Vec<_> = stored.timeline.iter().map(|entry| entry.status).collect();
+    assert_eq!(steps, [MessageStatus::Queued, MessageStatus::Sending]);
+    record(&world, lease, &messages).await;
+    assert_eq!(
+        world.status(&customer, messages[0].id).await,
+        MessageStatus::Submitted
+    );
+    assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
+    world.assert_sound().await;
+}
+
+async fn no_connection_is_handed_more_than_it_has_places_for(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    let mut consumer = connected(&world, &customer, 3).await;
+    for n in 0..7 {
+        world
+            .send(&customer.live, &format!("5700000{n}"))
+            .await
+            .unwrap();
+    }
+    let first = take(&mut consumer, 3).await;
+    // The places are taken: the other messages wait, and nothing comes.
+    let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
+    assert!(nothing.is_err());
+    assert_eq!(world.service.queue_state().await.unwrap().waiting, 7);
+    free(&consumer, 3, 3);
+    let second = take(&mut consumer, 3).await;
+    free(&consumer, 3, 3);
+    let third = take(&mut consumer, 1).await;
+    let numbers = |taken: &[(Lease, Claimed)]| -> Vec<String> {
+        taken
+            .iter()
+            .map(|(_, m)| m.number.digits().to_owned())
+            .collect()
+    };
+    let all = [numbers(&first), numbers(&second), numbers(&third)].concat();
+    let expected: Vec<_> = (0..7).map(|n| format!("5700000{n}")).collect();
+    assert_eq!(all, expected, "the oldest first");
+    world.assert_sound().await;
+}
+
+async fn messages_that_a_closed_connection_did_not_receive_go_to_another_one(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let closing = connected(&world, &customer, 10).await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    drop(closing);
+    let mut other = consumer(&world, 10);
+    let taken = take(&mut other, 1).await;
+    assert_eq!(taken[0].1.number.digits(), "57000001");
+    record(&world, taken[0].0, &[taken[0].1.clone()]).await;
+    world.assert_sound().await;
+}
+
+async fn a_drained_carrier_is_handed_nothing(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let mut consumer = connected(&world, &customer, 10).await;
+    let actor = Actor::CommandLine;
+    world.service.drain_carrier(&actor, CARRIER).await.unwrap();
+    world.send(&customer.live, "57000001").await.unwrap();
+    let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
+    assert!(nothing.is_err());
+    world.service.resume_carrier(&actor, CARRIER).await.unwrap();
+    // As the process does that serves it.
+    free(&consumer, 0, 0);
+    free(&consumer, 0, 10);
+    take(&mut consumer, 1).await;
+    world.assert_sound().await;
+}
+
+async fn messages_of_a_suspended_application_are_handed_to_nobody(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    let actor = Actor::CommandLine;
+    let reference = customer.reference;
+    world
+        .service
+        .suspend(&actor, reference, "a reason")
+        .await
+        .unwrap();
+    let mut consumer = consumer(&world, 10);
+    let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
+    assert!(nothing.is_err());
+    world.service.reinstate(&actor, reference).await.unwrap();
+    world.service.resume_put_aside().await.unwrap();
+    take(&mut consumer, 1).await;
+    world.assert_sound().await;
+}
+
+async fn a_message_that_is_put_off_is_handed_over_again_when_its_time_comes(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let mut consumer = connected(&world, &customer, 10).await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    let (lease, messages) = next(&mut consumer).await;
+    let not_now = service::SubmitOutcome::Temporary {
+        error: "not now".to_owned(),
+    };
+    world
+        .record(CARRIER, &lease, vec![answered(&messages[0], not_now)])
+        .await;
+    free(&consumer, 1, 10);
+    // The clock of the test stands still: it isn't due yet.
+    let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
+    assert!(nothing.is_err());
+    world.pass(HOUR_MS);
+    let again = take(&mut consumer, 1).await;
+    assert_eq!(again[0].1.id, messages[0].id);
+    world.assert_sound().await;
+}
+
+async fn an_input_that_cannot_be_stored_fails_alone(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    let refusing = world.database.refuse_number("57000666");
+    world
+        .database
+        .connect()
+        .await
+        .execute(refusing)
+        .await
+        .unwrap();
+    let numbers: Vec<String> = (0..20)
+        .map(|n| {
+            if n == 13 {
+                "57000666".to_owned()
+            } else {
+                format!("570000{n:02}")
+            }
+        })
+        .collect();
+    let sends = numbers
+        .iter()
+        .map(|number| world.service.send(request(&customer.live, number, "hello")));
+    let answers = join_all(sends).await;
+    for (number, answer) in numbers.iter().zip(answers) {
+        if number == "57000666" {
+            assert_eq!(answer, Err(SendError::Refused(Reason::Internal)));
+        } else {
+            assert!(answer.is_ok(), "{number}: {answer:?}");
+        }
+    }
+    assert_eq!(world.balance(&customer.live).await, money("9.05"));
+    world.assert_sound().await;
+}
+
+async fn results_that_come_after_their_lease_change_no_status(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let mut consumer = connected(&world, &customer, 10).await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    let (lease, messages) = next(&mut consumer).await;
+    world.pass(2 * 60_000);
+    let ended = world.service.end_leases(service::Leases::Over).await;
+    assert_eq!(ended.unwrap(), 1);
+    let results = vec![answered(&messages[0], taken_as("late"))];
+    let taken = world.record(CARRIER, &lease, results).await;
+    assert!(taken.is_empty());
+    world.assert_sound().await;
+}

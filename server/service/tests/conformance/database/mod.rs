@@ -1,0 +1,108 @@
+//! A database of a test's own.
+
+mod postgres;
+mod sqlite;
+
+use std::path::Path;
+
+use service::Service;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
+
+/// What a test runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+pub enum Database {
+    Sqlite(sqlite::Database),
+    Postgres(postgres::Database),
+}
+
+impl Database {
+    /// `folder` is where a file may lie.
+    pub async fn make(backend: Backend, folder: &Path) -> Self {
+        match backend {
+            Backend::Sqlite => Self::Sqlite(sqlite::Database::make(folder)),
+            Backend::Postgres => Self::Postgres(postgres::Database::make().await),
+        }
+    }
+
+    /// One on PostgreSQL without any table.
+    pub async fn empty() -> Self {
+        Self::Postgres(postgres::Database::empty().await)
+    }
+
+    pub fn url(&self) -> String {
+        match self {
+            Self::Sqlite(file) => file.url(),
+            Self::Postgres(server) => server.url(),
+        }
+    }
+
+    /// A connection that may do what no verb does.
+    pub async fn connect(&self) -> AnyConnection {
+        AnyConnection::connect(&self.url()).await.unwrap()
+    }
+
+    /// The number that a statement gives.
+    pub async fn number(&self, statement: &'static str) -> i64 {
+        let mut conn = self.connect().await;
+        let row = sqlx::query(statement).fetch_one(&mut conn).await.unwrap();
+        row.get(0)
+    }
+
+    /// A statement that keeps everybody else from writing until `ROLLBACK`.
+    pub const fn hold(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "BEGIN IMMEDIATE",
+            Self::Postgres(_) => "BEGIN; LOCK TABLE applications IN ACCESS EXCLUSIVE MODE",
+        }
+    }
+
+    /// A statement after which messages to a number can't be stored.
+    pub fn refuse_number(&self, number: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(match self {
+            Self::Sqlite(_) => format!(
+                "CREATE TRIGGER refused BEFORE INSERT ON messages WHEN NEW.number = '{number}' \
+                 BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+            ),
+            Self::Postgres(_) => {
+                format!("ALTER TABLE messages ADD CONSTRAINT refused CHECK (number <> '{number}')")
+            }
+        })
+    }
+
+    /// So many uploads wait to become messages, as soon as those are gone that aren't needed.
+    pub async fn assert_spools(&self, count: usize) {
+        match self {
+            Self::Sqlite(file) => assert_eq!(file.spools().len(), count),
+            Self::Postgres(server) => server.assert_spools(count).await,
+        }
+    }
+
+    /// Loses the rows of the only upload that waits.
+    pub async fn lose_spool(&self) {
+        match self {
+            Self::Sqlite(file) => file.lose_spool(),
+            Self::Postgres(server) => server.lose_spool().await,
+        }
+    }
+
+    /// Damages the last rows of the only upload that waits.
+    pub async fn damage_spool(&self) {
+        match self {
+            Self::Sqlite(file) => file.damage_spool(),
+            Self::Postgres(server) => server.damage_spool().await,
+        }
+    }
+
+    /// All that is stored.
+    pub async fn contents(&self, service: &Service) -> Vec<u8> {
+        match self {
+            Self::Sqlite(file) => file.contents(service).await,
+            Self::Postgres(server) => server.contents().await,
+        }
+    }
+}

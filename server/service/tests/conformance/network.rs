@@ -1,0 +1,72 @@
+//! Carriers and routes for the tests, and what carriers answer.
+
+use std::num::NonZeroU32;
+use std::time::Instant;
+
+use domain::Kind;
+use domain::routing::{Route, Routes};
+use service::{CarrierInfo, Claimed, Lease, Network, SubmitOutcome, Submitted};
+
+/// The carriers acme and beta with routes of a carrier, a priority and a kind of number each.
+pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
+    let route = |(carrier, priority, kind): &(&str, u32, Option<Kind>)| Route {
+        carrier: (*carrier).to_owned(),
+        priority: *priority,
+        weight: NonZeroU32::MIN,
+        kind: *kind,
+        prefix: None,
+        application: None,
+        sender: None,
+    };
+    let info = |name: &str| CarrierInfo {
+        name: name.to_owned(),
+        sandbox: false,
+        whole: false,
+    };
+    Network {
+        carriers: vec![info("acme"), info("beta")],
+        routes: Routes::new(routes.iter().map(route).collect()),
+        country_code: "266".to_owned(),
+        default_sender: "Heliograph".to_owned(),
+    }
+}
+
+/// What became of the submit of a message that is one segment; its claim is filled in by
+/// [`crate::world::World::record`].
+pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
+    Submitted {
+        id: message.id,
+        application_id: message.application_id,
+        lease: Lease {
+            token: 0,
+            until: message.expires_at,
+            not_after: Instant::now(),
+        },
+        segments: 1,
+        outcomes: vec![(1, outcome)],
+    }
+}
+
+pub fn taken_as(name: &str) -> SubmitOutcome {
+    SubmitOutcome::Accepted {
+        carrier_message_id: Some(name.to_owned()),
+    }
+}
+
+pub fn refused() -> SubmitOutcome {
+    SubmitOutcome::Refused {
+        error: "refused_by_carrier".to_owned(),
+    }
+}
+
+pub fn throttled() -> SubmitOutcome {
+    SubmitOutcome::Throttled {
+        error: "throttled".to_owned(),
+    }
+}
+
+pub fn lost() -> SubmitOutcome {
+    SubmitOutcome::Unknown {
+        error: "the connection was lost".to_owned(),
+    }
+}

@@ -1,0 +1,317 @@
+//! What one process decides holds in the others at once, and limits are counted together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::{KeyKind, Reason};
+use futures_util::future::join_all;
+use service::{
+    Actor, ClientInfo, IdempotencyKey, Limits, SANDBOX_CARRIER, SendError, SendRequest, Service,
+    SessionRow,
+};
+
+use super::processes::{peer, peer_with};
+use crate::database::Backend;
+use crate::uploads::{plain, rows, upload};
+use crate::world::{Customer, PASSWORD, World, money, password, request};
+
+const STAFF: Actor = Actor::CommandLine;
+
+fn keyed(key: &str, order: SendRequest) -> SendRequest {
+    SendRequest {
+        idempotency: IdempotencyKey::parse(key),
+        ..order
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_key_charges_nothing_through_another_process() {
+    let world = World::new(Backend::Postgres).await;
+    let b = peer(&world, 1).await;
+    for round in 0..4 {
+        let customer = world.active(&format!("{round}@example.org"), "1000").await;
+        let replaced = Arc::new(AtomicBool::new(false));
+        let sending: Vec<_> = (0..6)
+            .map(|_| {
+                let (b, key, replaced) = (b.clone(), customer.live.clone(), Arc::clone(&replaced));
+                tokio::spawn(async move {
+                    let mut accepted = 0;
+                    loop {
+                        let is_old = replaced.load(Ordering::SeqCst);
+                        match b.send(request(&key, "12345678", "hello")).await {
+                            Ok(_) => {
+                                assert!(!is_old, "charged by a key that was replaced");
+                                accepted += 1;
+                            }
+                            Err(error) => {
+                                assert_eq!(error, SendError::Refused(Reason::ApiInvalid));
+                                return accepted;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        while world.balance(&customer.live).await == money("1000") {}
+        let (account, reference) = (customer.account.id, customer.reference);
+        let new = world
+            .service
+            .replace_key(account, reference, KeyKind::Live, PASSWORD, "token")
+            .await
+            .unwrap();
+        replaced.store(true, Ordering::SeqCst);
+        let mut accepted = 0;
+        for task in sending {
+            accepted += task.await.unwrap();
+        }
+        let charged = 1_000_000_000 - world.balance(&new).await.micros();
+        assert_eq!(charged, accepted * 50_000);
+        assert!(b.send(request(&new, "12345678", "hello")).await.is_ok());
+    }
+    world.assert_sound().await;
+}
+
+async fn sign_in(service: &Service, customer: &Customer, token: &str) {
+    let row = SessionRow {
+        account_id: None,
+        data: "{}".to_owned(),
+        expires_at: service.clock().now(),
+    };
+    assert!(service.session_create(token, &row).await.unwrap());
+    let (account, client) = (&customer.account, ClientInfo::default());
+    service
+        .device_sign_in(token, account, &client)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
+    let world = World::new(Backend::Postgres).await;
+    let (a, b) = (&world.service, peer(&world, 1).await);
+    let customer = world.pending("one@example.org").await;
+    for token in ["one", "two", "three"] {
+        sign_in(a, &customer, token).await;
+        assert!(b.session_holds(token).await.unwrap());
+    }
+    let account = customer.account.id;
+    let devices = a.devices(account, "one").await.unwrap();
+    let other = devices.iter().find(|device| !device.current).unwrap();
+    a.sign_out_device(account, other.id).await.unwrap();
+    let mut held = 0;
+    for token in ["one", "two", "three"] {
+        held += i32::from(b.session_holds(token).await.unwrap());
+    }
+    assert_eq!(held, 2);
+    assert!(b.session_holds("one").await.unwrap());
+    let new = password("another good password");
+    a.change_password(account, PASSWORD, &new, "one")
+        .await
+        .unwrap();
+    assert!(b.session_holds("one").await.unwrap());
+    assert!(!b.session_holds("two").await.unwrap() && !b.session_holds("three").await.unwrap());
+    assert!(b.sign_in("one@example.org", PASSWORD, "::1").await.is_err());
+    let signed_in = b
+        .sign_in("one@example.org", "another good password", "::1")
+        .await;
+    assert!(signed_in.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_idempotency_key_through_several_processes_charges_once() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    let (a, b, c) = (
+        world.service.clone(),
+        peer(&world, 1).await,
+        peer(&world, 2).await,
+    );
+    for n in 0..40 {
+        let once = || {
+            keyed(
+                &format!("key {n}"),
+                request(&customer.live, "12345678", "hello"),
+            )
+        };
+        let answers = join_all([a.send(once()), b.send(once()), c.send(once())]).await;
+        let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
+        assert_eq!(answers.iter().filter(|sent| !sent.replayed).count(), 1);
+        assert!(
+            answers
+                .iter()
+                .all(|sent| sent.transid == answers[0].transid)
+        );
+        let other = keyed(
+            &format!("key {n}"),
+            request(&customer.live, "12345678", "no"),
+        );
+        let refused = Err(SendError::Refused(Reason::IdempotencyMismatch));
+        assert_eq!(b.send(other).await, refused);
+    }
+    assert_eq!(world.balance(&customer.live).await, money("98"));
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_upload_under_one_key_through_several_processes_is_one_batch() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    let (a, b) = (world.service.clone(), peer(&world, 1).await);
+    for n in 0..15 {
+        let key = format!("key {n}");
+        let file = rows(10);
+        let (one, two) = tokio::join!(
+            upload(&a, &customer.live, Some(&key), &file, plain()),
+            upload(&b, &customer.live, Some(&key), &file, plain()),
+        );
+        let busy = Err(SendError::Refused(Reason::IdempotencyInProgress));
+        assert!(one.is_ok() || one == busy, "{one:?}");
+        assert!(two.is_ok() || two == busy, "{two:?}");
+        let batches: BTreeSet<_> = [one, two]
+            .into_iter()
+            .flatten()
+            .map(|batch| batch.batchid)
+            .collect();
+        assert_eq!(batches.len(), 1);
+        let again = upload(&b, &customer.live, Some(&key), &file, plain())
+            .await
+            .unwrap();
+        assert!(batches.contains(&again.batchid));
+    }
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM batches").await,
+        15
+    );
+    assert_eq!(world.balance(&customer.live).await, money("92.5"));
+    world.expand_all().await;
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn an_upload_under_way_is_seen_by_the_others() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    let (a, b) = (world.service.clone(), peer(&world, 1).await);
+    let key = || IdempotencyKey::parse("key");
+    let live = customer.live.expose();
+    let ticket = a.begin_bulk(Some(live), key()).await.unwrap();
+    let refused = b.begin_bulk(Some(live), key()).await.err();
+    assert_eq!(refused, Some(Reason::IdempotencyInProgress));
+    // The test key's requests are others.
+    let test = b
+        .begin_bulk(Some(customer.test.expose()), key())
+        .await
+        .unwrap();
+    ticket.end().await;
+    let ticket_of_b = b.begin_bulk(Some(live), key()).await.unwrap();
+    for ticket in [ticket, ticket_of_b, test] {
+        ticket.end().await;
+    }
+    let mut held = Vec::new();
+    for n in 0..8 {
+        let service = if n % 2 == 0 { &a } else { &b };
+        held.push(service.begin_bulk(Some(live), None).await.unwrap());
+    }
+    for service in [&a, &b] {
+        let refused = service.begin_bulk(Some(live), None).await.err();
+        assert_eq!(refused, Some(Reason::RateLimited));
+    }
+    held[0].end().await;
+    assert!(b.begin_bulk(Some(live), None).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_count_requests_together() {
+    let world = World::new(Backend::Postgres).await;
+    let limits = Limits {
+        requests_per_second: Some(20),
+        ..Limits::default()
+    };
+    let customers = [
+        world.active("one@example.org", "100").await,
+        world.active("two@example.org", "100").await,
+    ];
+    let services = [
+        peer_with(&world, 1, limits).await,
+        peer_with(&world, 2, limits).await,
+    ];
+    for second in 0..4 {
+        let sends = (0..160).map(|n| {
+            let customer = &customers[(n / 2) % 2];
+            let (service, key) = (services[n % 2].clone(), customer.live.clone());
+            async move {
+                (
+                    key.reference(),
+                    service.send(request(&key, "12345678", "hello")).await,
+                )
+            }
+        });
+        let answers = join_all(sends).await;
+        for customer in &customers {
+            let of_this = || {
+                answers
+                    .iter()
+                    .filter(|(whose, _)| *whose == customer.reference)
+            };
+            assert_eq!(
+                of_this().filter(|(_, sent)| sent.is_ok()).count(),
+                20,
+                "{second}"
+            );
+            let limited = Err(SendError::Refused(Reason::RateLimited));
+            assert_eq!(of_this().filter(|(_, sent)| *sent == limited).count(), 60);
+        }
+        // Other requests come out of the same bucket.
+        let access = world.access(&customers[0].live).await;
+        assert_eq!(
+            services[0].take_request(&access).await,
+            Err(Reason::RateLimited)
+        );
+        world.pass(1000);
+    }
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_never_overdraw_together() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "5").await;
+    let services = [
+        world.service.clone(),
+        peer(&world, 1).await,
+        peer(&world, 2).await,
+    ];
+    let sends = (0..300).map(|n| {
+        let (service, key) = (services[n % 3].clone(), customer.live.clone());
+        async move { service.send(request(&key, "12345678", "hello")).await }
+    });
+    let answers = join_all(sends).await;
+    assert_eq!(answers.iter().filter(|sent| sent.is_ok()).count(), 100);
+    let refused = Err(SendError::Refused(Reason::InsufficientFunds));
+    assert_eq!(answers.iter().filter(|sent| **sent == refused).count(), 200);
+    assert_eq!(world.balance(&customer.live).await, money("0"));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_suspension_stops_the_claims_of_others() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "5").await;
+    let b = peer(&world, 1).await;
+    for _ in 0..5 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "a reason")
+        .await
+        .unwrap();
+    assert!(b.claim(SANDBOX_CARRIER, 10).await.unwrap().1.is_empty());
+    let refused = b.send(request(&customer.live, "12345678", "hello")).await;
+    assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
+    b.reinstate(&STAFF, customer.reference).await.unwrap();
+    world.service.resume_put_aside().await.unwrap();
+    assert_eq!(b.claim(SANDBOX_CARRIER, 10).await.unwrap().1.len(), 5);
+    world.assert_sound().await;
+}

@@ -1,0 +1,132 @@
+//! Work that is left at any moment leaves no transaction behind.
+
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use service::{Actor, Entropy, Limits, SANDBOX_CARRIER};
+use sqlx::{AnyConnection, Row as _};
+
+use super::processes::peer;
+use crate::database::Backend;
+use crate::world::{World, money, order, request};
+
+/// Drops a future when it has been polled so often and could go on.
+async fn leave_after(polls: u64, work: impl Future) {
+    let (mut work, mut left) = (pin!(work), polls);
+    std::future::poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        work.as_mut().poll(context).map(drop)
+    })
+    .await;
+}
+
+/// Waits until a count is 0; less than the 5 s after which the server itself ends what is left
+/// open.
+async fn until_none(conn: &mut AnyConnection, statement: &'static str) {
+    let started = Instant::now();
+    loop {
+        let row = sqlx::query(statement).fetch_one(&mut *conn).await.unwrap();
+        if row.get::<i64, _>(0) == 0 {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(3), "{statement}");
+    }
+}
+
+const LEFT_OPEN: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+                         AND state LIKE 'idle in transaction%'";
+
+/// sqlx notes that a transaction is open when the answer to its BEGIN is read. Who leaves before
+/// gives back a connection that sqlx holds for clean.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
+    let world = World::new(Backend::Postgres).await;
+    let mut conn = world.database.connect().await;
+    let customer = world.active("one@example.org", "100").await;
+    let entropy = Entropy::seeded(4);
+    for _ in 0..200 {
+        // A connection that is ready: it is looked at, and the transaction begun.
+        world.service.ping().await.unwrap();
+        leave_after(entropy.number() % 6, world.service.check()).await;
+        // At once, since the next one to begin there would end it, too.
+        until_none(&mut conn, LEFT_OPEN).await;
+    }
+    // Who got such a connection would see the moment of its snapshot for ever.
+    for n in 1..=20 {
+        world.send(&customer.live, "12345678").await.unwrap();
+        let left = money("100").micros() - 50_000 * n;
+        let looks = (0..16).map(|_| world.balance(&customer.live));
+        assert!(
+            join_all(looks)
+                .await
+                .iter()
+                .all(|balance| balance.micros() == left)
+        );
+    }
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
+    const UNDER_WAY: &str = "SELECT COUNT(*) FROM uploads";
+    let world = World::new(Backend::Postgres).await;
+    let mut conn = world.database.connect().await;
+    let customer = world.active("one@example.org", "100").await;
+    let (service, b) = (&world.service, peer(&world, 1).await);
+    let entropy = Entropy::seeded(5);
+    for _ in 0..150 {
+        let live = Some(customer.live.expose());
+        leave_after(entropy.number() % 12, service.begin_bulk(live, None)).await;
+        // All places may be taken until those that were left are given back.
+        if let Ok(ticket) = service.begin_bulk(live, None).await {
+            leave_after(entropy.number() % 12, ticket.end()).await;
+        }
+    }
+    until_none(&mut conn, UNDER_WAY).await;
+    let mut held = Vec::new();
+    for _ in 0..Limits::default().uploads_max {
+        held.push(
+            b.begin_bulk(Some(customer.live.expose()), None)
+                .await
+                .unwrap(),
+        );
+    }
+    until_none(&mut conn, LEFT_OPEN).await;
+}
+
+/// Callers that leave while their work is done elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_whose_caller_leaves_are_done_whole_or_not_at_all() {
+    let world = World::new(Backend::Postgres).await;
+    let mut conn = world.database.connect().await;
+    let customer = world.active("one@example.org", "100").await;
+    let b = peer(&world, 1).await;
+    let entropy = Entropy::seeded(6);
+    for n in 0..300 {
+        let service = if n % 2 == 0 { &world.service } else { &b };
+        let polls = entropy.number() % 3;
+        match entropy.number() % 4 {
+            0 => {
+                let order = request(&customer.live, "12345678", "hello");
+                leave_after(polls, service.send(order)).await;
+            }
+            1 => leave_after(polls, service.claim(SANDBOX_CARRIER, 3)).await,
+            2 => leave_after(polls, service.expire()).await,
+            _ => {
+                let deposit = order(&n.to_string(), customer.reference.as_str(), "1");
+                leave_after(polls, service.add_deposit(&Actor::CommandLine, &deposit)).await;
+            }
+        }
+    }
+    b.close().await;
+    until_none(&mut conn, LEFT_OPEN).await;
+    let balance = world.balance(&customer.live).await;
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    assert!(sent.balance <= balance);
+    world.assert_sound().await;
+}

@@ -1,0 +1,155 @@
+//! Many processes that write at the same time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::MessageStatus;
+use futures_util::future::join_all;
+use service::{
+    Actor, CarrierReceipt, Claimed, Entropy, Leases, Limits, Service, SubmitOutcome, Submitted,
+};
+use sqlx::Executor as _;
+
+use super::processes::peer_with;
+use crate::database::Backend;
+use crate::network::{answered, network, refused, taken_as};
+use crate::uploads::{plain, rows, upload};
+use crate::world::{HOUR_MS, World, order, request};
+
+const STAFF: Actor = Actor::CommandLine;
+
+/// All that a process does besides sending, over and over.
+async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
+    let entropy = Entropy::seeded(seed);
+    let mut claims: Vec<(service::Lease, Vec<Claimed>)> = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        let claim = service.claim("acme", 40).await.unwrap();
+        claims.push(claim);
+        let place = usize::try_from(entropy.number() % claims.len() as u64).unwrap();
+        let (lease, claimed) = claims.swap_remove(place);
+        let outcome = |message: &Claimed| match entropy.number() % 4 {
+            0 => refused(),
+            1 => SubmitOutcome::NotSent,
+            _ => taken_as(&format!("{}", message.id)),
+        };
+        let results: Vec<_> = claimed
+            .iter()
+            .map(|message| Submitted {
+                lease,
+                ..answered(message, outcome(message))
+            })
+            .rev()
+            .collect();
+        service.record_submitted("acme", results).await.unwrap();
+        // Also of what was held for too long, and of what the carrier never took.
+        let receipts = claimed.iter().map(|message| CarrierReceipt {
+            names: vec![message.id.to_string()],
+            status: MessageStatus::Delivered,
+            error: None,
+            user_reference: None,
+            number: String::new(),
+            sender: String::new(),
+            submitted_at: None,
+        });
+        let receipts = receipts.collect();
+        service
+            .record_carrier_receipts("acme", receipts)
+            .await
+            .unwrap();
+        service.end_leases(Leases::Over).await.unwrap();
+        service.expire().await.unwrap();
+        if let Some(id) = service.next_unexpanded(None).await.unwrap() {
+            service.expand(id).await.unwrap();
+        }
+    }
+}
+
+/// The service repeats what a deadlock or a conflict undid: no caller is told of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_because_other_processes_write_at_the_same_time() {
+    const SENDS: usize = 250;
+    // The server looks for deadlocks when somebody has waited for so long: by default a second.
+    const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 20', \
+                             current_database()); END $$";
+    let world = World::with(Backend::Postgres, network(&[("acme", 1, None)])).await;
+    world
+        .database
+        .connect()
+        .await
+        .execute(SOON_SEEN)
+        .await
+        .unwrap();
+    let mut customers = Vec::new();
+    for n in 0..6 {
+        customers.push(world.active(&format!("{n}@example.org"), "100").await);
+    }
+    let limits = Limits {
+        // Each lease ends while it is answered, or before.
+        lease_ms: 1,
+        ..Limits::default()
+    };
+    let services = [
+        peer_with(&world, 1, limits).await,
+        peer_with(&world, 2, limits).await,
+        peer_with(&world, 3, limits).await,
+    ];
+    let done = Arc::new(AtomicBool::new(false));
+    let mut workers = Vec::new();
+    for (seed, service) in (0..).zip(&services) {
+        for more in [0, 100] {
+            workers.push(tokio::spawn(work(
+                service.clone(),
+                seed + more,
+                Arc::clone(&done),
+            )));
+        }
+    }
+    for n in 0..SENDS {
+        let sends = customers
+            .iter()
+            .zip(services.iter().cycle().skip(n))
+            .map(|(customer, service)| service.send(request(&customer.live, "12345678", "hello")));
+        let deposits: Vec<_> = customers
+            .iter()
+            .rev()
+            .map(|customer| {
+                order(
+                    &format!("{n} {}", customer.reference),
+                    customer.reference.as_str(),
+                    "0.05",
+                )
+            })
+            .collect();
+        let (sent, imported) = tokio::join!(
+            join_all(sends),
+            services[n % 3].import_deposits(&STAFF, &deposits),
+        );
+        assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+        assert_eq!(imported.unwrap().credited, customers.len());
+        world.pass(1);
+        if n % 25 == 0 {
+            let (customer, service) = (&customers[n % 6], &services[n % 3]);
+            upload(service, &customer.live, None, &rows(50), plain())
+                .await
+                .unwrap();
+            service
+                .suspend(&STAFF, customers[0].reference, "a reason")
+                .await
+                .unwrap();
+            service
+                .reinstate(&STAFF, customers[0].reference)
+                .await
+                .unwrap();
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    world.expand_all().await;
+    world.assert_sound().await;
+    world.pass(49 * HOUR_MS);
+    services[0].end_leases(Leases::All).await.unwrap();
+    world.service.expire().await.unwrap();
+    world.assert_sound().await;
+}

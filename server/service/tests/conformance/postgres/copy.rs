@@ -1,0 +1,528 @@
+//! A move from SQLite to PostgreSQL: all of it arrives and goes on, or nothing does.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use domain::{BatchId, MessageStatus, MessageText, Money, Transid};
+use serde_json::Value;
+use service::{
+    Actor, BatchRequest, CarrierReceipt, Claimed, ClientInfo, Config, Copied, CopyError, Entropy,
+    IdempotencyKey, Lease, Leases, OpenError, SendRequest, Service, SessionRow, SubmitOutcome,
+    Submitted,
+};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
+
+use crate::database::{Backend, Database};
+use crate::network::{answered, network, refused, taken_as};
+use crate::uploads::{accepted, batch, plain, rows, upload};
+use crate::world::{Customer, HOUR_MS, World, money, name, order, request};
+
+const STAFF: Actor = Actor::CommandLine;
+const CARRIER: &str = "acme";
+/// Quotes, line ends, characters of four bytes, and what looks like JSON or SQL.
+const HARD: &str = "\"Ünï\" \\u0041 \\ 'x'\r\n\t🙂 {\"a\":1}; DROP TABLE $1 \u{7f}\u{2028}";
+
+/// A world whose service runs on a SQLite database, and that database's URL.
+async fn source() -> (World, String) {
+    let mut world = World::with(Backend::Postgres, network(&[(CARRIER, 1, None)])).await;
+    let url = format!("sqlite:{}", world.folder().join("source.db").display());
+    world.service.close().await;
+    open(&mut world, url.clone(), 2).await;
+    (world, url)
+}
+
+/// Goes on with another database.
+async fn open(world: &mut World, database_url: String, seed: u64) {
+    let config = Config {
+        database_url,
+        entropy: Entropy::seeded(seed),
+        ..world.config()
+    };
+    world.service = Service::open(config).await.unwrap();
+}
+
+async fn copy(world: &World, from: &str, to: &Database) -> Result<Copied, CopyError> {
+    Service::copy(
+        from,
+        &to.url(),
+        &world.config().data_dir,
+        &world.config().clock,
+    )
+    .await
+}
+
+/// The file of the only upload that waits.
+fn spool(world: &World) -> PathBuf {
+    let folder = world.config().data_dir.join("spool");
+    let mut files = std::fs::read_dir(folder).unwrap();
+    files.next().unwrap().unwrap().path()
+}
+
+async fn sqlite(url: &str) -> AnyConnection {
+    AnyConnection::connect(url).await.unwrap()
+}
+
+async fn texts(conn: &mut AnyConnection, sql: String) -> Vec<String> {
+    let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(conn).await;
+    rows.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+/// Rows of uploads that are messages by now. How many a step expands depends on the machine.
+async fn rows_expanded(url: &str) -> i64 {
+    let sql = "SELECT CAST(COUNT(*) AS TEXT) FROM messages WHERE batch_id IS NOT NULL";
+    let counts = texts(&mut sqlite(url).await, sql.to_owned()).await;
+    counts[0].parse().unwrap()
+}
+
+/// The tables of a SQLite database, without the state of processes.
+async fn tables(conn: &mut AnyConnection) -> Vec<String> {
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
+               AND name NOT IN ('_sqlx_migrations', 'nodes', 'connections')";
+    texts(conn, sql.to_owned()).await
+}
+
+/// Every row as JSON, in an order that both databases have.
+fn sorted(rows: Vec<String>) -> Vec<String> {
+    let parse = |row: String| serde_json::from_str::<BTreeMap<String, Value>>(&row).unwrap();
+    let mut rows: Vec<String> = rows
+        .into_iter()
+        .map(|row| serde_json::to_string(&parse(row)).unwrap())
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
+    let columns = format!(
+        "SELECT '''' || name || ''', \"' || name || '\"' FROM pragma_table_info('{table}')"
+    );
+    let columns = texts(conn, columns).await.join(", ");
+    sorted(texts(conn, format!("SELECT json_object({columns}) FROM {table}")).await)
+}
+
+async fn of_postgres(conn: &mut AnyConnection, table: &str) -> Vec<String> {
+    sorted(texts(conn, format!("SELECT to_json(t)::text FROM {table} t")).await)
+}
+
+async fn assert_empty(database: &Database) {
+    let mut conn = database.connect().await;
+    let tables = "SELECT table_name::text FROM information_schema.tables \
+                  WHERE table_schema = 'public' AND table_name <> '_sqlx_migrations'";
+    for table in texts(&mut conn, tables.to_owned()).await {
+        let rows = texts(&mut conn, format!("SELECT 'a row' FROM {table}")).await;
+        assert_eq!(rows, Vec::<String>::new(), "{table}");
+    }
+}
+
+fn hard() -> BatchRequest {
+    BatchRequest {
+        message: Some(MessageText::parse(HARD.to_owned(), 10).unwrap()),
+        ..plain()
+    }
+}
+
+fn with_key(customer: &Customer) -> SendRequest {
+    SendRequest {
+        idempotency: Some(IdempotencyKey::parse("once").unwrap()),
+        ..request(&customer.live, "12345678", HARD)
+    }
+}
+
+async fn sign_in(world: &World, token: &str, customer: &Customer) {
+    let row = SessionRow {
+        account_id: None,
+        data: HARD.to_owned(),
+        expires_at: world.now(),
+    };
+    assert!(world.service.session_create(token, &row).await.unwrap());
+    let client = ClientInfo {
+        user_agent: HARD.to_owned(),
+        address: "::1".to_owned(),
+    };
+    let service = &world.service;
+    service
+        .device_sign_in(token, &customer.account, &client)
+        .await
+        .unwrap();
+}
+
+fn receipt(name: &str) -> CarrierReceipt {
+    CarrierReceipt {
+        names: vec![name.to_owned()],
+        status: MessageStatus::Delivered,
+        error: None,
+        user_reference: None,
+        number: String::new(),
+        sender: String::new(),
+        submitted_at: None,
+    }
+}
+
+async fn report(world: &World, name: &str) {
+    let receipts = vec![receipt(name)];
+    let reported = world.service.record_carrier_receipts(CARRIER, receipts);
+    reported.await.unwrap();
+}
+
+async fn status(world: &World, customer: &Customer, id: Transid) -> MessageStatus {
+    let access = world.access(&customer.live).await;
+    let found = world.service.message(&access, id).await.unwrap();
+    found.unwrap().record.status
+}
+
+async fn claim(world: &World, limit: i64) -> (Lease, Vec<Claimed>) {
+    world.service.claim(CARRIER, limit).await.unwrap()
+}
+
+async fn answer(world: &World, lease: &Lease, message: &Claimed, outcome: SubmitOutcome) {
+    let result = answered(message, outcome);
+    world.record(CARRIER, lease, vec![result]).await;
+}
+
+/// A message so old that it was dropped.
+async fn dropped(world: &World) {
+    let customer = world.active("old@example.org", "1").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    let (lease, found) = claim(world, 1).await;
+    answer(world, &lease, &found[0], refused()).await;
+    world.pass(401 * 24 * HOUR_MS);
+    world.service.expire().await.unwrap();
+    world.service.drop_history().await.unwrap();
+}
+
+/// What people do: accounts, devices, names, money.
+async fn people(world: &World) -> [Customer; 3] {
+    let service = &world.service;
+    let one = world.active("one@example.org", "1000").await;
+    let two = world.active("two@example.org", "5.123456").await;
+    let three = world.pending("three@example.org").await;
+    for (customer, sender) in [(&one, "Acme"), (&two, "Beta"), (&three, "Gamma")] {
+        service
+            .request_sender_name(customer.account.id, customer.reference, &name(sender))
+            .await
+            .unwrap();
+    }
+    let waiting = service.sender_requests(true).await.unwrap();
+    service.accept_sender(&STAFF, waiting[0].id).await.unwrap();
+    service
+        .reject_sender(&STAFF, waiting[1].id, HARD)
+        .await
+        .unwrap();
+    let unknown = order("nobody's", "999999", "7.5");
+    service.add_deposit(&STAFF, &unknown).await.unwrap();
+    service.suspend(&STAFF, two.reference, HARD).await.unwrap();
+    sign_in(world, "first", &one).await;
+    sign_in(world, "second", &two).await;
+    service.session_delete("second").await.unwrap();
+    let wrong = service.sign_in("one@example.org", "wrong password", "::1");
+    wrong.await.unwrap_err();
+    service
+        .issue_reset(&STAFF, "one@example.org")
+        .await
+        .unwrap();
+    service
+        .request_reset("two@example.org", "::1")
+        .await
+        .unwrap();
+    [one, two, three]
+}
+
+/// Messages in every state that lasts, and those that are on their way.
+struct Sent {
+    /// Under a lease, answered by nobody yet.
+    claimed: (Lease, Claimed),
+    /// The carrier calls it `known`, and sent no receipt yet.
+    submitted: Transid,
+    /// Of 4,500 rows some thousand are messages.
+    upload: BatchId,
+}
+
+async fn messages(world: &World, customer: &Customer) -> Sent {
+    let service = &world.service;
+    service.send(with_key(customer)).await.unwrap();
+    world.send(&customer.live, "12345679").await.unwrap();
+    world.send(&customer.live, "+4915112345678").await.unwrap();
+    world.send(&customer.test, "12345678").await.unwrap();
+    let (lease, mut found) = claim(world, 100).await;
+    assert_eq!(found.len(), 3);
+    let claimed = found.remove(0);
+    answer(world, &lease, &found[0], taken_as("known")).await;
+    let later = SubmitOutcome::Temporary {
+        error: HARD.to_owned(),
+    };
+    answer(world, &lease, &found[1], later).await;
+    report(world, "a stranger's").await;
+    service.drain_carrier(&STAFF, CARRIER).await.unwrap();
+    service.resume_carrier(&STAFF, CARRIER).await.unwrap();
+    let whole = upload(service, &customer.live, None, "12345678\n", hard()).await;
+    assert_eq!(whole.unwrap().rows, 1);
+    world.expand_all().await;
+    let upload = accepted(world, customer, &rows(4500)).await;
+    service.expand(upload).await.unwrap();
+    let sent = Sent {
+        claimed: (lease, claimed),
+        submitted: found[0].id,
+        upload,
+    };
+    segments(world).await;
+    sent
+}
+
+/// More segments than are read at a time. Behind the one that is there already these come in pairs,
+/// so that a pair is where a read ends.
+async fn segments(world: &World) {
+    let (lease, found) = claim(world, 1100).await;
+    let results = found.iter().enumerate().map(|(place, message)| {
+        let outcome = |n| (n, taken_as(&format!("c{place}-{n}")));
+        Submitted {
+            segments: 2,
+            outcomes: [1, 2].map(outcome).to_vec(),
+            ..answered(message, SubmitOutcome::NotSent)
+        }
+    });
+    let taken = world.record(CARRIER, &lease, results.collect()).await;
+    assert_eq!(taken.len(), 1100);
+}
+
+#[tokio::test]
+async fn every_row_is_copied_and_work_continues_on_the_copy() {
+    let (mut world, from) = source().await;
+    dropped(&world).await;
+    let customers = people(&world).await;
+    let [one, two, three] = &customers;
+    let sent = messages(&world, one).await;
+    world.assert_sound().await;
+    let mut balances = Vec::new();
+    for customer in &customers {
+        balances.push(world.balance(&customer.live).await);
+    }
+    world.service.close().await;
+    let target = Database::empty().await;
+    let copied = copy(&world, &from, &target).await.unwrap();
+    assert_eq!(copied.upload_rows, 4501 - rows_expanded(&from).await);
+    same_rows(&copied, &from, &target).await;
+
+    open(&mut world, target.url(), 3).await;
+    world.assert_sound().await;
+    for (customer, before) in customers.iter().zip(balances) {
+        assert_eq!(world.balance(&customer.live).await, before);
+    }
+    goes_on(&world, one, sent).await;
+    new_rows_are_numbered_on(&world, &target, [one, two, three]).await;
+    world.assert_sound().await;
+}
+
+async fn same_rows(copied: &Copied, from: &str, target: &Database) {
+    let (mut from, mut to) = (sqlite(from).await, target.connect().await);
+    let mut counted: BTreeMap<_, _> = copied
+        .tables
+        .iter()
+        .map(|table| (table.name, (table.from, table.to)))
+        .collect();
+    for table in tables(&mut from).await {
+        let rows = of_sqlite(&mut from, &table).await;
+        assert!(!rows.is_empty(), "{table}");
+        let count = i64::try_from(rows.len()).unwrap();
+        assert_eq!(counted.remove(&*table), Some((count, count)), "{table}");
+        assert!(rows == of_postgres(&mut to, &table).await, "{table}");
+    }
+    assert_eq!(counted, BTreeMap::new());
+    let sum = |name| copied.sums.iter().find(|sum| sum.name == name).unwrap();
+    assert_eq!(sum("deposit").to, money("1006.123456"));
+    assert_eq!(sum("unmatched").to, money("7.5"));
+    // The bank, what is unmatched, revenue, what is reserved, and three customers.
+    assert_eq!(copied.accounts, 7);
+    // Each day's messages are in its own table.
+    let others = "SELECT (SELECT COUNT(*) FROM messages_other) + (SELECT COUNT(*) FROM message_events_other)";
+    assert_eq!(target.number(others).await, 0);
+}
+
+/// What was under way ends as it would have before.
+async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
+    let service = &world.service;
+    let (lease, claimed) = sent.claimed;
+    assert_eq!(service.end_leases(Leases::Over).await.unwrap(), 0);
+    answer(world, &lease, &claimed, taken_as("late")).await;
+    report(world, "late").await;
+    report(world, "known").await;
+    for id in [claimed.id, sent.submitted] {
+        let status = status(world, customer, id).await;
+        assert_eq!(status, MessageStatus::Delivered);
+    }
+    world.expand_all().await;
+    let counts = batch(world, customer, sent.upload).await.counts;
+    assert_eq!(counts.queued + counts.submitted, 4500);
+    let (_, found) = claim(world, 5000).await;
+    assert_eq!(found.len(), 4501 - 1100);
+
+    let before = world.balance(&customer.live).await;
+    let again = service.send(with_key(customer)).await.unwrap();
+    assert_eq!((again.replayed, again.transid), (true, Some(claimed.id)));
+    assert_eq!(world.balance(&customer.live).await, before);
+}
+
+/// Every table that the database numbers takes one more row.
+async fn new_rows_are_numbered_on(
+    world: &World,
+    target: &Database,
+    [one, two, three]: [&Customer; 3],
+) {
+    let service = &world.service;
+    let four = world.active("four@example.org", "1").await;
+    let last = [one, two, three].map(|customer| customer.account.id);
+    assert!(last.iter().all(|id| *id < four.account.id));
+    sign_in(world, "third", &four).await;
+    // The second one's number names no other device, though it is gone.
+    let sessions = target.number("SELECT MAX(id) FROM sessions").await;
+    assert_eq!(sessions, 3);
+    service
+        .request_sender_name(two.account.id, two.reference, &name("Delta"))
+        .await
+        .unwrap();
+    service
+        .request_reset("four@example.org", "::1")
+        .await
+        .unwrap();
+    report(world, "another stranger's").await;
+    let sent = world.send(&four.live, "12345678").await.unwrap();
+    let (lease, found) = claim(world, 10).await;
+    assert_eq!(Some(found[0].id), sent.transid);
+    let later = SubmitOutcome::Temporary {
+        error: "later".to_owned(),
+    };
+    answer(world, &lease, &found[0], later).await;
+    // Its numbers needn't be unique, but are in the order of what happened.
+    let (first, second) = (
+        target.number("SELECT MIN(id) FROM message_events").await,
+        target.number("SELECT MAX(id) FROM message_events").await,
+    );
+    assert!(first < second);
+    service
+        .assign_deposit(&STAFF, "nobody's", four.reference)
+        .await
+        .unwrap();
+    assert!(world.balance(&four.live).await > Money::ZERO);
+}
+
+#[tokio::test]
+async fn a_copy_stops_and_leaves_nothing_when_rows_of_an_upload_cannot_be_read() {
+    let (mut world, from) = source().await;
+    let customer = world.active("one@example.org", "400").await;
+    let id = accepted(&world, &customer, &rows(4500)).await;
+    world.service.expand(id).await.unwrap();
+    world.service.close().await;
+    let left = 4500 - rows_expanded(&from).await;
+    let (file, away) = (spool(&world), world.folder().join("away"));
+    let target = Database::empty().await;
+
+    std::fs::rename(&file, &away).unwrap();
+    let refused = copy(&world, &from, &target).await.unwrap_err();
+    assert!(matches!(refused, CopyError::Spool { .. }), "{refused}");
+    assert_empty(&target).await;
+
+    let bytes = std::fs::read(&away).unwrap();
+    let (last, mut damaged) = (bytes.len() - 3, bytes.clone());
+    damaged[last] ^= 1;
+    // The rows that are left, but for some that are missing at a frame's end.
+    for wrong in [&damaged[..], &bytes[..last]] {
+        std::fs::write(&file, wrong).unwrap();
+        let refused = copy(&world, &from, &target).await.unwrap_err();
+        assert!(matches!(refused, CopyError::Spool { .. }), "{refused}");
+        assert_empty(&target).await;
+    }
+
+    // Once their time is over nobody needs them.
+    std::fs::remove_file(&file).unwrap();
+    world.pass(49 * HOUR_MS);
+    assert_eq!(copy(&world, &from, &target).await.unwrap().upload_rows, 0);
+    open(&mut world, target.url(), 3).await;
+    world.expand_all().await;
+    assert_eq!(batch(&world, &customer, id).await.counts.expired, left);
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_copy_that_differs_from_its_source_is_not_kept() {
+    let (world, from) = source().await;
+    let customer = world.active("one@example.org", "200").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    world.service.close().await;
+    for (table, body, words) in [
+        (
+            "transfers",
+            "NEW.amount := NEW.amount + 1; RETURN NEW",
+            "sum of charge",
+        ),
+        ("message_days", "NEW.n := NEW.n + 1; RETURN NEW", "too many"),
+        ("queue", "RETURN NULL", "a write touched 0 rows of queue"),
+    ] {
+        let target = Database::empty().await;
+        Service::migrate(&target.url()).await.unwrap();
+        let mut conn = target.connect().await;
+        let spoil = format!(
+            "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body}; END $$; \
+             CREATE TRIGGER spoil BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION spoil()"
+        );
+        conn.execute(AssertSqlSafe(spoil)).await.unwrap();
+        let refused = copy(&world, &from, &target).await.unwrap_err();
+        assert!(refused.to_string().contains(words), "{refused}");
+        assert_empty(&target).await;
+        let drop = format!("DROP TRIGGER spoil ON {table}");
+        conn.execute(AssertSqlSafe(drop)).await.unwrap();
+        copy(&world, &from, &target).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_copy_into_a_database_that_is_not_empty_is_refused() {
+    let (world, from) = source().await;
+    world.service.close().await;
+    // Served before, and somebody else's.
+    let other = Database::empty().await;
+    let mut conn = other.connect().await;
+    conn.execute("CREATE TABLE other (id INT)").await.unwrap();
+    for target in [&world.database, &other] {
+        let before = target.contents(&world.service).await;
+        let refused = copy(&world, &from, target).await.unwrap_err();
+        assert!(matches!(refused, CopyError::NotEmpty), "{refused}");
+        assert_eq!(target.contents(&world.service).await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_copy_of_a_database_that_is_served_damaged_or_of_another_release_is_refused() {
+    let (world, from) = source().await;
+    let customer = world.active("one@example.org", "200").await;
+    let target = Database::empty().await;
+    let refused = copy(&world, &from, &target).await.unwrap_err();
+    let served = matches!(refused, CopyError::Open(OpenError::Served(_)));
+    assert!(served, "{refused}");
+    world.service.close().await;
+
+    let mut conn = sqlite(&from).await;
+    conn.execute("UPDATE applications SET balance = balance + 1")
+        .await
+        .unwrap();
+    let refused = copy(&world, &from, &target).await.unwrap_err();
+    let CopyError::Violations(broken) = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(broken.len(), 1);
+    assert!(broken[0].contains(customer.reference.as_str()));
+
+    conn.execute("UPDATE _sqlx_migrations SET version = 0")
+        .await
+        .unwrap();
+    let refused = copy(&world, &from, &target).await.unwrap_err();
+    assert!(
+        matches!(refused, CopyError::Open(OpenError::Older)),
+        "{refused}"
+    );
+    assert_empty(&target).await;
+
+    let clock = world.config().clock;
+    for (from, to) in [(&from, &from), (&target.url(), &from)] {
+        let refused = Service::copy(from, to, world.folder(), &clock).await;
+        assert!(matches!(refused, Err(CopyError::Direction)));
+    }
+}

@@ -1,0 +1,451 @@
+//! Connections to the database that are cut, and a server that is killed: every send is answered,
+//! and the answer is true.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use domain::{ApiKey, Category, Email};
+use futures_util::future::join_all;
+use service::{Actor, Config, Entropy, Limits, SANDBOX_CARRIER, SendError, Sent, Service};
+use sqlx::{AnyConnection, Connection as _, Row as _};
+use testing::postgres::{End, Server};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use crate::database::Backend;
+use crate::uploads::{plain, rows};
+use crate::world::{Customer, PASSWORD, World, money, order, password, request};
+
+const STAFF: Actor = Actor::CommandLine;
+
+/// What becomes of a commit on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    /// The connection is cut before the server gets it.
+    Before,
+    /// The server gets it, and the connection is cut at once.
+    Within,
+    /// The server answers it, and the answer is lost.
+    After,
+    /// The answer takes so long.
+    Late(Duration),
+    /// It goes no further until the connection is cut, when that is said.
+    Held,
+}
+
+/// A way to the server that can be cut.
+#[derive(Clone)]
+struct Proxy {
+    port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    server: String,
+    /// Of the next commits, the last one first; those that follow pass.
+    fates: Mutex<Vec<Fate>>,
+    cut: AtomicUsize,
+    /// Cuts each connection after some bytes, in the middle of whatever they are.
+    random: Option<Entropy>,
+    calm: AtomicBool,
+    held: Notify,
+    release: Notify,
+}
+
+/// The simple query that sqlx commits with.
+const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
+
+impl Proxy {
+    async fn before(url: &str, random: Option<Entropy>) -> Self {
+        let (_, after) = url.split_once('@').unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let state = State {
+            server: after.split('/').next().unwrap().to_owned(),
+            fates: Mutex::default(),
+            cut: AtomicUsize::new(0),
+            random,
+            calm: AtomicBool::new(true),
+            held: Notify::new(),
+            release: Notify::new(),
+        };
+        let proxy = Self {
+            port: listener.local_addr().unwrap().port(),
+            state: Arc::new(state),
+        };
+        let state = Arc::clone(&proxy.state);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let state = Arc::clone(&state);
+                tokio::spawn(async move {
+                    if let Ok(server) = TcpStream::connect(&state.server).await {
+                        state.relay(client, server).await;
+                    }
+                });
+            }
+        });
+        proxy
+    }
+
+    /// A process that goes this way to the database.
+    async fn service(&self, world: &World, url: &str) -> Service {
+        let server = format!("127.0.0.1:{}", self.port);
+        let config = Config {
+            database_url: url.replace(&self.state.server, &server),
+            entropy: Entropy::seeded(2_000_000),
+            ..world.config()
+        };
+        Service::open(config).await.ok().unwrap()
+    }
+
+    fn next(&self, fate: Fate) {
+        self.state.fates.lock().unwrap().push(fate);
+    }
+}
+
+impl State {
+    /// Hands on what comes until either side ends, or the connection is to be cut.
+    async fn relay(&self, mut client: TcpStream, mut server: TcpStream) {
+        let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+        let mut left = self.random.as_ref().map(|random| random.number() % 60_000);
+        loop {
+            let (bytes, to) = tokio::select! {
+                count = client.read(&mut up) => (&up[..count.unwrap_or(0)], true),
+                count = server.read(&mut down) => (&down[..count.unwrap_or(0)], false),
+            };
+            let mut fate = Fate::Pass;
+            if to && bytes.windows(COMMIT.len()).any(|window| window == COMMIT) {
+                fate = self.fates.lock().unwrap().pop().unwrap_or(fate);
+            }
+            let mut bytes = bytes;
+            if !self.calm.load(Ordering::Relaxed)
+                && let Some(left) = &mut left
+            {
+                let fits = bytes.len().min(usize::try_from(*left).unwrap());
+                *left -= fits as u64;
+                bytes = &bytes[..fits];
+            }
+            if fate != Fate::Pass || left == Some(0) {
+                self.cut.fetch_add(1, Ordering::Relaxed);
+            }
+            if fate == Fate::Held {
+                self.held.notify_one();
+                self.release.notified().await;
+            }
+            if bytes.is_empty() || fate == Fate::Before || fate == Fate::Held {
+                return;
+            }
+            let written = if to {
+                server.write_all(bytes).await
+            } else {
+                client.write_all(bytes).await
+            };
+            match fate {
+                Fate::Within => return,
+                Fate::After => {
+                    let _ = server.read(&mut down).await;
+                    return;
+                }
+                Fate::Late(delay) => tokio::time::sleep(delay).await,
+                Fate::Pass | Fate::Before | Fate::Held => {}
+            }
+            if written.is_err() || left == Some(0) {
+                return;
+            }
+        }
+    }
+}
+
+/// What was answered, and what must be there therefore.
+#[derive(Default)]
+struct Answers {
+    accepted: BTreeSet<i64>,
+    refused: usize,
+}
+
+impl Answers {
+    fn add(&mut self, answer: Result<Sent, SendError>) {
+        match answer {
+            Ok(sent) => assert!(self.accepted.insert(sent.transid.unwrap().0)),
+            Err(SendError::Refused(reason)) => {
+                assert_eq!(reason, domain::Reason::Unavailable);
+                self.refused += 1;
+            }
+            Err(SendError::Lost) => panic!("the server could be asked"),
+        }
+    }
+
+    async fn assert_true(&self, world: &World, customer: &Customer, before: &str) {
+        let mut conn = world.database.connect().await;
+        assert_eq!(stored(&mut conn).await, self.accepted);
+        let charged = i64::try_from(self.accepted.len()).unwrap() * 50_000;
+        let left = money(before).micros() - charged;
+        assert_eq!(world.balance(&customer.live).await.micros(), left);
+        world.assert_sound().await;
+    }
+}
+
+/// The ids of single messages.
+async fn stored(conn: &mut AnyConnection) -> BTreeSet<i64> {
+    let rows = sqlx::query("SELECT id FROM messages WHERE batch_id IS NULL")
+        .fetch_all(conn)
+        .await;
+    rows.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_is_answered_truly_when_the_connection_is_cut_during_its_commit() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    let proxy = Proxy::before(&world.database.url(), None).await;
+    let service = proxy.service(&world, &world.database.url()).await;
+    let mut answers = Answers::default();
+    for n in 0..60 {
+        let fate = [Fate::Before, Fate::Pass, Fate::After, Fate::Within][n % 4];
+        proxy.next(fate);
+        let answer = service
+            .send(request(&customer.live, "12345678", "hello"))
+            .await;
+        // Within: the server may have read it, or not.
+        assert!(
+            fate == Fate::Within || answer.is_ok() == (fate != Fate::Before),
+            "{fate:?}"
+        );
+        answers.add(answer);
+    }
+    assert_eq!(proxy.state.cut.load(Ordering::Relaxed), 45);
+    assert!(answers.refused >= 15 && answers.accepted.len() >= 30);
+    answers.assert_true(&world, &customer, "100").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_answered_late_is_waited_for() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    let proxy = Proxy::before(&world.database.url(), None).await;
+    let service = proxy.service(&world, &world.database.url()).await;
+    let mut answers = Answers::default();
+    proxy.next(Fate::Late(Duration::from_secs(3)));
+    let sends = (0..20).map(|_| service.send(request(&customer.live, "12345678", "hello")));
+    for answer in join_all(sends).await {
+        answers.add(answer);
+    }
+    assert_eq!(answers.accepted.len(), 20);
+    answers.assert_true(&world, &customer, "100").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commit() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    let proxy = Proxy::before(&world.database.url(), None).await;
+    let service = proxy.service(&world, &world.database.url()).await;
+    let mut accepted = 0;
+    for fate in [Fate::Before, Fate::After, Fate::Before, Fate::After] {
+        let ticket = service
+            .begin_bulk(Some(customer.live.expose()), None)
+            .await
+            .unwrap();
+        let (mode, writing) = (domain::BulkMode::OneToOne, domain::BulkWriting::Plain);
+        let mut file = ticket.upload(mode, writing).await.unwrap();
+        file.write(rows(5).as_bytes()).await.unwrap();
+        let spooled = file.finish().await.unwrap();
+        proxy.next(fate);
+        let answer = service.accept_batch(&ticket, spooled, plain()).await;
+        assert_eq!(answer.is_ok(), fate == Fate::After);
+        accepted += i64::from(answer.is_ok());
+    }
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM batches").await,
+        accepted
+    );
+    let spools = usize::try_from(accepted).unwrap();
+    world.database.assert_spools(spools).await;
+    // An expansion whose commit is cut is told truly, too.
+    for fate in [Fate::Before, Fate::After] {
+        let id = service.next_unexpanded(None).await.unwrap().unwrap();
+        proxy.next(fate);
+        assert_eq!(service.expand(id).await.is_ok(), fate == Fate::After);
+    }
+    world.expand_all().await;
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM messages").await,
+        accepted * 5
+    );
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut_at_any_byte_lose_and_double_no_send() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "1000").await;
+    let proxy = Proxy::before(&world.database.url(), Some(Entropy::seeded(7))).await;
+    let service = proxy.service(&world, &world.database.url()).await;
+    proxy.state.calm.store(false, Ordering::Relaxed);
+    let mut answers = Answers::default();
+    let mut rounds = 0;
+    while proxy.state.cut.load(Ordering::Relaxed) < 150 {
+        rounds += 1;
+        assert!(rounds < 2000);
+        let sends = (0..4).map(|_| service.send(request(&customer.live, "12345678", "hello")));
+        // These may fail; what they do is whole.
+        let (sent, _, _) = tokio::join!(
+            join_all(sends),
+            service.claim(SANDBOX_CARRIER, 3),
+            service.expire()
+        );
+        for answer in sent {
+            answers.add(answer);
+        }
+    }
+    proxy.state.calm.store(true, Ordering::Relaxed);
+    assert!(answers.accepted.len() > 20 && answers.refused > 0);
+    answers.assert_true(&world, &customer, "1000").await;
+}
+
+/// Kills the server and starts it again.
+async fn kill(server: &Arc<Server>) {
+    let server = Arc::clone(server);
+    let killing = tokio::task::spawn_blocking(move || server.restart(End::Immediate));
+    killing.await.unwrap();
+}
+
+async fn customer(service: &Service) -> ApiKey {
+    let email = Email::parse("one@example.org").unwrap();
+    let account = service
+        .register(&email, &password(PASSWORD), "::1")
+        .await
+        .unwrap();
+    let new = service
+        .create_application(account.id, Category::Sms, None)
+        .await
+        .unwrap();
+    service.approve(&STAFF, new.reference).await.unwrap();
+    let deposit = order("first", new.reference.as_str(), "100000");
+    service.add_deposit(&STAFF, &deposit).await.unwrap();
+    new.live_key
+}
+
+/// A killed server forgets what it hadn't written, the numbers of transactions among it: it gives
+/// them to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_later_transaction_with_the_same_number_is_not_taken_for_an_unanswered_one() {
+    let server = Arc::new(Server::start());
+    let url = server.url.clone();
+    let world = World::new(Backend::Postgres).await;
+    let proxy = Proxy::before(&url, None).await;
+    let a = proxy.service(&world, &url).await;
+    let key = customer(&a).await;
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    // Nobody takes the number, or somebody does.
+    for others in [0, 30] {
+        let before = stored(&mut conn).await;
+        proxy.next(Fate::Held);
+        let lost = tokio::spawn({
+            let (a, key) = (a.clone(), key.clone());
+            async move { a.send(request(&key, "12345678", "hello")).await }
+        });
+        proxy.state.held.notified().await;
+        if others == 0 {
+            kill(&server).await;
+        } else {
+            // One process of the server alone: the others forget what they shared with it.
+            let row = sqlx::query("SELECT pg_backend_pid()")
+                .fetch_one(&mut conn)
+                .await;
+            let pid: i32 = row.unwrap().get(0);
+            let killed = Command::new("kill")
+                .arg("-KILL")
+                .arg(pid.to_string())
+                .status();
+            assert!(killed.unwrap().success());
+            while sqlx::query("SELECT 1").fetch_one(&mut conn).await.is_ok() {}
+        }
+        conn = loop {
+            if let Ok(conn) = AnyConnection::connect(&url).await {
+                break conn;
+            }
+        };
+        let config = Config {
+            database_url: url.clone(),
+            entropy: Entropy::seeded(5 + others),
+            ..world.config()
+        };
+        let b = Service::open(config).await.ok().unwrap();
+        let mut accepted = before;
+        for _ in 0..others {
+            let sent = b.send(request(&key, "12345678", "hello")).await.unwrap();
+            accepted.insert(sent.transid.unwrap().0);
+        }
+        proxy.state.release.notify_one();
+        let refused = Err(SendError::Refused(domain::Reason::Unavailable));
+        assert_eq!(lost.await.unwrap(), refused);
+        assert_eq!(stored(&mut conn).await, accepted);
+        assert_eq!(b.check().await.unwrap(), Vec::<String>::new());
+        b.close().await;
+    }
+    a.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answered_send_is_stored_after_the_server_is_killed() {
+    const KILLS: usize = 6;
+    let server = Arc::new(Server::start());
+    let url = server.url.clone();
+    let world = World::new(Backend::Postgres).await;
+    let config = |seed| Config {
+        database_url: url.clone(),
+        entropy: Entropy::seeded(seed),
+        limits: Limits::default(),
+        ..world.config()
+    };
+    let services = [
+        Service::open(config(1)).await.ok().unwrap(),
+        Service::open(config(2)).await.ok().unwrap(),
+        Service::open(config(3)).await.ok().unwrap(),
+    ];
+    let key = customer(&services[0]).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let sending: Vec<_> = (0..12)
+        .map(|n| {
+            let (service, key, done) = (services[n % 3].clone(), key.clone(), Arc::clone(&done));
+            tokio::spawn(async move {
+                let mut accepted = BTreeSet::new();
+                while !done.load(Ordering::Relaxed) {
+                    match service.send(request(&key, "12345678", "hello")).await {
+                        Ok(sent) => assert!(accepted.insert(sent.transid.unwrap().0)),
+                        Err(SendError::Refused(_)) => tokio::task::yield_now().await,
+                        Err(SendError::Lost) => panic!("the server could be asked"),
+                    }
+                    // Others that write.
+                    let _ = service.claim(SANDBOX_CARRIER, 1).await;
+                }
+                accepted
+            })
+        })
+        .collect();
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    for _ in 0..KILLS {
+        let before = stored(&mut conn).await.len();
+        while stored(&mut conn).await.len() < before + 100 {}
+        kill(&server).await;
+        conn = AnyConnection::connect(&url).await.unwrap();
+    }
+    let before = stored(&mut conn).await.len();
+    while stored(&mut conn).await.len() < before + 100 {}
+    done.store(true, Ordering::Relaxed);
+    let mut accepted = BTreeSet::new();
+    for task in sending {
+        accepted.append(&mut task.await.unwrap());
+    }
+    assert_eq!(stored(&mut conn).await, accepted);
+    assert_eq!(services[0].check().await.unwrap(), Vec::<String>::new());
+    for service in services {
+        service.close().await;
+    }
+}

@@ -1,0 +1,14 @@
+//! What only a database that is a server has: several processes on it, cut connections, its own
+//! clock, a move to it from SQLite.
+
+mod agreement;
+mod callers_that_leave;
+mod clocks;
+mod contention;
+mod copy;
+mod cuts;
+mod node_numbers;
+mod processes;
+mod schema;
+mod shared_work;
+mod unusual_messages;

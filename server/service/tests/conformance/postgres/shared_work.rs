@@ -1,0 +1,227 @@
+//! Work that several processes share: claims, uploads, and waking each other.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use domain::MessageStatus;
+use futures_util::future::join_all;
+use service::{Actor, Leases, MessageFilter, SANDBOX_CARRIER, SubmitOutcome};
+
+use super::processes::peer;
+use crate::database::Backend;
+use crate::network::{answered, network, refused, taken_as};
+use crate::uploads::{plain, rows, upload};
+use crate::world::{Customer, World, money};
+
+const STAFF: Actor = Actor::CommandLine;
+/// Longer than anything takes that isn't broken.
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_of_several_processes_never_overlap() {
+    const MESSAGES: usize = 400;
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    upload(
+        &world.service,
+        &customer.live,
+        None,
+        &rows(MESSAGES / 2),
+        plain(),
+    )
+    .await
+    .unwrap();
+    world.expand_all().await;
+    let sends = (0..MESSAGES / 2).map(|_| world.send(&customer.live, "12345678"));
+    assert!(join_all(sends).await.iter().all(Result::is_ok));
+    let services = [
+        world.service.clone(),
+        peer(&world, 1).await,
+        peer(&world, 2).await,
+    ];
+    let mut seen = BTreeSet::new();
+    while seen.len() < MESSAGES {
+        let claims = services
+            .iter()
+            .map(|service| service.claim(SANDBOX_CARRIER, 7));
+        let claims = join_all(claims).await;
+        let found: Vec<_> = claims
+            .into_iter()
+            .flat_map(|claim| claim.unwrap().1)
+            .collect();
+        assert!(
+            !found.is_empty(),
+            "{} were never claimed",
+            MESSAGES - seen.len()
+        );
+        for message in found {
+            assert!(seen.insert(message.id), "claimed twice");
+        }
+    }
+    for service in &services {
+        assert!(
+            service
+                .claim(SANDBOX_CARRIER, 7)
+                .await
+                .unwrap()
+                .1
+                .is_empty()
+        );
+    }
+    world.assert_sound().await;
+}
+
+async fn statuses(world: &World, customer: &Customer) -> Vec<MessageStatus> {
+    let access = world.access(&customer.live).await;
+    let filter = MessageFilter {
+        limit: 1000,
+        ..MessageFilter::default()
+    };
+    let page = world.service.messages(&access, &filter).await.unwrap();
+    page.items.iter().map(|message| message.status).collect()
+}
+
+#[tokio::test]
+async fn an_expired_claim_is_ended_by_another_process() {
+    let world = World::with(Backend::Postgres, network(&[("acme", 1, None)])).await;
+    let customer = world.active("one@example.org", "5").await;
+    let b = peer(&world, 1).await;
+    for _ in 0..3 {
+        world.send(&customer.live, "12345678").await.unwrap();
+    }
+    let (lease, claimed) = world.service.claim("acme", 10).await.unwrap();
+    assert_eq!(claimed.len(), 3);
+    assert_eq!(b.end_leases(Leases::Over).await.unwrap(), 0);
+    world.pass(60_000);
+    assert_eq!(b.end_leases(Leases::Over).await.unwrap(), 3);
+    assert_eq!(
+        statuses(&world, &customer).await,
+        [MessageStatus::Unknown; 3]
+    );
+    // The results of the process that held it come late: only the carrier's ids are stored.
+    let outcomes = [taken_as("one"), refused(), SubmitOutcome::NotSent];
+    let results = claimed
+        .iter()
+        .zip(outcomes)
+        .map(|(message, outcome)| answered(message, outcome));
+    let taken = world.record("acme", &lease, results.collect()).await;
+    assert!(taken.is_empty());
+    assert_eq!(
+        statuses(&world, &customer).await,
+        [MessageStatus::Unknown; 3]
+    );
+    let named = "SELECT COUNT(*) FROM segments WHERE carrier_message_id = 'one'";
+    assert_eq!(world.database.number(named).await, 1);
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "1000").await;
+    let (a, b) = (world.service.clone(), peer(&world, 1).await);
+    let file = rows(20_000);
+    let accepted = upload(&a, &customer.live, None, &file, plain())
+        .await
+        .unwrap();
+    let id = accepted.batchid.unwrap();
+    // B alone, then both.
+    b.expand(id).await.unwrap();
+    while let Some(id) = b.next_unexpanded(None).await.unwrap() {
+        let (one, two) = tokio::join!(a.expand(id), b.expand(id));
+        one.unwrap();
+        two.unwrap();
+    }
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM messages").await,
+        20_000
+    );
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM queue").await,
+        20_000
+    );
+    assert_eq!(world.balance(&customer.live).await, money("0"));
+    world.database.assert_spools(0).await;
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "1000").await;
+    let gone = peer(&world, 1).await;
+    let ticket = gone
+        .begin_bulk(Some(customer.live.expose()), None)
+        .await
+        .unwrap();
+    let accepted = upload(&gone, &customer.live, None, &rows(9000), plain())
+        .await
+        .unwrap();
+    let id = accepted.batchid.unwrap();
+    gone.expand(id).await.unwrap();
+    // In the middle of a step: it is whole or isn't.
+    let step = tokio::spawn({
+        let gone = gone.clone();
+        async move { gone.expand(id).await }
+    });
+    tokio::task::yield_now().await;
+    step.abort();
+    std::mem::forget((gone, ticket));
+    world.expand_all().await;
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM messages").await,
+        9000
+    );
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM uploads").await,
+        1
+    );
+    // The upload that it had under way ends with it.
+    world.pass(31_000);
+    world.service.renew_node().await.unwrap();
+    assert!(world.service.nodes_ended().await.unwrap());
+    assert_eq!(
+        world.database.number("SELECT COUNT(*) FROM uploads").await,
+        0
+    );
+    world.database.assert_spools(0).await;
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_process_wakes_the_others_when_it_leaves_work_for_them() {
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "50").await;
+    let b = peer(&world, 1).await;
+    // Until it listens, it hears nothing.
+    let queued = b.queued();
+    let first = async {
+        loop {
+            world.send(&customer.live, "12345678").await.unwrap();
+            let wait = tokio::time::timeout(Duration::from_millis(200), queued.notified());
+            if wait.await.is_ok() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, first).await.unwrap();
+    let batch = b.batch_accepted();
+    upload(&world.service, &customer.live, None, &rows(2), plain())
+        .await
+        .unwrap();
+    tokio::time::timeout(SOON, batch.notified()).await.unwrap();
+    let reinstated = b.reinstated();
+    world
+        .service
+        .suspend(&STAFF, customer.reference, "a reason")
+        .await
+        .unwrap();
+    world
+        .service
+        .reinstate(&STAFF, customer.reference)
+        .await
+        .unwrap();
+    tokio::time::timeout(SOON, reinstated.notified())
+        .await
+        .unwrap();
+}

@@ -1,0 +1,169 @@
+//! One customer's messages on their way through the carriers acme and beta.
+
+use domain::records::MessageDetail;
+use domain::{Kind, LostAnswer, MessageStatus, Transid};
+use service::{CarrierReceipt, Claimed, Lease, SubmitOutcome, Submitted};
+
+use crate::database::Backend;
+use crate::network::{answered, network};
+use crate::world::{Customer, World, money};
+
+/// How long a message waits for a receipt before it is sent once more.
+pub const RESEND_MS: i64 = 30_000;
+
+pub struct Sending {
+    pub world: World,
+    pub customer: Customer,
+}
+
+/// A message that a carrier was handed, and the claim under which it was.
+pub struct Handed {
+    pub message: Claimed,
+    carrier: String,
+    lease: Lease,
+}
+
+impl Handed {
+    pub fn id(&self) -> Transid {
+        self.message.id
+    }
+}
+
+impl Sending {
+    /// acme takes everything.
+    pub async fn by_acme(backend: Backend) -> Self {
+        Self::by(backend, &[("acme", 1, None)]).await
+    }
+
+    /// acme takes everything, and what it can't take goes to beta.
+    pub async fn by_acme_or_beta(backend: Backend) -> Self {
+        Self::by(backend, &[("acme", 1, None), ("beta", 2, None)]).await
+    }
+
+    /// By routes as in [`network`]. The customer has 100.
+    pub async fn by(backend: Backend, routes: &[(&str, u32, Option<Kind>)]) -> Self {
+        let world = World::with(backend, network(routes)).await;
+        let customer = world.active("one@example.org", "100").await;
+        Self { world, customer }
+    }
+
+    /// The same after the process ended and started again.
+    pub async fn reopen(self) -> Self {
+        Self {
+            world: self.world.reopen().await,
+            ..self
+        }
+    }
+
+    /// Sends one to a local number.
+    pub async fn send(&self) -> Transid {
+        let sent = self.world.send(&self.customer.live, "12345678").await;
+        sent.unwrap().transid.unwrap()
+    }
+
+    /// Sends one and claims it for acme.
+    pub async fn handed_over(&self) -> Handed {
+        self.send().await;
+        self.claim_one("acme").await
+    }
+
+    /// Claims all that is due for a carrier.
+    pub async fn claim(&self, carrier: &str) -> Vec<Handed> {
+        let (lease, messages) = self.world.service.claim(carrier, 100).await.unwrap();
+        let handed = |message| Handed {
+            message,
+            carrier: carrier.to_owned(),
+            lease,
+        };
+        messages.into_iter().map(handed).collect()
+    }
+
+    /// Claims the only message that is due for a carrier.
+    pub async fn claim_one(&self, carrier: &str) -> Handed {
+        let mut claimed = self.claim(carrier).await;
+        assert_eq!(claimed.len(), 1);
+        claimed.remove(0)
+    }
+
+    pub async fn assert_nothing_due(&self, carrier: &str) {
+        assert_eq!(self.claim(carrier).await.len(), 0);
+    }
+
+    /// What became of the submit of a message that is one segment.
+    pub async fn answer(&self, handed: &Handed, outcome: SubmitOutcome) {
+        self.answer_segments(handed, 1, &[(1, outcome)]).await;
+    }
+
+    /// What became of the segments of a message; the messages that are stored as taken whole.
+    pub async fn answer_segments(
+        &self,
+        handed: &Handed,
+        segments: u16,
+        outcomes: &[(u16, SubmitOutcome)],
+    ) -> Vec<Transid> {
+        let result = Submitted {
+            segments,
+            outcomes: outcomes.to_vec(),
+            ..answered(&handed.message, SubmitOutcome::NotSent)
+        };
+        let (carrier, lease) = (&handed.carrier, &handed.lease);
+        self.world.record(carrier, lease, vec![result]).await
+    }
+
+    /// A receipt comes from acme.
+    pub async fn receive(&self, receipt: CarrierReceipt) {
+        let service = &self.world.service;
+        let taken = service.record_carrier_receipts("acme", vec![receipt]);
+        taken.await.unwrap();
+    }
+
+    /// What is done with messages whose answer is lost.
+    pub async fn set_lost_answer(&self, policy: LostAnswer) {
+        let (account, reference) = (self.customer.account.id, self.customer.reference);
+        let service = &self.world.service;
+        let set = service.set_lost_answer(account, reference, policy);
+        set.await.unwrap();
+    }
+
+    pub async fn detail(&self, id: Transid) -> MessageDetail {
+        self.world.message(&self.customer, id).await
+    }
+
+    pub async fn assert_status(&self, id: Transid, status: MessageStatus) {
+        assert_eq!(self.detail(id).await.record.status, status);
+    }
+
+    /// Its final status, and why.
+    pub async fn assert_ended(&self, id: Transid, status: MessageStatus, error: &str) {
+        let record = self.detail(id).await.record;
+        assert_eq!(
+            (record.status, record.error.as_deref()),
+            (status, Some(error))
+        );
+    }
+
+    pub async fn assert_balance(&self, balance: &str) {
+        assert_eq!(
+            self.world.balance(&self.customer.live).await,
+            money(balance)
+        );
+    }
+
+    /// Every invariant holds.
+    pub async fn assert_sound(&self) {
+        self.world.assert_sound().await;
+    }
+}
+
+/// The receipt of a carrier for what it named so.
+pub fn receipt(name: &str, status: MessageStatus) -> CarrierReceipt {
+    CarrierReceipt {
+        names: vec![name.to_owned()],
+        status,
+        error: (status != MessageStatus::Delivered).then(|| status.to_string()),
+        user_reference: None,
+        number: String::new(),
+        sender: String::new(),
+        submitted_at: None,
+    }
+}

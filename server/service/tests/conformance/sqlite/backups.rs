@@ -1,0 +1,89 @@
+//! Copies of the database by the command `backup`, and who may read them.
+
+use domain::records::BatchStatus;
+use service::{Config, Refusal, Service};
+
+use crate::database::Backend;
+use crate::uploads::{accepted, rows};
+use crate::world::{World, money};
+
+#[tokio::test]
+async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
+    let world = World::new(Backend::Sqlite).await;
+    let customer = world.active("one@example.org", "400").await;
+    let id = accepted(&world, &customer, &rows(4500)).await;
+    world.service.expand(id).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("heliograph.db");
+    world.service.backup(&file).await.unwrap();
+    assert!(world.service.backup(&file).await.is_err());
+    world.expand_all().await;
+    // As the docs say how to restore: the folder becomes the data folder's.
+    std::fs::rename(
+        place.path().join("heliograph.db.spool"),
+        place.path().join("spool"),
+    )
+    .unwrap();
+    let restored = Service::open(Config {
+        database_url: format!("sqlite:{}", file.display()),
+        data_dir: place.path().to_owned(),
+        ..world.config()
+    })
+    .await
+    .unwrap();
+    restored.expand(id).await.unwrap();
+    let access = world.access(&customer.live).await;
+    let record = restored.batch(&access, id).await.unwrap().unwrap();
+    assert_eq!(
+        (record.status, record.counts.queued),
+        (BatchStatus::Sending, 4500)
+    );
+    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
+    restored.close().await;
+}
+
+#[tokio::test]
+async fn a_backup_can_be_opened_as_a_database() {
+    let world = World::new(Backend::Sqlite).await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    let copy = world.folder().join("copy.db");
+    world.service.backup(&copy).await.unwrap();
+    let again = world.service.backup(&copy).await.unwrap_err();
+    assert_eq!(again.refusal(), Some(&Refusal::FileExists));
+    world.send(&customer.live, "12345678").await.unwrap();
+    let mut config = world.config();
+    config.database_url = format!("sqlite:{}", copy.display());
+    config.data_dir = world.folder().join("restored");
+    let restored = Service::open(config).await.unwrap();
+    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
+    let access = restored
+        .authorize(Some(customer.live.expose()))
+        .await
+        .unwrap();
+    assert_eq!(restored.balance(&access).await.unwrap(), money("0.95"));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_can_read_the_database_and_its_copies() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new(Backend::Sqlite).await;
+    world.account("one@example.org").await;
+    world
+        .service
+        .backup(&world.folder().join("data/copy.db"))
+        .await
+        .unwrap();
+    for entry in std::fs::read_dir(world.folder().join("data")).unwrap() {
+        let entry = entry.unwrap();
+        if entry
+            .path()
+            .extension()
+            .is_none_or(|extension| extension != "lock")
+        {
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Uploads for the tests.
+
+use domain::records::BatchRecord;
+use domain::{ApiKey, BatchId, BulkMode, BulkWriting};
+use service::{AcceptedBatch, BatchRequest, IdempotencyKey, SendError, Service};
+
+use crate::world::{Customer, World};
+
+/// A file of so many rows of a page each.
+pub fn rows(count: usize) -> String {
+    (0..count).fold(String::new(), |file, n| {
+        file + &format!("{:08},hello {n}\n", n + 10)
+    })
+}
+
+/// A file to be uploaded in pieces of a few bytes, and what is to be done with it.
+pub async fn upload(
+    service: &Service,
+    key: &ApiKey,
+    idempotency: Option<&str>,
+    file: &str,
+    order: BatchRequest,
+) -> Result<AcceptedBatch, SendError> {
+    let idempotency = idempotency.map(|key| IdempotencyKey::parse(key).unwrap());
+    let ticket = service
+        .begin_bulk(Some(key.expose()), idempotency)
+        .await
+        .map_err(SendError::Refused)?;
+    let mode = match order.message {
+        Some(_) => BulkMode::OneToMany,
+        None => BulkMode::OneToOne,
+    };
+    let mut upload = ticket.upload(mode, BulkWriting::Plain).await.unwrap();
+    for piece in file.as_bytes().chunks(7) {
+        upload.write(piece).await.unwrap();
+    }
+    let spooled = upload.finish().await.unwrap();
+    service.accept_batch(&ticket, spooled, order).await
+}
+
+/// Nothing but the file.
+pub fn plain() -> BatchRequest {
+    BatchRequest {
+        message: None,
+        requestid: None,
+        dry_run: false,
+    }
+}
+
+/// An upload with the live key that must be accepted.
+pub async fn accepted(world: &World, customer: &Customer, file: &str) -> BatchId {
+    upload(&world.service, &customer.live, None, file, plain())
+        .await
+        .unwrap()
+        .batchid
+        .unwrap()
+}
+
+pub async fn batch(world: &World, customer: &Customer, id: BatchId) -> BatchRecord {
+    let access = world.access(&customer.live).await;
+    world.service.batch(&access, id).await.unwrap().unwrap()
+}
