@@ -31,7 +31,7 @@ fn wide(text: &str) -> Vec<u8> {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn texts_in_many_dialects() {
+fn receipts_in_many_dialects_are_read() {
     let plain = "id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hello id:9 stat:EXPIRED";
     let (id, delivered) = (Some("0123456789"), State::Delivered);
     let (noon, after) = (Some(NOON), Some(AFTER));
@@ -162,7 +162,7 @@ fn texts_in_many_dialects() {
 }
 
 #[test]
-fn words_whole_cut_and_written_out() {
+fn the_word_of_a_state_is_read_whole_cut_or_written_out() {
     let table = [
         ("DELIVRD", State::Delivered),
         ("Delivered", State::Delivered),
@@ -192,7 +192,7 @@ fn words_whole_cut_and_written_out() {
 }
 
 #[test]
-fn texts_in_other_codings() {
+fn a_receipt_is_read_in_other_data_codings() {
     let text = "id:77 stat:EXPIRED err:011 text:Grüße";
     let latin: Vec<u8> = text.chars().map(|c| u8::try_from(c).unwrap()).collect();
     let ascii = text.replace("Grüße", "Gruss").into_bytes();
@@ -217,7 +217,7 @@ fn texts_in_other_codings() {
 }
 
 #[test]
-fn what_the_tlvs_say_counts_more_than_the_text() {
+fn tlvs_of_a_receipt_count_more_than_its_text() {
     let delivery = Delivery {
         receipted_message_id: Some("tlv".to_owned()),
         message_state: Some(5),
@@ -233,7 +233,7 @@ fn what_the_tlvs_say_counts_more_than_the_text() {
 }
 
 #[test]
-fn states_by_number() {
+fn the_number_of_a_state_in_a_tlv_is_read() {
     let table = [
         (1, State::Enroute),
         (2, State::Delivered),
@@ -261,7 +261,7 @@ fn states_by_number() {
 }
 
 #[test]
-fn a_mobiles_message_is_no_receipt() {
+fn a_message_from_a_phone_is_no_receipt() {
     for esm_class in [0x00, 0x40, 0x08, 0x10, 0x03] {
         let delivery = Delivery {
             esm_class,
@@ -288,12 +288,12 @@ fn a_mobiles_message_is_no_receipt() {
 
 proptest! {
     #[test]
-    fn nothing_panics(text: Vec<u8>, data_coding: u8, esm_class: u8, state: Option<u8>) {
+    fn no_delivery_makes_the_parser_panic(text: Vec<u8>, data_coding: u8, esm_class: u8, state: Option<u8>) {
         parse(&Delivery { text, data_coding, esm_class, message_state: state, ..Delivery::default() });
     }
 
     #[test]
-    fn nothing_near_a_receipt_panics(
+    fn no_text_that_resembles_a_receipt_makes_the_parser_panic(
         text in "((id|ID|stat|err|submit date|done_date|text) ?:?[ ä0-9A-Z:]{0,15} ?){0,8}",
         utf16: bool,
     ) {
@@ -302,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn ids_come_back_as_they_are(id in "[0-9A-Za-z._-]{1,64}", error in "[0-9A-F]{1,4}") {
+    fn the_id_in_a_receipt_is_read_as_it_was_written(id in "[0-9A-Za-z._-]{1,64}", error in "[0-9A-F]{1,4}") {
         let receipt = read(&format!("id:{id} sub:001 dlvrd:000 stat:UNDELIV err:{error} text:"));
         prop_assert_eq!(receipt.message_id, Some(id));
         prop_assert_eq!(receipt.error, Some(error));

@@ -6,9 +6,12 @@ use crate::peer::Kind;
 use crate::sending::{Carrier, Sending};
 use crate::with_both_peers;
 
-with_both_peers!(receipts_come_by_the_receiver, a_stop_unbinds);
+with_both_peers!(
+    receipts_come_over_the_receiver_of_two_binds,
+    a_stop_of_the_server_unbinds
+);
 
-fn receipts_come_by_the_receiver(kind: Kind) {
+fn receipts_come_over_the_receiver_of_two_binds(kind: Kind) {
     let carrier = Carrier {
         more: "bind = \"transmitter+receiver\"",
         ..Carrier::default()
@@ -29,7 +32,7 @@ fn receipts_come_by_the_receiver(kind: Kind) {
     sending.stop();
 }
 
-fn a_stop_unbinds(kind: Kind) {
+fn a_stop_of_the_server_unbinds(kind: Kind) {
     let sending = Sending::start(kind, Carrier::default());
     let transid = sending.send("57000001", "Hello");
     assert_eq!(sending.final_report(&transid)["status"], "delivered");

@@ -339,7 +339,7 @@ fn waiting(server: &TestServer) -> String {
 }
 
 #[test]
-fn cuts_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
+fn cuts_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
     let cuts = std::env::var("SOAK_CUTS").map_or(150, |text| text.parse().unwrap());
     let carrier = Arc::new(Mutex::new(Carrier {
         random: StdRng::seed_from_u64(SEED),

@@ -122,7 +122,7 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
 }
 
 #[test]
-fn what_is_no_receipt_is_refused_and_says_nothing_of_the_secret() {
+fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
     let (_upstream, started) = accepting();
     let server = &started.server;
     let transid = started.send("57000001", "Hello");
@@ -183,7 +183,7 @@ fn what_is_no_receipt_is_refused_and_says_nothing_of_the_secret() {
 
 /// The upstream repeats what wasn't answered 200.
 #[test]
-fn a_receipt_that_cannot_be_stored_is_asked_for_again() {
+fn a_receipt_that_cannot_be_stored_is_answered_so_that_it_comes_again() {
     let upstream = Upstream::start(|request, _| accept(request));
     let place = Place::new();
     let disk = Disk::new(place.path());
@@ -231,7 +231,7 @@ fn a_receipt_may_come_before_the_answer() {
 }
 
 #[test]
-fn what_the_upstream_refuses_costs_nothing() {
+fn a_message_that_the_upstream_refuses_costs_nothing() {
     let upstream =
         Upstream::start(|_, _| Reply::Answer(400, "{\"why\":\"unknown sender\"}".into()));
     let started = Started::start(&settings(&upstream.address));
@@ -255,7 +255,7 @@ fn what_the_upstream_refuses_costs_nothing() {
 }
 
 #[test]
-fn what_is_too_much_at_once_is_sent_later() {
+fn a_message_that_the_upstream_throttles_is_sent_later() {
     let upstream = Upstream::start(|request, before| {
         if before < 5 {
             Reply::Answer(429, String::new())
@@ -329,7 +329,7 @@ fn messages_wait_for_an_upstream_that_is_down() {
 }
 
 #[test]
-fn a_lost_answer_leaves_it_open_and_nothing_is_sent_again() {
+fn a_message_whose_answer_is_lost_is_unknown_and_not_sent_again() {
     let upstream = Upstream::start(|request, before| {
         if before == 0 {
             Reply::Cut
@@ -355,7 +355,7 @@ fn a_lost_answer_leaves_it_open_and_nothing_is_sent_again() {
 
 /// Takes the 30 s that a receipt has before that.
 #[test]
-fn a_lost_answer_is_made_up_for_by_sending_once_more() {
+fn a_message_whose_answer_is_lost_is_sent_once_more_if_the_application_wants_it() {
     let upstream = Upstream::start(|request, before| match before {
         0 => Reply::Cut,
         1 => Reply::Nothing,

@@ -8,17 +8,21 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
+mod acme;
 mod binding;
 mod cuts;
 mod http;
-mod misbehaving;
 mod outcomes;
 mod peer;
+mod receipts;
+mod refusals;
+mod restarts;
 mod routes;
 mod scripted;
 mod sending;
 mod started;
 mod texts;
+mod unanswered;
 mod upstream;
 
 /// Makes a test with each SMSC out of functions that take one.

@@ -5,8 +5,8 @@ use crate::sending::{Carrier, Sending};
 use crate::with_both_peers;
 
 with_both_peers!(
-    the_carrier_decides,
-    ids_differ_between_answer_and_receipt,
+    the_answer_and_receipt_of_the_carrier_decide_status_and_charge,
+    receipts_are_matched_when_their_ids_differ_in_form_from_the_answers,
     an_upload_is_submitted_once,
 );
 
@@ -19,7 +19,7 @@ const OUTCOMES: [(&str, &str, &str); 4] = [
     ("57000004", "rejected", "0.05"),
 ];
 
-fn the_carrier_decides(kind: Kind) {
+fn the_answer_and_receipt_of_the_carrier_decide_status_and_charge(kind: Kind) {
     let sending = Sending::start(kind, Carrier::default());
     let sent = OUTCOMES.map(|(number, ..)| sending.send(number, "Hello"));
     for (transid, (number, status, released)) in sent.iter().zip(OUTCOMES) {
@@ -42,7 +42,7 @@ fn the_carrier_decides(kind: Kind) {
 }
 
 /// In parts too: a part has an id and a receipt of its own.
-fn ids_differ_between_answer_and_receipt(kind: Kind) {
+fn receipts_are_matched_when_their_ids_differ_in_form_from_the_answers(kind: Kind) {
     let carrier = Carrier {
         ids: Ids::HexToDecimal,
         more: "message_id = \"hex-to-decimal\"",

@@ -32,7 +32,7 @@ const AROUND: &str = "\
     [[route]]\ncarrier = \"two\"\npriority = 2\n";
 
 #[test]
-fn conditions_choose_the_carrier() {
+fn the_conditions_of_routes_choose_the_carrier() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
     let place = Place::new();
     let keys = place.funded("a@example.org", "100");
@@ -83,7 +83,7 @@ fn conditions_choose_the_carrier() {
 
 /// 300 of 400 within seven standard deviations.
 #[test]
-fn weights_share_the_messages() {
+fn weights_of_routes_share_messages_between_carriers() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
     let routes = "[[route]]\ncarrier = \"one\"\nweight = 3\n[[route]]\ncarrier = \"two\"\n";
     let started = Started::start(&both(&one, &two, routes));
@@ -104,7 +104,7 @@ fn weights_share_the_messages() {
 }
 
 #[test]
-fn messages_go_around_a_carrier_that_is_gone_until_it_is_back() {
+fn messages_go_to_another_carrier_until_one_that_is_gone_is_back() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
     let started = Started::start(&both(&one, &two, AROUND));
     one.until_bound();
@@ -136,7 +136,7 @@ fn messages_go_around_a_carrier_that_is_gone_until_it_is_back() {
 
 /// Takes some 25 s: an answer has 5 s under so short a claim, and a probe is sent every 10 s.
 #[test]
-fn messages_go_around_a_carrier_that_answers_nothing_but_its_probes() {
+fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
     const WINDOW: u32 = 10;
     const BINDS: usize = 4;
     let unanswered = Arc::new(AtomicUsize::new(0));
@@ -205,7 +205,7 @@ fn messages_go_around_a_carrier_that_answers_nothing_but_its_probes() {
 const INVALID_SOURCE: u32 = 0x0A;
 
 #[test]
-fn what_one_carrier_refuses_another_may_take() {
+fn a_message_that_one_carrier_refuses_is_offered_to_another() {
     let refusing = || Scripted::start(|_| vec![Act::Refuse(INVALID_SOURCE)]);
     let (one, two) = (refusing(), Scripted::delivering());
     let started = Started::start(&both(&one, &two, AROUND));
@@ -266,7 +266,7 @@ fn a_drained_carrier_gets_nothing_until_it_is_resumed() {
 }
 
 #[test]
-fn what_waits_for_a_carrier_that_was_removed_goes_another_way() {
+fn messages_that_wait_for_a_removed_carrier_go_to_another() {
     let nobody = Upstream::nobody();
     let started = Started::start(&carriers(&[("one", &nobody)]));
     let sent = started.send_to(57_000_001..57_000_011);
@@ -278,7 +278,7 @@ fn what_waits_for_a_carrier_that_was_removed_goes_another_way() {
 }
 
 #[test]
-fn what_no_route_is_for_is_given_back() {
+fn a_message_without_a_route_is_rejected_and_its_price_given_back() {
     let one = Scripted::delivering();
     let routes = "[[route]]\ncarrier = \"one\"\nkind = \"local\"\n";
     let settings = carriers(&[("one", &one.address)]) + routes;

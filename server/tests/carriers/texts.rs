@@ -11,9 +11,9 @@ const ALPHABET: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæ�
     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\u{c}^{}\\[~]|€";
 
 with_both_peers!(
-    every_text_arrives,
-    parts_are_tied_as_the_carrier_wants,
-    numbers_and_senders_are_the_carriers,
+    every_text_arrives_as_it_was_sent,
+    segments_are_joined_in_the_way_that_the_carrier_wants,
+    numbers_and_sender_names_are_written_in_the_carriers_form,
 );
 
 /// Texts and how many segments they have.
@@ -42,7 +42,7 @@ fn texts() -> Vec<(String, u64)> {
     ]
 }
 
-fn every_text_arrives(kind: Kind) {
+fn every_text_arrives_as_it_was_sent(kind: Kind) {
     let sending = Sending::start(kind, Carrier::default());
     let texts = texts();
     let sent: Vec<String> = texts
@@ -69,7 +69,7 @@ fn every_text_arrives(kind: Kind) {
     sending.stop();
 }
 
-fn parts_are_tied_as_the_carrier_wants(kind: Kind) {
+fn segments_are_joined_in_the_way_that_the_carrier_wants(kind: Kind) {
     let gsm = "{0123456789}".repeat(30);
     let ucs2 = "Привет, 😀! ".repeat(20);
     for way in ["udh", "sar", "payload"] {
@@ -103,7 +103,7 @@ fn parts_are_tied_as_the_carrier_wants(kind: Kind) {
     }
 }
 
-fn numbers_and_senders_are_the_carriers(kind: Kind) {
+fn numbers_and_sender_names_are_written_in_the_carriers_form(kind: Kind) {
     let sending = Sending::start(kind, Carrier::default());
     let place = &sending.server.place;
     let named = place.application("b@example.org", domain::Category::Sms, Some("Acme"));

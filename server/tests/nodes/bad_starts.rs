@@ -68,7 +68,7 @@ impl Url {
 }
 
 #[test]
-fn impossible_starts_say_what_to_do() {
+fn starts_that_cannot_work_say_what_to_do() {
     let server = Server::start();
     let right = || Url::of(&server.url);
 

@@ -29,7 +29,7 @@ fn until_accepted(load: &Load) {
 }
 
 #[test]
-fn a_database_that_comes_back_needs_nobody() {
+fn nodes_recover_by_themselves_when_the_database_comes_back() {
     let more = format!("connections = {CONNECTIONS}\nwindow = {WINDOW}");
     let cluster = Cluster::new(NODES, &more);
     let (holding, resending) = (cluster.holding(), cluster.resending());

@@ -38,7 +38,7 @@ fn send(cluster: &Cluster, node: usize, keys: &Keys, number: &str, chars: usize)
 }
 
 #[test]
-fn a_node_that_slept_through_its_lease_changes_nothing() {
+fn a_node_that_slept_through_its_lease_changes_no_message() {
     let cluster = Cluster::new(2, &format!("window = {WINDOW}"));
     let keys = cluster.holding();
     let (sleeper, other) = (&cluster.nodes[0], &cluster.nodes[1]);

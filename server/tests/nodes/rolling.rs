@@ -123,7 +123,7 @@ fn exchange(
 }
 
 #[test]
-fn restarts_one_by_one_refuse_nobody() {
+fn restarting_nodes_one_by_one_refuses_no_send() {
     let cluster = Cluster::new(NODES, "connections = 2\nwindow = 10");
     let keys = cluster.holding();
     for node in &cluster.nodes {

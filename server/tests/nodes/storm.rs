@@ -110,7 +110,7 @@ impl<'a> Storm<'a> {
 }
 
 #[test]
-fn storms_lose_nothing_and_send_nothing_twice_but_where_that_is_wanted() {
+fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
     let events = std::env::var("SOAK_STORMS").map_or(8, |text| text.parse().unwrap());
     let begun = Instant::now();
     let cluster = Cluster::new(

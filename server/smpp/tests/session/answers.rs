@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::client::{Client, accepted, settings, submit, submits};
 
 #[tokio::test]
-async fn answers_come_back_by_tag_in_whatever_order() {
+async fn answers_in_any_order_are_told_by_the_tag_of_their_submit() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(submits(0..10));
@@ -33,7 +33,7 @@ async fn answers_come_back_by_tag_in_whatever_order() {
 }
 
 #[tokio::test]
-async fn the_window_holds_and_what_is_over_it_is_not_sent() {
+async fn no_more_submits_are_sent_than_the_window_allows() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     assert_eq!(client.connection.free(), 10);
@@ -98,7 +98,7 @@ async fn a_nack_that_may_mean_a_response_of_ours_refuses_no_submit() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_twice_or_to_nothing_is_told_once_or_not_at_all() {
+async fn an_answer_is_told_once_and_an_answer_to_no_submit_is_not_told() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(vec![submit(1)]);
@@ -114,7 +114,7 @@ async fn an_answer_that_comes_twice_or_to_nothing_is_told_once_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn no_answer_in_time_is_unknown_and_a_late_one_is_told_as_well() {
+async fn a_submit_without_answer_in_time_is_unknown_and_its_late_answer_is_told_too() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.answer = Duration::from_millis(300);
@@ -138,7 +138,7 @@ async fn no_answer_in_time_is_unknown_and_a_late_one_is_told_as_well() {
 }
 
 #[tokio::test]
-async fn unbound_it_takes_nothing() {
+async fn a_connection_that_is_not_bound_sends_no_submit() {
     let smsc = Smsc::start().await;
     let mut client = Client::open(settings(&smsc));
     assert_eq!(client.connection.free(), 0);
@@ -152,7 +152,7 @@ async fn unbound_it_takes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_past_its_time_is_not_written() {
+async fn a_submit_past_its_time_is_not_written() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let mut stale = submit(1);
@@ -165,7 +165,7 @@ async fn what_is_past_its_time_is_not_written() {
 }
 
 #[tokio::test]
-async fn what_smpp_cannot_carry_is_refused_and_not_written() {
+async fn a_submit_that_smpp_cannot_carry_is_refused_and_not_written() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let mut bad = submits(0..5);
@@ -190,7 +190,7 @@ async fn what_smpp_cannot_carry_is_refused_and_not_written() {
 }
 
 #[tokio::test]
-async fn every_field_is_written_as_the_specification_says() {
+async fn every_field_of_a_submit_is_written_as_the_specification_says() {
     let smsc = Smsc::start().await;
     let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let mut full = submit(1);

@@ -11,7 +11,7 @@ use testing::smsc::{
 use crate::client::{Client, accepted, long_submits, settings, submit};
 
 #[tokio::test]
-async fn answers_are_waited_for_and_the_link_unbound() {
+async fn close_waits_for_answers_and_unbinds() {
     let smsc = Smsc::start().await;
     let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(vec![submit(1)]);
@@ -31,7 +31,7 @@ async fn answers_are_waited_for_and_the_link_unbound() {
 }
 
 #[tokio::test]
-async fn what_is_delivered_after_the_unbind_is_left_to_be_delivered_again() {
+async fn a_delivery_after_the_unbind_is_not_acknowledged() {
     let smsc = Smsc::start().await;
     let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let close = tokio::spawn(client.close());
@@ -45,7 +45,7 @@ async fn what_is_delivered_after_the_unbind_is_left_to_be_delivered_again() {
 }
 
 #[tokio::test]
-async fn answers_are_not_waited_for_forever() {
+async fn close_waits_no_longer_than_its_time_limit_for_answers() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.close = Duration::from_millis(50);
@@ -62,7 +62,7 @@ async fn answers_are_not_waited_for_forever() {
 }
 
 #[tokio::test]
-async fn an_answer_behind_deliveries_that_are_held_back_counts() {
+async fn close_reads_an_answer_that_comes_behind_held_back_deliveries() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.close = Duration::from_millis(50);
@@ -83,7 +83,7 @@ async fn an_answer_behind_deliveries_that_are_held_back_counts() {
 }
 
 #[tokio::test]
-async fn what_is_queued_is_not_sent_at_once() {
+async fn close_tells_queued_submits_as_not_sent_at_once() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.rate = 1;
@@ -144,7 +144,7 @@ async fn close_returns_unwritten_submits_and_awaits_the_rest() {
 }
 
 #[tokio::test]
-async fn closed_it_takes_nothing_more() {
+async fn a_closed_connection_sends_no_submit() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let serving = tokio::spawn(async move { peer.serve().await });
@@ -158,7 +158,7 @@ async fn closed_it_takes_nothing_more() {
 }
 
 #[tokio::test]
-async fn to_close_before_it_is_bound_takes_no_time() {
+async fn close_before_the_bind_returns_at_once() {
     let smsc = Smsc::start().await;
     // Closed while nobody answers the bind, and before anything happened.
     let client = Client::open(settings(&smsc));
@@ -170,7 +170,7 @@ async fn to_close_before_it_is_bound_takes_no_time() {
 }
 
 #[tokio::test]
-async fn to_drop_the_events_closes() {
+async fn dropping_the_events_closes_the_connection() {
     let smsc = Smsc::start().await;
     let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     drop(client);

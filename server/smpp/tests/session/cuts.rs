@@ -14,7 +14,7 @@ const LOST: Outcome = Outcome::Unknown {
 };
 
 #[tokio::test]
-async fn cut_after_every_byte_of_a_submit() {
+async fn a_connection_cut_after_any_byte_of_a_submit_loses_no_outcome() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(vec![submit(0)]);
@@ -40,7 +40,7 @@ async fn cut_after_every_byte_of_a_submit() {
 }
 
 #[tokio::test]
-async fn cut_after_every_byte_of_an_answer() {
+async fn a_connection_cut_after_any_byte_of_an_answer_loses_no_outcome() {
     let smsc = Smsc::start().await;
     let mut client = Client::open(settings(&smsc));
     let whole = pdu(SUBMIT_SM_RESP, 0, 2, b"id-1\0").len();
@@ -58,7 +58,7 @@ async fn cut_after_every_byte_of_an_answer() {
 }
 
 #[tokio::test]
-async fn what_was_received_whole_is_never_not_sent() {
+async fn no_submit_that_was_received_whole_is_told_as_not_sent() {
     let smsc = Smsc::start().await;
     cut_under_pressure(&smsc, settings(&smsc)).await;
 }
@@ -100,7 +100,7 @@ pub async fn cut_under_pressure(smsc: &Smsc, settings: Settings) {
 }
 
 #[tokio::test]
-async fn split_at_every_byte() {
+async fn pdus_that_arrive_byte_by_byte_are_read() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(vec![submit(1)]);

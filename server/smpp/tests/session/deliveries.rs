@@ -12,7 +12,7 @@ use testing::smsc::{
 use crate::client::{Client, accepted, settings, submit};
 
 #[tokio::test]
-async fn receipts_come_before_the_answer_twice_and_are_acknowledged_only_when_told() {
+async fn a_receipt_may_come_before_the_answer_and_twice_and_is_acknowledged_only_when_told() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(vec![submit(1)]);
@@ -51,7 +51,7 @@ async fn receipts_come_before_the_answer_twice_and_are_acknowledged_only_when_to
 }
 
 #[tokio::test]
-async fn all_its_fields_are_read() {
+async fn all_fields_of_a_delivery_are_read() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let tlvs = [
@@ -80,7 +80,7 @@ async fn all_its_fields_are_read() {
 }
 
 #[tokio::test]
-async fn tlvs_that_are_wrong_cost_only_themselves() {
+async fn a_malformed_tlv_costs_no_other_field_of_the_delivery() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let wrong = [
@@ -111,7 +111,7 @@ async fn tlvs_that_are_wrong_cost_only_themselves() {
 }
 
 #[tokio::test]
-async fn a_data_sm_is_a_delivery_and_answered_as_what_it_is() {
+async fn a_data_sm_is_told_as_a_delivery_and_answered_by_a_data_sm_resp() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let mut body = b"\0\x01\x01123\0\x01\x01456\0\x04\0\0".to_vec();
@@ -126,7 +126,7 @@ async fn a_data_sm_is_a_delivery_and_answered_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_handle_of_an_earlier_bind_is_ignored() {
+async fn an_acknowledgement_for_an_earlier_bind_is_ignored() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     peer.write(&pdu(DELIVER_SM, 0, 1, &receipt("a", "DELIVRD")))
@@ -144,7 +144,7 @@ async fn a_handle_of_an_earlier_bind_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_flood_is_held_back_until_it_is_acknowledged() {
+async fn a_flood_of_deliveries_is_held_back_until_some_are_acknowledged() {
     const COUNT: usize = 20 * UNACKNOWLEDGED_LIMIT;
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
@@ -185,7 +185,7 @@ async fn a_flood_is_held_back_until_it_is_acknowledged() {
 
 /// An answer that waits behind deliveries which we don't take isn't the peer's silence.
 #[tokio::test]
-async fn while_held_back_nothing_runs_out_of_time() {
+async fn no_submit_runs_out_of_time_while_deliveries_are_held_back() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.answer = Duration::from_millis(300);

@@ -24,7 +24,7 @@ async fn rests(what: &str) {
 }
 
 #[tokio::test]
-async fn bound_and_with_all_answers_awaited() {
+async fn a_bound_connection_that_awaits_answers_uses_no_processor_time() {
     let smsc = Smsc::start().await;
     let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     rests("bound").await;
@@ -38,7 +38,7 @@ async fn bound_and_with_all_answers_awaited() {
 }
 
 #[tokio::test]
-async fn while_unbinding() {
+async fn unbinding_uses_no_processor_time() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.close = Duration::ZERO;
@@ -53,7 +53,7 @@ async fn while_unbinding() {
 }
 
 #[tokio::test]
-async fn while_the_bind_is_not_answered() {
+async fn a_bind_that_is_not_answered_uses_no_processor_time() {
     let smsc = Smsc::start().await;
     let _client = Client::open(settings(&smsc));
     let mut peer = smsc.accept().await;
@@ -62,7 +62,7 @@ async fn while_the_bind_is_not_answered() {
 }
 
 #[tokio::test]
-async fn while_throttled_or_paced_with_submits_queued() {
+async fn queued_submits_of_a_throttled_or_paced_connection_use_no_processor_time() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.rate = 1;
@@ -76,7 +76,7 @@ async fn while_throttled_or_paced_with_submits_queued() {
 }
 
 #[tokio::test]
-async fn while_the_peer_takes_nothing_and_time_runs_out() {
+async fn a_peer_that_takes_no_bytes_uses_no_processor_time_while_submits_run_out_of_time() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.window = 400;
@@ -92,7 +92,7 @@ async fn while_the_peer_takes_nothing_and_time_runs_out() {
 }
 
 #[tokio::test]
-async fn while_the_peer_takes_nothing_and_more_is_queued() {
+async fn a_peer_that_takes_no_bytes_uses_no_processor_time_while_more_is_queued() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.window = 400;
@@ -103,7 +103,7 @@ async fn while_the_peer_takes_nothing_and_more_is_queued() {
 }
 
 #[tokio::test]
-async fn while_its_last_words_wait_for_the_socket() {
+async fn a_closing_connection_uses_no_processor_time_while_its_last_bytes_wait_for_the_socket() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.window = 4000;
@@ -125,7 +125,7 @@ async fn while_its_last_words_wait_for_the_socket() {
 }
 
 #[tokio::test]
-async fn while_held_back_by_what_is_not_acknowledged() {
+async fn deliveries_that_are_held_back_use_no_processor_time() {
     let smsc = Smsc::start().await;
     let (client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let one = pdu(DELIVER_SM, 0, 3, &receipt("flood", "DELIVRD"));
@@ -140,7 +140,7 @@ async fn while_held_back_by_what_is_not_acknowledged() {
 }
 
 #[tokio::test]
-async fn while_it_waits_to_reconnect() {
+async fn waiting_to_reconnect_uses_no_processor_time() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     (settings.timers.backoff_min, settings.timers.backoff_max) = (LONG, LONG);

@@ -35,7 +35,7 @@ async fn both(smsc: &Smsc) -> (Peer, Peer) {
 }
 
 #[tokio::test]
-async fn bound_when_both_are() {
+async fn a_connection_of_two_links_is_bound_when_both_are() {
     let smsc = Smsc::start().await;
     let mut client = Client::open(two(&smsc));
     let (mut transmitter, mut receiver) = both(&smsc).await;
@@ -54,7 +54,7 @@ async fn bound_when_both_are() {
 }
 
 #[tokio::test]
-async fn one_alone_takes_nothing_and_loses_nothing() {
+async fn while_one_of_two_links_is_down_no_submit_is_taken_and_answers_still_come() {
     let smsc = Smsc::start().await;
     let mut client = Client::open(two(&smsc));
     let (mut transmitter, receiver) = both(&smsc).await;
@@ -75,7 +75,7 @@ async fn one_alone_takes_nothing_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn both_are_unbound_at_the_close() {
+async fn close_unbinds_both_links() {
     let smsc = Smsc::start().await;
     let client = Client::open(two(&smsc));
     let (mut transmitter, mut receiver) = both(&smsc).await;

@@ -25,7 +25,7 @@ async fn lives(client: &mut Client, peer: &mut Peer) {
 }
 
 #[tokio::test]
-async fn a_length_out_of_bounds_is_nacked_and_the_link_made_anew() {
+async fn a_pdu_with_a_length_out_of_bounds_is_nacked_and_the_link_is_made_anew() {
     let smsc = Smsc::start().await;
     let client = Client::open(settings(&smsc));
     for length in [u32::MAX, 64 * 1024 + 1, 15, 4, 0] {
@@ -43,7 +43,7 @@ async fn a_length_out_of_bounds_is_nacked_and_the_link_made_anew() {
 }
 
 #[tokio::test]
-async fn the_longest_pdu_is_read() {
+async fn the_longest_allowed_pdu_is_read() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     peer.write(&pdu(0x99, 0, 7, &vec![1; 64 * 1024 - 16])).await;
@@ -74,7 +74,7 @@ async fn a_delivery_cut_anywhere_before_its_text_is_nacked_with_its_sequence_num
 }
 
 #[tokio::test]
-async fn what_has_no_answer_gets_none() {
+async fn a_pdu_that_needs_no_response_gets_none() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     for command in [GENERIC_NACK, 0x8000_0099, SUBMIT_SM_RESP, OUTBIND, 0x0102] {
@@ -86,7 +86,7 @@ async fn what_has_no_answer_gets_none() {
 }
 
 #[tokio::test]
-async fn no_body_upsets_it() {
+async fn no_body_of_a_pdu_ends_the_session() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let mut random = StdRng::seed_from_u64(34);

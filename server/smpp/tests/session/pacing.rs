@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::client::{Client, accepted, settings, submit, submits};
 
 #[tokio::test]
-async fn the_rate_is_kept() {
+async fn submits_keep_to_the_rate() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     (settings.window, settings.rate) = (1000, 200);
@@ -34,7 +34,7 @@ async fn the_rate_is_kept() {
 }
 
 #[tokio::test]
-async fn a_low_rate_still_lets_one_out() {
+async fn a_rate_of_one_a_second_sends_the_first_submit_at_once() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.rate = 1;
@@ -59,7 +59,7 @@ async fn storm(client: &mut Client, peer: &mut Peer, status: u32) -> Duration {
 }
 
 #[tokio::test]
-async fn throttling_pauses_twice_as_long_each_time_until_one_is_accepted() {
+async fn each_throttling_doubles_the_pause_until_a_submit_is_accepted() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     for (status, at_least) in [
@@ -82,7 +82,7 @@ async fn throttling_pauses_twice_as_long_each_time_until_one_is_accepted() {
 }
 
 #[tokio::test]
-async fn what_runs_out_of_time_while_queued_is_not_sent() {
+async fn a_submit_that_runs_out_of_time_while_queued_is_not_sent() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.rate = 1;

@@ -137,7 +137,7 @@ async fn pause(tls: bool) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn only_what_was_begun_before_the_pause_leaves_after_it() {
+async fn after_a_pause_of_the_process_only_submits_begun_before_it_are_sent() {
     let (arrived, begun) = pause(false).await;
     assert!(begun > 0 && arrived <= begun, "{arrived}, {begun}");
 }
@@ -145,7 +145,7 @@ async fn only_what_was_begun_before_the_pause_leaves_after_it() {
 /// A part of a record can't be seen by the peer: the submit in hand may count for nothing before
 /// the pause.
 #[tokio::test]
-async fn over_tls_too() {
+async fn over_tls_only_submits_begun_before_a_pause_are_sent_after_it() {
     let (arrived, begun) = pause(true).await;
     assert!(begun > 0 && arrived <= begun + 1, "{arrived}, {begun}");
 }

@@ -36,7 +36,7 @@ async fn the_bind_says_who_we_are_and_is_repeated_until_it_is_accepted() {
 }
 
 #[tokio::test]
-async fn what_a_bind_cannot_carry_is_told_to_the_operator() {
+async fn a_setting_that_a_bind_cannot_carry_is_told_to_the_operator() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.password = "longer than eight".to_owned();
@@ -57,7 +57,7 @@ async fn a_bind_that_is_never_answered_is_given_up() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_later_somebody() {
+async fn a_peer_that_listens_later_is_connected_to() {
     let smsc = Smsc::start().await;
     let settings = settings(&smsc);
     let address = settings.address.clone();
@@ -71,7 +71,7 @@ async fn nobody_there_and_later_somebody() {
 }
 
 #[tokio::test]
-async fn after_a_failure_it_waits() {
+async fn a_failed_bind_is_followed_by_a_pause() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.backoff_min = Duration::from_hours(1);
@@ -169,7 +169,7 @@ async fn an_unbind_is_answered_and_bound_again() {
 }
 
 #[tokio::test]
-async fn after_an_unbind_nothing_more_is_begun() {
+async fn no_submit_is_begun_after_the_peers_unbind() {
     const COUNT: usize = 4000;
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
@@ -194,7 +194,7 @@ async fn after_an_unbind_nothing_more_is_begun() {
 }
 
 #[tokio::test]
-async fn an_idle_link_is_asked_and_kept_while_it_answers() {
+async fn an_idle_link_is_kept_while_it_answers_enquire_link() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.enquire_link = Duration::from_millis(10);
@@ -212,7 +212,7 @@ async fn an_idle_link_is_asked_and_kept_while_it_answers() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_silent_when_asked_is_dropped_and_bound_again() {
+async fn a_link_that_does_not_answer_enquire_link_is_dropped_and_bound_again() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.enquire_link = Duration::from_millis(20);
@@ -225,7 +225,7 @@ async fn a_link_that_is_silent_when_asked_is_dropped_and_bound_again() {
 }
 
 #[tokio::test]
-async fn a_submit_that_was_begun_in_time_is_not_written_whenever_the_peer_likes() {
+async fn a_submit_that_the_peer_does_not_take_in_time_is_not_written_later() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.window = 400;

@@ -40,7 +40,7 @@ async fn submits_go_over_tls() {
 }
 
 #[tokio::test]
-async fn what_was_received_whole_is_never_not_sent_over_tls() {
+async fn over_tls_a_submit_that_was_received_before_a_cut_is_unknown() {
     let (smsc, pem) = Smsc::start_tls().await;
     let file = file(&pem);
     let (mut client, mut peer) =
@@ -57,7 +57,7 @@ async fn what_was_received_whole_is_never_not_sent_over_tls() {
 }
 
 #[tokio::test]
-async fn under_pressure_too() {
+async fn over_tls_with_full_sockets_no_submit_that_was_received_whole_is_told_as_not_sent() {
     let (smsc, pem) = Smsc::start_tls().await;
     let file = file(&pem);
     cut_under_pressure(&smsc, with_tls(&smsc, Some(&file), "localhost")).await;

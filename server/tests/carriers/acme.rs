@@ -1,0 +1,34 @@
+//! A server with one carrier, a scripted SMSC.
+
+use crate::scripted::{Act, Scripted, Submit};
+use crate::started::Started;
+
+pub fn settings(smsc: &Scripted, more: &str) -> String {
+    format!(
+        "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\nsystem_id = \"heliograph\"\n\
+         password = \"secret\"\n{more}\n",
+        smsc.address
+    )
+}
+
+pub fn start(script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static) -> (Scripted, Started) {
+    let smsc = Scripted::start(script);
+    let started = Started::start(&settings(&smsc, ""));
+    smsc.until_bound();
+    (smsc, started)
+}
+
+/// Takes everything under the number that it is for.
+pub fn accept(submit: &Submit) -> Vec<Act> {
+    vec![Act::Accept(submit.number.clone())]
+}
+
+pub fn numbers(range: std::ops::Range<u32>) -> impl Iterator<Item = String> {
+    range.map(|number| format!("266{number}"))
+}
+
+/// RFC 3339 as receipts have it: YYMMDDhhmm.
+pub fn smsc_date(at: &str) -> String {
+    let digits = at.bytes().filter(u8::is_ascii_digit).map(char::from);
+    digits.skip(2).take(10).collect()
+}

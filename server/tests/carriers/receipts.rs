@@ -1,0 +1,168 @@
+//! Receipts that come early, twice, late, in other forms or for other messages.
+
+use serde_json::Value;
+use testing::harness::until;
+use testing::smsc::receipt;
+
+use crate::acme::{accept, numbers, settings, smsc_date, start};
+use crate::scripted::{Act, Scripted, receipt_from};
+use crate::started::Started;
+
+/// How often the timeline has a status.
+fn times(report: &Value, status: &str) -> usize {
+    let timeline = report["timeline"].as_array().unwrap();
+    let with = timeline.iter().filter(|event| event["status"] == status);
+    with.count()
+}
+
+#[test]
+fn a_receipt_may_come_before_the_answer() {
+    let (smsc, started) = start(|submit| {
+        let delivered = receipt(&submit.number, "DELIVRD");
+        vec![Act::Deliver(delivered), Act::Accept(submit.number.clone())]
+    });
+    let sent = started.send_to(57_000_001..57_000_021);
+    started.until_all(&sent, "delivered");
+    for number in numbers(57_000_001..57_000_021) {
+        assert_eq!(smsc.count(&number), 1, "{number}");
+    }
+    started.stop();
+}
+
+/// Much earlier: it is stored before the answer leaves.
+#[test]
+fn a_receipt_for_an_unknown_id_is_matched_when_the_answer_brings_the_id() {
+    let (smsc, started) = start(|_| Vec::new());
+    let transid = started.send("57000001", "Hello");
+    smsc.until_submits(1);
+    smsc.deliver(&receipt("later", "UNDELIV"));
+    assert_ne!(started.report(&transid)["status"], "failed");
+    smsc.accept_late(0, "later");
+    let report = started.until(&transid, "failed");
+    assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
+    started.stop();
+}
+
+#[test]
+fn a_second_receipt_changes_nothing() {
+    let (smsc, started) = start(accept);
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
+    let delivered = receipt("26657000001", "DELIVRD");
+    smsc.deliver(&delivered);
+    let first = started.report(&transid);
+    assert_eq!(first["status"], "delivered", "{first}");
+    smsc.deliver(&delivered);
+    assert_eq!(started.report(&transid), first);
+    // One that says otherwise is told, and no more.
+    smsc.deliver(&receipt("26657000001", "UNDELIV"));
+    let contradicted = started.report(&transid);
+    assert_eq!(contradicted["status"], "delivered", "{contradicted}");
+    assert_eq!(contradicted["final_at"], first["final_at"]);
+    assert_eq!(times(&contradicted, "failed"), 1, "{contradicted}");
+    started.stop();
+}
+
+/// The first of them counts, also when they come in one breath.
+#[test]
+fn the_first_of_two_receipts_that_come_at_once_counts() {
+    let (smsc, started) = start(|submit| {
+        let (first, second) = if submit.before % 2 == 0 {
+            ("DELIVRD", "UNDELIV")
+        } else {
+            ("EXPIRED", "DELIVRD")
+        };
+        vec![
+            Act::Accept(submit.number.clone()),
+            Act::Deliver(receipt(&submit.number, first)),
+            Act::Deliver(receipt(&submit.number, second)),
+        ]
+    });
+    for number in 57_000_001..57_000_011 {
+        let transid = started.send(&number.to_string(), "Hello");
+        let status = if number % 2 == 1 {
+            "delivered"
+        } else {
+            "expired"
+        };
+        started.until(&transid, status);
+    }
+    smsc.until_acknowledged(20);
+    started.stop();
+}
+
+#[test]
+fn a_carrier_id_is_matched_in_each_form_that_the_settings_name() {
+    for (form, answered, reported) in [
+        ("text", "00aB", "00aB"),
+        ("hex", "00aB", "AB"),
+        ("decimal", "0012", "12"),
+        ("hex-to-decimal", "1F", "31"),
+        ("decimal-to-hex", "31", "0000001f"),
+    ] {
+        let smsc = Scripted::start(|_| vec![Act::Accept(answered.to_owned())]);
+        let form = format!("message_id = \"{form}\"");
+        let started = Started::start(&settings(&smsc, &form));
+        let transid = started.send("57000001", "Hello");
+        started.until(&transid, "submitted");
+        smsc.deliver(&receipt(&format!("{reported}7"), "UNDELIV"));
+        smsc.deliver(&receipt(reported, "DELIVRD"));
+        assert_eq!(started.report(&transid)["status"], "delivered", "{form}");
+        started.stop();
+    }
+}
+
+/// A receipt that names nothing we know is for a message to its number whose answer was lost, when
+/// its date fits.
+#[test]
+fn a_receipt_with_a_submit_date_of_months_ago_matches_no_message() {
+    let (smsc, started) = start(|_| vec![Act::Cut]);
+    let transid = started.send("57000001", "Hello");
+    let open = started.until(&transid, "unknown");
+    smsc.until_binds(2);
+    let months_ago = "2601010000";
+    smsc.deliver(&receipt_from("26657000001", "old", months_ago, "UNDELIV"));
+    assert_eq!(started.report(&transid), open);
+    let now = smsc_date(open["created_at"].as_str().unwrap());
+    smsc.deliver(&receipt_from("26657000002", "other", &now, "UNDELIV"));
+    assert_eq!(started.report(&transid), open);
+    smsc.deliver(&receipt_from("26657000001", "this", &now, "DELIVRD"));
+    assert_eq!(started.report(&transid)["status"], "delivered");
+    assert_eq!(smsc.count("26657000001"), 1);
+    started.stop();
+}
+
+/// An older message to the same number has no answer, and the receipt comes before the younger
+/// one's.
+#[test]
+fn a_receipt_without_an_id_is_not_matched_to_another_message() {
+    for echoes in [true, false] {
+        let (smsc, started) = start(|submit| {
+            if submit.before == 0 {
+                return vec![Act::Cut];
+            }
+            Vec::new()
+        });
+        let lost = started.send("57000001", "Hello");
+        let open = started.until(&lost, "unknown");
+        smsc.until_binds(2);
+        let next = started.send("57000001", "Hello again");
+        smsc.until_submits(2);
+        let now = smsc_date(open["created_at"].as_str().unwrap());
+        let delivered = |id, place: usize| {
+            let mut body = receipt_from("26657000001", id, &now, "DELIVRD");
+            if echoes {
+                body.extend(smsc.submits()[place].user_reference());
+            }
+            body
+        };
+        smsc.deliver(&delivered("second", 1));
+        smsc.accept_late(1, "second");
+        started.until(&next, "delivered");
+        assert_eq!(started.report(&lost), open);
+        // Its own comes too.
+        smsc.deliver(&delivered("first", 0));
+        assert_eq!(started.report(&lost)["status"], "delivered");
+        started.stop();
+    }
+}

@@ -1,0 +1,112 @@
+//! A carrier that refuses or throttles submits, or some segments of a message.
+
+use testing::harness::until;
+use testing::smsc::receipt;
+
+use crate::acme::{accept, start};
+use crate::scripted::{Act, Submit};
+
+/// SMPP's ESME_RTHROTTLED.
+const THROTTLED: u32 = 0x58;
+/// SMPP's ESME_RINVDSTADR.
+const INVALID_DESTINATION: u32 = 0x0B;
+
+/// Thirty of thirty: operators see it.
+#[test]
+fn a_carrier_that_refuses_everything_is_reported() {
+    const TEXT: &str = "Words of a customer";
+    let (smsc, started) = start(|_| vec![Act::Refuse(INVALID_DESTINATION)]);
+    let sent: Vec<String> = (57_000_000..57_000_030)
+        .map(|number: u32| started.send(&number.to_string(), TEXT))
+        .collect();
+    started.until_all(&sent, "rejected");
+    assert_eq!(smsc.submits().len(), 30);
+    let counted =
+        "heliograph_carrier_refused_total{carrier=\"acme\",reason=\"invalid_destination\"} 30\n";
+    until("thirty counted refusals", || {
+        let metrics = started.server.get_ops("/metrics").text();
+        metrics.contains(counted).then_some(())
+    });
+    until("an error of the connection", || {
+        let connection = started.connection("acme");
+        let refused = connection["last_error"] == "a submit was refused: invalid_destination";
+        (refused && connection["state"] == "bound").then_some(())
+    });
+    let log = started.server.log();
+    let told = |line: &&str| line.contains("a carrier refused messages");
+    let lines: Vec<&str> = log.lines().filter(told).collect();
+    assert_eq!(lines.len(), 1, "once a minute: {log}");
+    assert!(lines[0].contains("acme") && lines[0].contains("invalid_destination"));
+    assert!(!log.contains("5700") && !log.contains(TEXT), "{log}");
+    assert_eq!(started.balance(), "100");
+    started.stop();
+}
+
+#[test]
+fn throttling_loses_no_message_and_counts_no_attempt() {
+    let (smsc, started) = start(|submit| {
+        if submit.before < 60 {
+            vec![Act::Refuse(THROTTLED)]
+        } else {
+            accept(submit)
+        }
+    });
+    let sent = started.send_to(57_000_000..57_000_040);
+    started.until_all(&sent, "submitted");
+    for transid in &sent {
+        let report = started.report(transid);
+        // A try that counts stands there with its cause.
+        let timeline = report["timeline"].as_array().unwrap();
+        let statuses: Vec<_> = timeline.iter().map(|event| &event["status"]).collect();
+        assert_eq!(statuses, ["queued", "sending", "submitted"], "{report}");
+    }
+    assert_eq!(smsc.submits().len(), 40 + 60, "each was taken once");
+    assert_eq!(started.balance(), "98");
+    started.stop();
+}
+
+#[test]
+fn a_refused_segment_fails_the_message_and_the_charge_stays() {
+    let (smsc, started) = start(|submit| {
+        if submit.part() == 2 {
+            vec![Act::Refuse(INVALID_DESTINATION)]
+        } else {
+            vec![Act::Accept(format!("part-{}", submit.part()))]
+        }
+    });
+    let transid = started.send("57000001", &"a".repeat(400));
+    let report = started.until(&transid, "failed");
+    assert_eq!(report["error"], "invalid_destination", "{report}");
+    assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
+    assert_eq!(started.balance(), "99.85");
+    assert_eq!(smsc.submits().len(), 3);
+    // Final stays.
+    smsc.deliver(&receipt("part-1", "DELIVRD"));
+    smsc.deliver(&receipt("part-3", "DELIVRD"));
+    assert_eq!(started.report(&transid)["status"], "failed");
+    started.stop();
+}
+
+#[test]
+fn only_the_throttled_segment_of_a_message_is_sent_again() {
+    let mut throttled = false;
+    let (smsc, started) = start(move |submit| {
+        if submit.part() == 2 && !throttled {
+            throttled = true;
+            return vec![Act::Refuse(THROTTLED)];
+        }
+        vec![Act::Accept(format!("part-{}", submit.part()))]
+    });
+    let transid = started.send("57000001", &"a".repeat(400));
+    let report = started.until(&transid, "submitted");
+    assert_eq!(report["segments"], 3, "{report}");
+    let mut parts: Vec<u8> = smsc.submits().iter().map(Submit::part).collect();
+    parts.sort_unstable();
+    assert_eq!(parts, [1, 2, 2, 3]);
+    for part in 1..=3 {
+        smsc.deliver(&receipt(&format!("part-{part}"), "DELIVRD"));
+    }
+    assert_eq!(started.report(&transid)["status"], "delivered");
+    assert_eq!(started.balance(), "99.85");
+    started.stop();
+}

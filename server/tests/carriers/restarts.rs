@@ -1,0 +1,149 @@
+//! Connections that are lost, and servers that are killed or stopped, while messages are sent.
+
+use testing::harness::until;
+use testing::smsc::receipt;
+
+use crate::acme::{accept, numbers, settings, smsc_date, start};
+use crate::scripted::{Act, Scripted, receipt_from};
+use crate::started::Started;
+
+/// A message is sent on where its connection was lost before that, and not where the carrier has
+/// it.
+#[test]
+fn after_a_lost_connection_only_submits_that_were_not_sent_are_repeated() {
+    let (smsc, started) = start(|submit| {
+        if submit.before == 3 {
+            vec![Act::Cut]
+        } else {
+            accept(submit)
+        }
+    });
+    let numbers_sent: Vec<String> = (57_000_000..57_000_050)
+        .map(|n: u32| n.to_string())
+        .collect();
+    let batchid = started
+        .server
+        .accepted_batch(started.key(), &numbers_sent.join("\n"));
+    let counts = until("all to be handed over", || {
+        let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
+        (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
+    });
+    let unknown = counts["unknown"].as_u64().unwrap();
+    assert!(unknown >= 1, "{counts}");
+    assert_eq!(
+        counts["submitted"].as_u64().unwrap() + unknown,
+        50,
+        "{counts}"
+    );
+    for number in numbers(57_000_000..57_000_050) {
+        assert!(smsc.count(&number) <= 1, "{number}");
+    }
+    assert_eq!(started.balance(), "97.5");
+    started.stop();
+}
+
+#[test]
+fn submits_in_flight_when_the_server_is_killed_are_unknown_and_sent_once() {
+    const MESSAGES: u32 = 12;
+    const LONG: &str = "26657000100";
+    // One part of each long message is answered.
+    let (smsc, started) = start(|submit| {
+        if submit.number == LONG && submit.part() == 1 {
+            accept(submit)
+        } else {
+            Vec::new()
+        }
+    });
+    let short = started.send_to(57_000_000..57_000_000 + MESSAGES);
+    let long = started.send("57000100", &"a".repeat(200));
+    smsc.until_submits(MESSAGES as usize + 2);
+    let balance = started.balance();
+    let settings = settings(&smsc, "");
+    let started = started.killed(&settings);
+    started.until_all(&short, "unknown");
+    started.until(&long, "unknown");
+    smsc.follow(accept);
+    let next = started.send("57000200", "Hello");
+    started.until(&next, "submitted");
+    for number in numbers(57_000_000..57_000_000 + MESSAGES) {
+        assert_eq!(smsc.count(&number), 1, "{number}");
+    }
+    assert_eq!(smsc.count(LONG), 2, "a part each");
+    assert_eq!(balance, "99.3");
+    assert_eq!(started.balance(), "99.25");
+    // A receipt settles one.
+    smsc.deliver(&receipt_from(
+        "26657000003",
+        "x",
+        &smsc_date(started.report(&short[3])["created_at"].as_str().unwrap()),
+        "DELIVRD",
+    ));
+    assert_eq!(started.report(&short[3])["status"], "delivered");
+    started.stop();
+}
+
+/// Whatever moment a kill hits, nothing is sent twice, and what the carrier has can still be
+/// settled.
+#[test]
+fn kills_under_load_send_no_message_twice() {
+    const ROWS: u64 = 300;
+    let smsc = Scripted::start(accept);
+    let settings = settings(&smsc, "window = 20\nrate = 300");
+    let mut started = Started::start(&settings);
+    let rows: Vec<String> = (0..ROWS).map(|n| (57_000_000 + n).to_string()).collect();
+    let batchid = started
+        .server
+        .accepted_batch(started.key(), &rows.join("\n"));
+    for submits in [40, 110, 180] {
+        smsc.until_submits(submits);
+        started = started.killed(&settings);
+    }
+    let counts = until("all to be handed over", || {
+        let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
+        (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
+    });
+    let count = |status: &str| counts[status].as_u64().unwrap();
+    assert_eq!(count("submitted") + count("unknown"), ROWS, "{counts}");
+    // At most a window, and what is claimed ahead of the rate, for each kill.
+    assert!(count("unknown") <= 3 * 40, "{counts}");
+    let submits = smsc.submits();
+    for row in &rows {
+        assert!(smsc.count(&format!("266{row}")) <= 1, "{row}");
+    }
+
+    smsc.until_binds(4);
+    let now = smsc_date(
+        started.server.reports(started.key(), "limit=1")[0]["created_at"]
+            .as_str()
+            .unwrap(),
+    );
+    let receipts: Vec<_> = submits
+        .iter()
+        .map(|submit| {
+            let mut receipt = receipt_from(&submit.number, &submit.number, &now, "DELIVRD");
+            receipt.extend(submit.user_reference());
+            receipt
+        })
+        .collect();
+    smsc.deliver_all(&receipts);
+    let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
+    assert_eq!(counts["delivered"], submits.len(), "{counts}");
+    assert_eq!(started.balance(), "85");
+    started.stop();
+}
+
+#[test]
+fn messages_that_were_not_sent_at_a_stop_are_sent_after_the_start() {
+    let smsc = Scripted::start(accept);
+    let slow = settings(&smsc, "rate = 2");
+    let started = Started::start(&slow);
+    let sent = started.send_to(57_000_000..57_000_030);
+    smsc.until_submits(3);
+    let started = started.restarted(&settings(&smsc, ""));
+    started.until_all(&sent, "submitted");
+    for number in numbers(57_000_000..57_000_030) {
+        assert_eq!(smsc.count(&number), 1, "{number}");
+    }
+    assert_eq!(started.balance(), "98.5");
+    started.stop();
+}

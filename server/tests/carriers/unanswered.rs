@@ -1,0 +1,56 @@
+//! A carrier that answers no submit.
+
+use testing::harness::until;
+
+use crate::acme::{accept, numbers, settings, start};
+use crate::scripted::Scripted;
+use crate::started::Started;
+
+/// Takes the 5 s that an answer has under so short a claim; by default it is 30 s.
+#[test]
+fn a_submit_that_is_never_answered_is_unknown_and_not_sent_again() {
+    let smsc = Scripted::start(|_| Vec::new());
+    let settings = format!("lease_seconds = 10\n{}", settings(&smsc, ""));
+    let started = Started::start(&settings);
+    smsc.until_bound();
+    let sent = started.send_to(57_000_001..57_000_006);
+    started.until_all(&sent, "unknown");
+    assert_eq!(started.balance(), "99.75");
+    smsc.follow(accept);
+    // The connection is none any more; after a bind the next messages go.
+    let next = started.send("57000009", "Hello");
+    started.until(&next, "submitted");
+    for number in numbers(57_000_001..57_000_006) {
+        assert_eq!(smsc.count(&number), 1, "{number}");
+    }
+    started.stop();
+}
+
+/// Takes the 5 s that an answer has under so short a claim. Without another way the messages wait.
+#[test]
+fn a_carrier_that_answers_nothing_is_handed_one_message_at_a_time() {
+    let smsc = Scripted::start(|_| Vec::new());
+    let settings = format!("lease_seconds = 10\n{}", settings(&smsc, "window = 5"));
+    let started = Started::start(&settings);
+    smsc.until_bound();
+    let lost = started.send_to(57_000_000..57_000_005);
+    smsc.until_submits(5);
+    let waiting = started.send_to(57_000_005..57_000_011);
+    started.until_all(&lost, "unknown");
+    until("a probe", || {
+        let connection = started.connection("acme");
+        (connection["state"] == "probing" && connection["in_flight"] == 1).then_some(())
+    });
+    assert_eq!(smsc.submits().len(), 6);
+    smsc.follow(accept);
+    smsc.accept_late(5, "first");
+    started.until_all(&waiting, "submitted");
+    for number in numbers(57_000_000..57_000_011) {
+        assert_eq!(smsc.count(&number), 1, "{number}");
+    }
+    until("a connection that is as good as before", || {
+        (started.connection("acme")["state"] == "bound").then_some(())
+    });
+    assert_eq!(started.balance(), "99.45");
+    started.stop();
+}
