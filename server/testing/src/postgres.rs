@@ -50,6 +50,11 @@ impl Server {
         }
     }
 
+    /// Where its files are, `data` among them.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub fn stop(&self, end: End) {
         self.must("stop", &[end.word()]);
     }

@@ -1,51 +1,43 @@
 //! A PostgreSQL by itself, as `.make/postgres start` makes it.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
-use tempfile::TempDir;
+use testing::postgres::Server;
 
 use crate::machine;
 use crate::stored::block_on;
 use crate::usage::Work;
 
 /// Removed when dropped.
-pub struct Cluster {
-    folder: TempDir,
-    url: String,
-}
+pub struct Cluster(Server);
 
 impl Cluster {
     /// Starts one, and prints what its figures depend on.
     pub fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let url = script("start", &place(folder.path()));
-        let cluster = Self { folder, url };
+        let cluster = Self(Server::start());
         println!("({})", block_on(cluster.durability()));
         cluster
     }
 
     pub fn url(&self) -> &str {
-        &self.url
+        &self.0.url
     }
 
     /// The line of `heliograph.toml` that names it.
     pub fn setting(&self) -> String {
-        format!("database_url = \"{}\"\n", self.url)
+        format!("database_url = \"{}\"\n", self.0.url)
     }
 
     /// The server's process, which is the parent of those that work.
     pub fn process(&self) -> u32 {
-        let file = place(self.folder.path()).join("data/postmaster.pid");
+        let file = self.0.folder().join("data/postmaster.pid");
         let text = std::fs::read_to_string(file).unwrap();
         text.lines().next().unwrap().parse().unwrap()
     }
 
     /// A connection without the limits that the program gives its own.
     pub async fn connect(&self) -> PgConnection {
-        PgConnection::connect(&self.url).await.unwrap()
+        PgConnection::connect(&self.0.url).await.unwrap()
     }
 
     /// Numbers that transactions took because they wrote, and syncs of its log.
@@ -83,24 +75,5 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // It may have been stopped while others were measured.
         machine::signal_family(self.process(), "CONT");
-        script("remove", &place(self.folder.path()));
     }
-}
-
-fn place(folder: &Path) -> PathBuf {
-    folder.join("cluster")
-}
-
-/// What the script prints.
-fn script(verb: &str, folder: &Path) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.make/postgres");
-    let output = Command::new(script)
-        .arg(verb)
-        .arg(folder)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), ".make/postgres {verb} failed");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
