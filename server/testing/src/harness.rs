@@ -433,6 +433,16 @@ impl TestServer {
         (status.code(), self.leave())
     }
 
+    /// Waits for the end of a process of which a thread panics: its exit code, and its log, which
+    /// is taken from the place.
+    pub fn end_by_panic(mut self) -> (Option<i32>, String, Place) {
+        let status = self.child.wait().unwrap();
+        let log = self.log();
+        assert!(log.contains("panic"), "nothing panicked:\n{log}");
+        std::fs::remove_file(self.place.path().join(LOG)).unwrap();
+        (status.code(), log, self.leave())
+    }
+
     /// Ends the process as a power cut would.
     pub fn kill(mut self) -> Place {
         self.child.kill().unwrap();

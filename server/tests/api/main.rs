@@ -35,4 +35,5 @@ mod sends;
 mod settings;
 mod storage;
 mod tls;
+mod turn_panic;
 mod upload_bodies;

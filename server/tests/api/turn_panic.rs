@@ -1,0 +1,50 @@
+//! A panic of the thread that writes.
+
+use crate::client::bare;
+use crate::faults::Clock;
+use crate::harness::{Place, TestServer};
+
+const SANDBOX: (&str, &str) = ("HELIOGRAPH_ALLOW_SANDBOX", "true");
+
+#[test]
+fn after_a_panic_of_the_turns_thread_no_send_is_answered_200_and_the_process_exits_with_1() {
+    let place = Place::new();
+    let clock = Clock::new(place.path());
+    let [shim, order] = clock.environment();
+    let server = TestServer::start(place, &[], &[SANDBOX, shim, order]);
+    let keys = server.place.funded("one@example.org", "1");
+    let key = keys.live.expose().to_owned();
+    let target = format!("/sms/send/{key}?number=57000001&message=Hi");
+    let connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    clock.make_panic("turn");
+    let clients: Vec<_> = connections
+        .into_iter()
+        .map(|mut connection| {
+            let request = bare("GET", &target, &[]);
+            std::thread::spawn(move || {
+                connection.try_write(&request).ok()?;
+                connection.read().map(|answer| answer.status)
+            })
+        })
+        .collect();
+    let statuses: Vec<_> = clients
+        .into_iter()
+        .map(|client| client.join().unwrap())
+        .collect();
+    // Those that the turn had taken have no answer; who came later is told that nothing was done.
+    assert!(statuses.contains(&None), "{statuses:?}");
+    let told = |status: &Option<u16>| matches!(status, None | Some(503));
+    assert!(statuses.iter().all(told), "{statuses:?}");
+
+    let (code, log, place) = server.end_by_panic();
+    assert_eq!(code, Some(1), "{log}");
+    let error = |line: &&str| line.contains("ERROR") && line.contains("the turn's thread");
+    assert_eq!(log.lines().filter(error).count(), 1, "{log}");
+
+    // Each of the unanswered is stored and charged, or neither.
+    let unanswered = statuses.iter().filter(|status| status.is_none()).count();
+    let server = TestServer::start(place, &[], &[SANDBOX]);
+    assert!(server.count(&key) <= unanswered);
+    server.place.check();
+    server.accepted(&key, "57000001");
+}
