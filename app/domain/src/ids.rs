@@ -123,6 +123,13 @@ pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
     ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
 }
 
+/// The least id that a message of a day (since 1970-01-01 UTC) can have.
+#[must_use]
+pub const fn id_of_day(day: i64) -> i64 {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    compose_id(day * DAY_MS, 0)
+}
+
 /// Bits of an id that count within a millisecond.
 const ID_COUNT_BITS: u32 = 11;
 

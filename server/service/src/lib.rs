@@ -39,15 +39,15 @@ pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;
 pub use delivery::receipts::{CarrierReceipt, Receipt, user_reference};
 pub use delivery::routing::{CarrierInfo, Network};
-pub use delivery::{BATCHES_SHARE, Claimed, Lease, Outstanding, QueueState, Submitted};
+pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
-pub use money::deposits::{
-    DepositOutcome, DepositRecord, DepositRequest, DepositStatus, ImportOutcome,
-};
-pub use operations::audit::Actor;
+pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use reports::MessageFilter;
+pub use store::audit::Actor;
+pub use store::deposits::DepositRecord;
+pub use store::queue::{Outstanding, QueueState};
 pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;

@@ -12,7 +12,7 @@ use domain::{Email, Password, Timestamp};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Refusal, Result};
-use crate::operations::audit::Actor;
+use crate::store::audit::Actor;
 use crate::store::{accounts, audit, sessions, throttles};
 use crate::{Service, run_detached};
 

@@ -5,7 +5,7 @@ use domain::{ApiKey, KeyKind, Reference};
 use crate::accounts::{still_in_force, token_hash};
 use crate::applications::owned;
 use crate::error::Result;
-use crate::operations::audit::Actor;
+use crate::store::audit::Actor;
 use crate::store::{applications, audit, sessions};
 use crate::{Service, run_detached};
 

@@ -12,8 +12,8 @@ use domain::{
 
 use crate::admission::play_money;
 use crate::error::{Error, Fault, Refusal, Result};
-use crate::operations::audit::Actor;
 use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
+use crate::store::audit::Actor;
 use crate::store::{audit, senders, transfers};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};

@@ -6,9 +6,9 @@ use domain::{Reference, SenderName, SenderState, SenderStatus};
 
 use crate::applications::{owned, refuse_taken};
 use crate::error::{Error, Fault, Refusal, Result};
-use crate::operations::audit::Actor;
 use crate::store::applications::{self, ApplicationRow};
 use crate::store::audit;
+use crate::store::audit::Actor;
 use crate::store::senders;
 use crate::{Service, run_detached};
 

@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
 use crate::error::{Refusal, Result};
-use crate::operations::audit::Actor;
+use crate::store::audit::Actor;
 use crate::store::gate::Priority;
 use crate::store::{audit, carriers, queue};
 use crate::wakes::Wake;

@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 
 use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
 
-use crate::delivery::expiry::least_queued;
+use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
+use crate::delivery::routing::Network;
 use crate::error::Result;
 use crate::store::dialect::Batch;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ended, Ending};
-use crate::store::queue::{self, Begun, DueLimits, DueRow, Event, Held, Requeued};
+use crate::store::queue::{
+    self, Begun, DueLimits, DueRow, Event, Held, Outstanding, QueueState, Requeued, StartedMessage,
+};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::{WriteTx, installation};
-use crate::turn::Learned;
 use crate::wakes::Wake;
-use crate::{Service, run_detached_with_tries};
+use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 
 /// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored
 /// in it, and the clocks of two nodes differ.
 const LEASE_PARTS: i64 = 6;
-/// Stands in the queue for messages that no route is for.
-pub(crate) const NO_CARRIER: &str = "";
 /// One in so many of a claim's messages is of a batch, however many single ones wait.
 pub const BATCHES_SHARE: usize = 8;
 /// How often one turn looks for due rows when it finds only those of suspended applications.
@@ -85,21 +85,12 @@ pub struct Submitted {
     pub outcomes: Vec<(u16, SubmitOutcome)>,
 }
 
-/// A message that a carrier took and that isn't final.
-#[derive(Clone, Debug)]
-pub struct Outstanding {
-    pub id: Transid,
-    pub application_id: i64,
-    pub number: Number,
-    pub submitted_at: Timestamp,
-}
-
-/// How much waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueState {
-    pub waiting: i64,
-    /// When the oldest of them was accepted.
-    pub oldest: Option<Timestamp>,
+/// What a claim says about what is left in the queue.
+pub(crate) struct Learned {
+    /// Fewer single messages were due than asked for.
+    pub(crate) no_single_waits: bool,
+    /// When to look again if fewer messages were due than asked for; `None` while more may wait.
+    pub(crate) look_after: Option<Duration>,
 }
 
 /// What results of a carrier came to.
@@ -128,6 +119,24 @@ impl Lease {
     }
 }
 
+impl Claimed {
+    /// The message as a carrier needs it.
+    fn of(row: StartedMessage, network: &Network) -> Self {
+        let created_at = Timestamp::from_unix_ms(row.before.created_at);
+        let number = Number::from_stored(row.number, row.kind);
+        Self {
+            id: Transid(row.before.id),
+            application_id: row.before.application_id,
+            address: number.for_carrier(&network.country_code),
+            number,
+            sender: row.sender.unwrap_or_else(|| network.default_sender.clone()),
+            message: MessageText::from_stored(row.body),
+            handed_over: Vec::new(),
+            expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+        }
+    }
+}
+
 /// Claims due messages of a carrier in a turn; none when none is due, or the carrier is drained.
 pub(crate) async fn claim_due(
     service: &Service,
@@ -148,7 +157,16 @@ pub(crate) async fn claim_due(
     loop {
         rounds += 1;
         let scan_start = service.inner.scan_starts.of(carrier);
-        let found = queue::due(tx, batch, carrier, limits, scan_start, now).await?;
+        let found = queue::due(
+            tx,
+            batch,
+            carrier,
+            limits,
+            scan_start,
+            first_unexpired(now),
+            now,
+        )
+        .await?;
         service
             .inner
             .scan_starts
@@ -177,7 +195,7 @@ async fn learn(
     let none_waits = count(found.len()) < limits.all && count(singles) < limits.singles;
     let look_after = if none_waits {
         let scan_start = service.inner.scan_starts.of(carrier);
-        let next = queue::next_due(tx, carrier, scan_start, now).await?;
+        let next = queue::next_due(tx, carrier, scan_start, first_unexpired(now)).await?;
         // What is due and wasn't found is another process's for a moment.
         let after = next.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
         Some(Duration::from_millis(after.unsigned_abs()))
@@ -212,9 +230,11 @@ async fn claim_found(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    queue::claim(tx, batch, &ids, lease).await?;
+    queue::claim(tx, batch, &ids, lease.token, lease.until).await?;
     let network = &service.inner.router.network;
-    let mut claimed = queue::start(tx, batch, &ids, network, now).await?;
+    let started = queue::start(tx, batch, &ids, now).await?;
+    let claimed = started.into_iter();
+    let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, network)).collect();
     let begun: HashMap<i64, i64> = due
         .iter()
         .filter(|row| row.begun > 0)
@@ -305,7 +325,7 @@ impl Service {
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
         let mut conn = self.store().read().await?;
         let scan_start = self.inner.scan_starts.of(carrier);
-        queue::next_due(&mut conn, carrier, scan_start, self.now()).await
+        queue::next_due(&mut conn, carrier, scan_start, first_unexpired(self.now())).await
     }
 
     /// # Errors

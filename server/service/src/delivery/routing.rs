@@ -8,7 +8,6 @@ use std::sync::{PoisonError, RwLock};
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
 use domain::{Kind, MessageStatus, Number, Reference, Transid};
 
-use crate::delivery::NO_CARRIER;
 use crate::error::Result;
 use crate::money::releases::settle;
 use crate::store::gate::Priority;
@@ -17,6 +16,8 @@ use crate::store::queue::{self, Routed};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
+/// Stands in the queue for messages that no route is for.
+pub(crate) const NO_CARRIER: &str = "";
 /// Waiting rows that one transaction looks at.
 const CHUNK: i64 = 500;
 /// Why a message is rejected that no route is for.

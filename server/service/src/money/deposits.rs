@@ -2,10 +2,10 @@
 
 use crate::store::query::Connection;
 use domain::{Money, Reference, Timestamp};
-use serde::Serialize;
 
 use crate::error::{Error, Refusal, Result};
-use crate::operations::audit::Actor;
+use crate::store::audit::Actor;
+use crate::store::deposits::DepositRecord;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, TransferKind, UNMATCHED};
 use crate::store::{applications, audit, deposits, messages};
@@ -57,16 +57,6 @@ pub struct ImportOutcome {
     pub unmatched: usize,
     /// Known before.
     pub skipped: usize,
-}
-
-/// A payment as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DepositRecord {
-    pub bank_id: String,
-    pub reference: String,
-    pub amount: Money,
-    pub received_at: Timestamp,
-    pub assigned_to: Option<Reference>,
 }
 
 impl Service {

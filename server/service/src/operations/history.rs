@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use domain::{Timestamp, ids};
+use domain::Timestamp;
+use domain::ids::{self, id_of_day};
 
 use crate::error::Result;
 use crate::store::gate::Priority;
@@ -11,7 +12,6 @@ use crate::store::history::{self, Range};
 use crate::store::{Chore, Store, installation, messages, tally};
 use crate::{Service, run_detached, run_detached_within};
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Days whose tables are made ahead of time: a process that can't make them for so long puts its
 /// rows elsewhere.
 const DAYS_AHEAD: i64 = 3;
@@ -150,9 +150,4 @@ pub(crate) async fn make_tables(store: &Store, days: impl IntoIterator<Item = i6
         }
     }
     Ok(())
-}
-
-/// The least id that a message of a day (since 1970-01-01 UTC) can have.
-pub(crate) const fn id_of_day(day: i64) -> i64 {
-    ids::compose_id(day * DAY_MS, 0)
 }

@@ -1,7 +1,5 @@
-//! What operators need: checks, copies, the dropping of history, the processes that serve, the
-//! audit log.
+//! What operators need: checks, copies, the dropping of history, the processes that serve.
 
-pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod copy;
 pub(crate) mod history;

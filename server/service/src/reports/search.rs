@@ -7,11 +7,11 @@ use std::time::Instant;
 use domain::{MessageStatus, Timestamp, ids};
 
 use crate::error::Result;
-use crate::operations::history::id_of_day;
 use crate::store::dialect::Batch;
 use crate::store::query::Connection;
 use crate::store::reports::{self, Condition, MessageRow, Path, Selection, Span};
 use crate::store::{batches, installation, tally};
+use domain::ids::id_of_day;
 
 /// A path to no more messages than this needs no better one.
 const FEW: i64 = 1000;

@@ -1,14 +1,36 @@
 //! The audit log.
 
+use std::fmt;
+
 use super::query::{Connection, query};
 use domain::Timestamp;
 
 use super::statements;
 use crate::error::Result;
-use crate::operations::audit::Actor;
 
 statements! {
     INSERT = "INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)";
+}
+
+/// Who asks for something that is written into the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// Whoever runs the program.
+    CommandLine,
+    /// A signed-in account.
+    Account(i64),
+    /// The service itself, without a person.
+    System,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandLine => f.write_str("command line"),
+            Self::Account(id) => write!(f, "account {id}"),
+            Self::System => f.write_str("system"),
+        }
+    }
 }
 
 /// Writes down what was done, in the transaction that does it.

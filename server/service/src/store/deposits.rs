@@ -3,11 +3,11 @@
 use super::query::Row;
 use super::query::{Connection, query};
 use domain::{Money, Reference, Timestamp};
+use serde::Serialize;
 
 use super::row;
 use super::statements;
 use crate::error::Result;
-use crate::money::deposits::DepositRecord;
 
 macro_rules! listed {
     ($rest:literal) => {
@@ -26,6 +26,16 @@ statements! {
     UNMATCHED = listed!("WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id");
     ASSIGN = "UPDATE deposits SET application_id = $2, credited_at = $3 \
               WHERE bank_id = $1 AND application_id IS NULL";
+}
+
+/// A payment as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DepositRecord {
+    pub bank_id: String,
+    pub reference: String,
+    pub amount: Money,
+    pub received_at: Timestamp,
+    pub assigned_to: Option<Reference>,
 }
 
 fn deposit(row: &Row) -> Result<DepositRecord> {

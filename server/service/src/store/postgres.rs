@@ -21,7 +21,7 @@ use super::dialect::Batch;
 use super::history::Range;
 use super::query::{Connection, query, run_of};
 use crate::error::Result;
-use crate::operations::history::id_of_day;
+use domain::ids::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is
 /// left open, by a process that was stopped, would keep others from its rows and vacuum from its

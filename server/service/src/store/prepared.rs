@@ -141,7 +141,7 @@ async fn statements_over_messages_look_at_their_days_alone() {
         tx.commit().await.unwrap();
     }
     let batch = store.dialect().batch();
-    let id = crate::operations::history::id_of_day(20_007);
+    let id = domain::ids::id_of_day(20_007);
     for statement in [
         batch.lock_messages.unwrap(),
         batch.open_messages,

@@ -3,17 +3,13 @@
 use std::collections::HashMap;
 
 use super::query::{Conn, Connection, Row, each, given, look_up, query};
-use domain::{Kind, MessageStatus, MessageText, Number, Reference, Timestamp, Transid};
+use domain::{Kind, MessageStatus, Number, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
 use super::tally::{OpenMessage, open_messages};
 use super::{WriteTx, statements};
-use crate::MESSAGE_LIFETIME_MS;
-use crate::delivery::expiry::first_unexpired;
-use crate::delivery::routing::Network;
-use crate::delivery::{Claimed, Outstanding, QueueState};
 use crate::error::{Error, Fault, Result};
 
 statements! {
@@ -303,6 +299,14 @@ pub(crate) async fn move_to(
     Ok(())
 }
 
+/// How much waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    pub waiting: i64,
+    /// When the oldest of them was accepted.
+    pub oldest: Option<Timestamp>,
+}
+
 pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
     let row = query(STATE).fetch_one(conn).await?;
     let oldest = row::opt_int(&row, "oldest")?;
@@ -312,16 +316,17 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
     })
 }
 
-/// When the next row of a carrier can be claimed; none of one that is drained.
+/// When the next row of a carrier can be claimed, of a message with this id or a greater one; none
+/// of a carrier that is drained.
 pub(crate) async fn next_due(
     conn: &mut dyn Connection,
     carrier: &str,
     from: ScanStart,
-    now: Timestamp,
+    least: i64,
 ) -> Result<Option<Timestamp>> {
     let row = query(NEXT_DUE)
         .bind(carrier)
-        .bind(first_unexpired(now))
+        .bind(least)
         .bind(from.singles)
         .bind(from.of_batches)
         .fetch_one(conn)
@@ -358,19 +363,21 @@ pub(crate) struct DueLimits {
     pub(crate) all: i64,
 }
 
-/// The rows that may be claimed; none of a carrier that is drained.
+/// The rows that may be claimed, of messages with this id or a greater one; none of a carrier that
+/// is drained.
 pub(crate) async fn due(
     conn: &mut dyn Connection,
     batch: &Batch,
     carrier: &str,
     limits: DueLimits,
     from: ScanStart,
+    least: i64,
     now: Timestamp,
 ) -> Result<Vec<DueRow>> {
     let row = query(batch.due)
         .bind(carrier)
         .bind(now.unix_ms())
-        .bind(first_unexpired(now))
+        .bind(least)
         .bind(limits.singles)
         .bind(limits.all)
         .bind(from.singles)
@@ -391,24 +398,25 @@ pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) 
     Ok(())
 }
 
-/// Claims rows under a lease.
+/// Claims rows under a lease: its token, and when it ends.
 pub(crate) async fn claim(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
-    lease: crate::delivery::Lease,
+    token: i64,
+    until: Timestamp,
 ) -> Result<()> {
+    let until = until.unix_ms();
     if let Conn::File(conn) = tx.conn() {
-        let until = lease.until.unix_ms();
         let claimed = each(given(conn)?, file::CLAIM, ids, |statement, id| {
-            statement.execute((id, until, lease.token))
+            statement.execute((id, until, token))
         })?;
         return touched("queue", ids.len(), claimed);
     }
     let done = query(batch.claim)
         .bind(json(&ids)?)
-        .bind(lease.until.unix_ms())
-        .bind(lease.token)
+        .bind(until)
+        .bind(token)
         .bind(tx.named())
         .execute(tx)
         .await?;
@@ -420,12 +428,12 @@ pub(crate) async fn start(
     tx: &mut WriteTx<'_>,
     batch: &Batch,
     ids: &[i64],
-    network: &Network,
     now: Timestamp,
-) -> Result<Vec<Claimed>> {
+) -> Result<Vec<StartedMessage>> {
     if let Conn::File(conn) = tx.conn() {
-        let found = start_in_file(given(conn)?, ids, now)?;
-        return Ok(started(tx, found, network, now));
+        let started = start_in_file(given(conn)?, ids, now)?;
+        count_as_sending(tx, &started, now);
+        return Ok(started);
     }
     let ids = Ids::new(ids)?;
     let row = query(batch.claimed_messages)
@@ -435,7 +443,7 @@ pub(crate) async fn start(
         .bind(tx.named())
         .fetch_one(tx)
         .await?;
-    let found: Vec<StartedRow> = row::found(&row, "messages")?;
+    let started: Vec<StartedMessage> = row::found(&row, "messages")?;
     query(batch.start_messages)
         .bind(ids.json)
         .bind(now.unix_ms())
@@ -444,31 +452,45 @@ pub(crate) async fn start(
         .bind(tx.named())
         .execute(tx)
         .await?;
-    Ok(started(tx, found, network, now))
+    count_as_sending(tx, &started, now);
+    Ok(started)
 }
 
-/// A message that is being sent from now on: as it stood before, number, kind, sender, text.
-type StartedRow = (OpenMessage, String, Kind, Option<String>, String);
+/// A message that is being sent from now on. The fields are in the order of
+/// [`Batch::claimed_messages`].
+#[derive(Deserialize)]
+pub(crate) struct StartedMessage {
+    pub(crate) before: OpenMessage,
+    pub(crate) number: String,
+    pub(crate) kind: Kind,
+    pub(crate) sender: Option<String>,
+    pub(crate) body: String,
+}
 
 fn start_in_file(
     conn: &rusqlite::Connection,
     ids: &[i64],
     now: Timestamp,
-) -> Result<Vec<StartedRow>> {
+) -> Result<Vec<StartedMessage>> {
     let found = look_up(
         conn,
         file::CLAIMED,
         ids,
         |s, id| s.query([id]),
         |_, row| {
-            let open = OpenMessage::of_file(row)?;
             let kind: String = row.get(8)?;
             let kind = Kind::parse(&kind).ok_or(Error::Failed(Fault::Corrupt {
                 table: "messages",
                 column: "kind",
                 value: kind,
             }))?;
-            Ok((open, row.get(7)?, kind, row.get(9)?, row.get(10)?))
+            Ok(StartedMessage {
+                before: OpenMessage::of_file(row)?,
+                number: row.get(7)?,
+                kind,
+                sender: row.get(9)?,
+                body: row.get(10)?,
+            })
         },
     )?;
     each(conn, file::START, ids, |statement, id| {
@@ -477,33 +499,12 @@ fn start_in_file(
     Ok(found)
 }
 
-/// The messages as a carrier needs them; counts them as being sent.
-fn started(
-    tx: &mut WriteTx<'_>,
-    found: Vec<StartedRow>,
-    network: &Network,
-    now: Timestamp,
-) -> Vec<Claimed> {
-    found
-        .into_iter()
-        .map(|(message, number, kind, sender, body)| {
-            if message.status.may_become(MessageStatus::Sending) {
-                tx.tally.change(&message, MessageStatus::Sending, now);
-            }
-            let created_at = Timestamp::from_unix_ms(message.created_at);
-            let number = Number::from_stored(number, kind);
-            Claimed {
-                id: Transid(message.id),
-                application_id: message.application_id,
-                address: number.for_carrier(&network.country_code),
-                number,
-                sender: sender.unwrap_or_else(|| network.default_sender.clone()),
-                message: MessageText::from_stored(body),
-                handed_over: Vec::new(),
-                expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
-            }
-        })
-        .collect()
+fn count_as_sending(tx: &mut WriteTx<'_>, started: &[StartedMessage], now: Timestamp) {
+    for StartedMessage { before, .. } in started {
+        if before.status.may_become(MessageStatus::Sending) {
+            tx.tally.change(before, MessageStatus::Sending, now);
+        }
+    }
 }
 
 fn number(row: &Row) -> Result<Number> {
@@ -739,6 +740,15 @@ pub(crate) async fn insert_events(
         .execute(conn)
         .await?;
     Ok(())
+}
+
+/// A message that a carrier took and that isn't final.
+#[derive(Clone, Debug)]
+pub struct Outstanding {
+    pub id: Transid,
+    pub application_id: i64,
+    pub number: Number,
+    pub submitted_at: Timestamp,
 }
 
 /// Messages that a carrier took and that aren't final, between these ids.

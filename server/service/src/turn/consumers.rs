@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::inbox::{Inbox, Input};
 use crate::Service;
 use crate::delivery::outcomes::SubmitOutcome;
-use crate::delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
+use crate::delivery::{BATCHES_SHARE, Claimed, Learned, Lease, Submitted};
 
 /// How often to look for messages that nobody announced: the command line writes beside this
 /// process.
@@ -306,14 +306,6 @@ impl Consumers {
             learned: HashMap::new(),
         }
     }
-}
-
-/// What a claim says about what is left in the queue.
-pub(crate) struct Learned {
-    /// Fewer single messages were due than asked for.
-    pub(crate) no_single_waits: bool,
-    /// When to look again if fewer messages were due than asked for; `None` while more may wait.
-    pub(crate) look_after: Option<Duration>,
 }
 
 /// The places that a turn shares out. Dropped without [`Places::hand_over`], nothing is changed.

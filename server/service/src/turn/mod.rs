@@ -27,7 +27,6 @@ use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::{Fault, Result, Uncertain};
 
-pub(crate) use consumers::Learned;
 pub use consumers::{Consumer, Credit};
 pub use figures::{Histogram, TurnFigures};
 pub use inbox::InboxDepth;

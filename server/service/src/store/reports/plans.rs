@@ -8,7 +8,7 @@ use super::super::dialect::Batch;
 use super::super::prepared::stores;
 use super::super::query::query_of;
 use super::{Condition, Path, some_conditions};
-use crate::operations::history::id_of_day;
+use domain::ids::id_of_day;
 
 /// What SQLite's ANALYZE may say of ten million messages, of one customer, whose uploads have one
 /// request id: rows, and how many of them share the first column, the first two and so on.
