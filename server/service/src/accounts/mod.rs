@@ -6,14 +6,14 @@ pub(crate) mod throttle;
 
 use std::net::IpAddr;
 
-use crate::store::query::Connection;
 use domain::records::AccountRecord;
 use domain::{Email, Password, Timestamp};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Refusal, Result};
-use crate::store::audit::Actor;
-use crate::store::{accounts, audit, sessions, throttles};
+use crate::store::audit::{self, Actor};
+use crate::store::query::Connection;
+use crate::store::{accounts, sessions, throttles};
 use crate::{Service, run_detached};
 
 const MINUTE_MS: i64 = 60_000;

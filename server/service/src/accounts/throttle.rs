@@ -1,10 +1,9 @@
 //! Bounds on what must not be tried without end.
 
-use crate::store::query::Connection;
-
 use domain::Timestamp;
 
 use crate::error::{Error, Refusal, Result};
+use crate::store::query::Connection;
 use crate::store::throttles;
 
 /// Counts an attempt and refuses it when there were too many in the window.

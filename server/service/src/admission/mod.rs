@@ -203,8 +203,7 @@ impl Service {
         let test = i64::from(access.kind == KeyKind::Test);
         let keys = [(access.application_id, test, key.as_str().to_owned())];
         let mut conn = self.store().read().await?;
-        let batch = self.store().dialect().batch();
-        let kept = kept_answers::find(&mut conn, batch, &keys, kept_since(self.now())).await?;
+        let kept = kept_answers::find(&mut conn, &keys, kept_since(self.now())).await?;
         Ok(!kept.is_empty())
     }
 

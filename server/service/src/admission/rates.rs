@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use crate::store::query::Connection;
 use domain::{ApiKey, KeyKind, Reference, Timestamp};
 
 use crate::Service;
 use crate::error::Result;
+use crate::store::query::Connection;
 use crate::store::shared;
 
 /// A request in the bucket's unit: what flows in within a second is the limit times this.

@@ -5,8 +5,8 @@ use domain::{ApiKey, KeyKind, Reference};
 use crate::accounts::{still_in_force, token_hash};
 use crate::applications::owned;
 use crate::error::Result;
-use crate::store::audit::Actor;
-use crate::store::{applications, audit, sessions};
+use crate::store::audit::{self, Actor};
+use crate::store::{applications, sessions};
 use crate::{Service, run_detached};
 
 impl Service {

@@ -3,7 +3,6 @@
 pub(crate) mod keys;
 pub(crate) mod sender_names;
 
-use crate::store::query::Connection;
 use domain::application::StatusAction;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{
@@ -13,8 +12,9 @@ use domain::{
 use crate::admission::play_money;
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
-use crate::store::audit::Actor;
-use crate::store::{audit, senders, transfers};
+use crate::store::audit::{self, Actor};
+use crate::store::query::Connection;
+use crate::store::{senders, transfers};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
 

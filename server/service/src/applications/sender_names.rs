@@ -1,14 +1,13 @@
 //! Sender names: asked for by customers, decided by staff.
 
-use crate::store::query::Connection;
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderState, SenderStatus};
 
 use crate::applications::{owned, refuse_taken};
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::store::applications::{self, ApplicationRow};
-use crate::store::audit;
-use crate::store::audit::Actor;
+use crate::store::audit::{self, Actor};
+use crate::store::query::Connection;
 use crate::store::senders;
 use crate::{Service, run_detached};
 

@@ -4,9 +4,9 @@ use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
 use crate::error::{Refusal, Result};
-use crate::store::audit::Actor;
+use crate::store::audit::{self, Actor};
 use crate::store::gate::Priority;
-use crate::store::{audit, carriers, queue};
+use crate::store::{carriers, queue};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
 
@@ -131,10 +131,9 @@ impl Service {
         let service = self.clone();
         run_detached(async move {
             let now = service.now();
-            let batch = service.store().dialect().batch();
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
             let node = service.inner.node.slot();
-            carriers::write_connections(&mut tx, batch, &connections, node, now).await?;
+            carriers::write_connections(&mut tx, &connections, node, now).await?;
             tx.commit().await
         })
         .await

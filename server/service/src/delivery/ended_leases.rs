@@ -6,9 +6,12 @@ use crate::delivery::expiry::least_queued;
 use crate::delivery::outcomes::RESEND_AFTER_MS;
 use crate::error::Result;
 use crate::store::WriteTx;
+use crate::store::claims::{self, EndedLease};
+use crate::store::events::{self, Event};
 use crate::store::gate::Priority;
-use crate::store::queue::{self, Begun, EndedLease, Event, Requeued};
+use crate::store::queue::{self, Requeued};
 use crate::store::segments::{self, NewSegment};
+use crate::store::submits::{self, Begun};
 use crate::store::tally::Counter;
 use crate::wakes::Wake;
 use crate::{Service, run_detached_with_tries};
@@ -58,14 +61,8 @@ impl Service {
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
         tx.tally.counter = Counter::Others;
-        let ended_leases = queue::ended_leases(
-            &mut tx,
-            self.store().dialect().batch(),
-            ended_by,
-            least_queued(now),
-            CHUNK,
-        )
-        .await?;
+        let ended_leases =
+            claims::ended_leases(&mut tx, ended_by, least_queued(now), CHUNK).await?;
         let count = i64::try_from(ended_leases.len()).unwrap_or(CHUNK);
         if ended_leases.is_empty() {
             return Ok(0);
@@ -76,7 +73,7 @@ impl Service {
             .into_iter()
             .partition(|row| network.is_sandbox(&row.carrier));
         let again: Vec<_> = again.iter().map(|row| requeued(row, 0, now)).collect();
-        queue::requeue(&mut tx, self.store().dialect().batch(), &again).await?;
+        queue::requeue(&mut tx, &again).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
         self.inner.wake(Wake::Queued);
@@ -85,7 +82,6 @@ impl Service {
 
     /// These may have been handed over.
     async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
-        let batch = self.store().dialect().batch();
         let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for row in lost {
             if row.resend && row.begun < 2 {
@@ -107,9 +103,9 @@ impl Service {
                 detail: Some(DETAIL.to_owned()),
             });
         }
-        queue::requeue(tx, batch, &again).await?;
-        queue::drop_all(tx, batch, &leaving).await?;
-        queue::insert_events(tx, batch, &events, now).await?;
+        queue::requeue(tx, &again).await?;
+        queue::drop_all(tx, &leaving).await?;
+        events::insert(tx, &events, now).await?;
         let network = &self.inner.router.network;
         // By carrier, since that stands with each.
         for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {
@@ -122,7 +118,7 @@ impl Service {
                     taken: false,
                 })
                 .collect();
-            queue::begin(tx, batch, &begun, carrier, now).await?;
+            submits::begin(tx, &begun, carrier, now).await?;
             let parts = |row: &EndedLease| {
                 if network.takes_whole(carrier) {
                     1
@@ -131,7 +127,7 @@ impl Service {
                 }
             };
             let handed_over = self.perhaps_handed_over(tx, rows, parts).await?;
-            segments::insert(tx, batch, &handed_over, carrier, now).await?;
+            segments::insert(tx, &handed_over, carrier, now).await?;
         }
         Ok(())
     }
@@ -144,9 +140,8 @@ impl Service {
         rows: &[EndedLease],
         parts: impl Fn(&EndedLease) -> u16,
     ) -> Result<Vec<NewSegment>> {
-        let batch = self.store().dialect().batch();
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        let stored = segments::of(tx, batch, &ids).await?;
+        let stored = segments::of(tx, &ids).await?;
         let mut found = Vec::new();
         for row in rows {
             let of_this = || stored.iter().filter(|segment| segment.message_id == row.id);

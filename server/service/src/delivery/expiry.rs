@@ -5,8 +5,7 @@ use domain::{MessageStatus, Timestamp, ids};
 use crate::error::Result;
 use crate::money::releases::settle;
 use crate::store::gate::Priority;
-use crate::store::messages::{self, Ending};
-use crate::store::queue::Overdue;
+use crate::store::messages::{self, Ending, Overdue};
 use crate::store::{Chore, batches, installation, queue};
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 
@@ -34,7 +33,6 @@ impl Service {
 
     async fn expire_chunk(&self, mut run: Run) -> Result<Run> {
         let now = self.now();
-        let batch = self.store().dialect().batch();
         let tx = self
             .store()
             .begin_chore(Chore::Expire, Priority::Bulk)
@@ -53,14 +51,14 @@ impl Service {
             let least = batches::least_unexpanded(&mut tx).await?;
             run.unexpanded = Some(least.unwrap_or(i64::MAX));
         }
-        let overdue = queue::overdue(&mut tx, from, below, CHUNK).await?;
+        let overdue = messages::overdue(&mut tx, from, below, CHUNK).await?;
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
         tx.concerns(overdue.iter().map(|message| message.application_id));
         // A claim may have come between: what is decided by is read again under the lock.
         let ids: Vec<i64> = overdue.iter().map(|message| message.id.0).collect();
-        let overdue = if messages::lock(&mut tx, batch, &ids).await? {
-            let mut locked = queue::overdue(&mut tx, from, below, CHUNK).await?;
+        let overdue = if messages::lock(&mut tx, &ids).await? {
+            let mut locked = messages::overdue(&mut tx, from, below, CHUNK).await?;
             locked.retain(|message| ids.contains(&message.id.0));
             locked
         } else {
@@ -76,9 +74,9 @@ impl Service {
             }
         }
         let gone: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
-        let ended = messages::finish(&mut tx, batch, &endings, now).await?;
-        queue::drop_all(&mut tx, batch, &gone).await?;
-        settle(&mut tx, batch, &ended, now).await?;
+        let ended = messages::finish(&mut tx, &endings, now).await?;
+        queue::drop_all(&mut tx, &gone).await?;
+        settle(&mut tx, &ended, now).await?;
         if run.done {
             // Never beyond what exists: the clock may be ahead now and be set right later.
             let existing = messages::greatest(&mut tx).await? + 1;

@@ -17,13 +17,13 @@ use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
 use crate::delivery::routing::Network;
 use crate::error::Result;
-use crate::store::dialect::Batch;
+use crate::store::claims::{self, DueLimits, DueRow, Held, StartedMessage};
+use crate::store::events::{self, Event};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ended, Ending};
-use crate::store::queue::{
-    self, Begun, DueLimits, DueRow, Event, Held, Outstanding, QueueState, Requeued, StartedMessage,
-};
+use crate::store::queue::{self, QueueState, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
+use crate::store::submits::{self, Begun, Outstanding};
 use crate::store::{WriteTx, installation};
 use crate::wakes::Wake;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
@@ -152,21 +152,11 @@ pub(crate) async fn claim_due(
         singles: all - all / BATCHES_SHARE.cast_signed() as i64,
         all,
     };
-    let batch = tx.batch();
     let mut rounds = 0;
     loop {
         rounds += 1;
         let scan_start = service.inner.scan_starts.of(carrier);
-        let found = queue::due(
-            tx,
-            batch,
-            carrier,
-            limits,
-            scan_start,
-            first_unexpired(now),
-            now,
-        )
-        .await?;
+        let found = claims::due(tx, carrier, limits, scan_start, first_unexpired(now), now).await?;
         service
             .inner
             .scan_starts
@@ -195,7 +185,7 @@ async fn learn(
     let none_waits = count(found.len()) < limits.all && count(singles) < limits.singles;
     let look_after = if none_waits {
         let scan_start = service.inner.scan_starts.of(carrier);
-        let next = queue::next_due(tx, carrier, scan_start, first_unexpired(now)).await?;
+        let next = claims::next_due(tx, carrier, scan_start, first_unexpired(now)).await?;
         // What is due and wasn't found is another process's for a moment.
         let after = next.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
         Some(Duration::from_millis(after.unsigned_abs()))
@@ -219,20 +209,19 @@ async fn claim_found(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let batch = tx.batch();
     tx.concerns(found.iter().map(|row| row.application_id));
     let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
     if !aside.is_empty() {
         let aside: Vec<i64> = aside.into_iter().map(|row| row.id).collect();
-        queue::put_aside(tx, batch, &aside).await?;
+        queue::put_aside(tx, &aside).await?;
     }
     let ids: Vec<i64> = due.iter().map(|row| row.id).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    queue::claim(tx, batch, &ids, lease.token, lease.until).await?;
+    claims::claim(tx, &ids, lease.token, lease.until).await?;
     let network = &service.inner.router.network;
-    let started = queue::start(tx, batch, &ids, now).await?;
+    let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
     let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, network)).collect();
     let begun: HashMap<i64, i64> = due
@@ -241,7 +230,7 @@ async fn claim_found(
         .map(|row| (row.id, row.begun))
         .collect();
     if !begun.is_empty() {
-        skip_handed_over(tx, batch, &begun, &mut claimed).await?;
+        skip_handed_over(tx, &begun, &mut claimed).await?;
     }
     Ok(claimed)
 }
@@ -271,8 +260,7 @@ impl Service {
         let look = async || {
             let mut tx = self.store().begin_as(Priority::Results).await?;
             tx.concerns([message.application_id].into_iter());
-            let batch = tx.batch();
-            let held = queue::held(&mut tx, batch, &[(message.id.0, lease.token)]).await?;
+            let held = claims::held(&mut tx, &[(message.id.0, lease.token)]).await?;
             Ok(!held.is_empty())
         };
         self.store().insist(look).await
@@ -325,7 +313,7 @@ impl Service {
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
         let mut conn = self.store().read().await?;
         let scan_start = self.inner.scan_starts.of(carrier);
-        queue::next_due(&mut conn, carrier, scan_start, first_unexpired(self.now())).await
+        claims::next_due(&mut conn, carrier, scan_start, first_unexpired(self.now())).await
     }
 
     /// # Errors
@@ -361,15 +349,15 @@ impl Service {
         carrier: &str,
         results: &[&Submitted],
     ) -> Result<Recorded> {
-        let (now, batch) = (self.now(), tx.batch());
-        let plan = self.plan(tx, batch, carrier, results, now).await?;
+        let now = self.now();
+        let plan = self.plan(tx, carrier, results, now).await?;
         let again = plan.again.iter().map(|row| {
             let after_ms = (row.due_at - now.unix_ms()).max(0).unsigned_abs();
             let to = row.carrier.as_deref().unwrap_or(carrier);
             (to.to_owned(), Duration::from_millis(after_ms))
         });
         let again = again.collect();
-        let (taken, ended) = plan.write(self, tx, batch, carrier, now).await?;
+        let (taken, ended) = plan.write(self, tx, carrier, now).await?;
         Ok(Recorded {
             taken,
             again,
@@ -381,23 +369,22 @@ impl Service {
     async fn plan(
         &self,
         tx: &mut WriteTx<'_>,
-        batch: &Batch,
         carrier: &str,
         results: &[&Submitted],
         now: Timestamp,
     ) -> Result<Plan> {
         let ids: Vec<i64> = results.iter().map(|r| r.id.0).collect();
         tx.concerns(results.iter().map(|result| result.application_id));
-        messages::lock(tx, batch, &ids).await?;
+        messages::lock(tx, &ids).await?;
         let leases: Vec<_> = results.iter().map(|r| (r.id.0, r.lease.token)).collect();
-        let held = queue::held(tx, batch, &leases).await?;
+        let held = claims::held(tx, &leases).await?;
         let begun: Vec<i64> = held
             .values()
             .filter(|h| h.begun > 0)
             .map(|h| h.id)
             .collect();
         let mut stored: HashMap<i64, Vec<Segment>> = HashMap::new();
-        for segment in segments::of(tx, batch, &begun).await? {
+        for segment in segments::of(tx, &begun).await? {
             stored.entry(segment.message_id).or_default().push(segment);
         }
         let network = &self.inner.router.network;
@@ -420,8 +407,7 @@ impl Service {
                 None => {}
             }
         }
-        self.look_elsewhere(tx, batch, carrier, &mut plan, now)
-            .await?;
+        self.look_elsewhere(tx, carrier, &mut plan, now).await?;
         Ok(plan)
     }
 
@@ -429,7 +415,6 @@ impl Service {
     async fn look_elsewhere(
         &self,
         tx: &mut WriteTx<'_>,
-        batch: &Batch,
         carrier: &str,
         plan: &mut Plan,
         now: Timestamp,
@@ -442,7 +427,7 @@ impl Service {
         if ids.is_empty() || self.inner.router.network.only().is_some() {
             return Ok(());
         }
-        let ways: HashMap<i64, String> = queue::routed(tx, batch, &ids)
+        let ways: HashMap<i64, String> = queue::routed(tx, &ids)
             .await?
             .iter()
             .filter_map(|row| {
@@ -510,7 +495,7 @@ impl Service {
             let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
             let ids = (after, below);
             let found =
-                queue::outstanding(&mut conn, ids, carrier, submitted_before, limit).await?;
+                submits::outstanding(&mut conn, ids, carrier, submitted_before, limit).await?;
             if !found.is_empty() || below >= end {
                 return Ok(found);
             }
@@ -522,13 +507,12 @@ impl Service {
 /// Says for messages of which a carrier has, or may have, a part which segments that are.
 async fn skip_handed_over(
     tx: &mut WriteTx<'_>,
-    batch: &Batch,
     begun: &HashMap<i64, i64>,
     claimed: &mut [Claimed],
 ) -> Result<()> {
     let ids: Vec<i64> = begun.keys().copied().collect();
     let mut skipped: HashMap<i64, Vec<u16>> = HashMap::new();
-    for segment in segments::of(tx, batch, &ids).await? {
+    for segment in segments::of(tx, &ids).await? {
         let once_more = begun.get(&segment.message_id) == Some(&2);
         if segment.is_taken() || !once_more || segment.submits > 1 {
             let numbers = skipped.entry(segment.message_id).or_default();
@@ -645,24 +629,21 @@ impl Plan {
         self,
         service: &Service,
         tx: &mut WriteTx<'_>,
-        batch: &Batch,
         carrier: &str,
         now: Timestamp,
     ) -> Result<(Vec<Transid>, Vec<Ended>)> {
-        queue::drop_all(tx, batch, &self.leaving).await?;
-        queue::submitted(tx, batch, &self.taken, carrier, now).await?;
-        queue::begin(tx, batch, &self.begun, carrier, now).await?;
+        queue::drop_all(tx, &self.leaving).await?;
+        submits::submitted(tx, &self.taken, carrier, now).await?;
+        submits::begin(tx, &self.begun, carrier, now).await?;
         let endings: Vec<_> = self.failed.into_iter().chain(self.refused).collect();
-        let ended = messages::finish(tx, batch, &endings, now).await?;
-        queue::requeue(tx, batch, &self.again).await?;
-        queue::insert_events(tx, batch, &self.events, now).await?;
-        segments::insert(tx, batch, &self.segments, carrier, now).await?;
-        segments::name(tx, batch, &self.late, carrier, now).await?;
+        let ended = messages::finish(tx, &endings, now).await?;
+        queue::requeue(tx, &self.again).await?;
+        events::insert(tx, &self.events, now).await?;
+        segments::insert(tx, &self.segments, carrier, now).await?;
+        segments::name(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
         let names: Vec<&str> = answered.filter_map(|row| row.4.as_deref()).collect();
-        service
-            .match_parked(tx, batch, carrier, &names, now)
-            .await?;
+        service.match_parked(tx, carrier, &names, now).await?;
         let taken = self.taken.into_iter().map(|(id, _)| Transid(id));
         Ok((taken.collect(), ended))
     }

@@ -1,7 +1,7 @@
 //! What a carrier's answers mean for a message: pure, so that money and duplicates are decided in
 //! one place.
 
-use crate::store::queue::Held;
+use crate::store::claims::Held;
 use crate::store::segments::Segment;
 
 /// How long a message whose answer was lost waits for a receipt before it is sent once more.

@@ -5,12 +5,11 @@ use std::collections::{HashMap, HashSet};
 use domain::{MessageStatus, Timestamp, Transid};
 
 use crate::error::Result;
-use crate::store::dialect::Batch;
+use crate::store::events::{self, Event};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
-use crate::store::queue::{self, Event};
 use crate::store::segments::{self, Segment, SegmentId, Unanswered};
-use crate::store::{Chore, WriteTx, carriers};
+use crate::store::{Chore, WriteTx, carriers, parked, queue};
 use crate::{Service, run_detached};
 
 /// How far a receipt's submit date may be from ours when nothing else tells which message it is
@@ -121,8 +120,7 @@ impl Service {
         receipts: Vec<Receipt>,
     ) -> Result<()> {
         tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
-        let batch = tx.batch();
-        end(tx, batch, receipts, self.now()).await
+        end(tx, receipts, self.now()).await
     }
 
     /// Writes a carrier's receipts in a turn.
@@ -132,8 +130,8 @@ impl Service {
         carrier: &str,
         receipts: &[CarrierReceipt],
     ) -> Result<()> {
-        let (now, batch) = (self.now(), tx.batch());
-        let found = self.match_receipts(tx, batch, carrier, receipts).await?;
+        let now = self.now();
+        let found = self.match_receipts(tx, carrier, receipts).await?;
         let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
         for (place, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
@@ -153,10 +151,10 @@ impl Service {
         }
         let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
         tx.concerns(matched.iter().map(|m| m.segment.application_id));
-        messages::lock(tx, batch, &ids).await?;
-        apply(tx, batch, &matched, now).await?;
+        messages::lock(tx, &ids).await?;
+        apply(tx, &matched, now).await?;
         if count > 0 {
-            segments::park(tx, batch, &parked, carrier, now).await?;
+            parked::park(tx, &parked, carrier, now).await?;
             carriers::add_parked(tx, carrier, count, 0).await?;
         }
         Ok(())
@@ -166,7 +164,6 @@ impl Service {
     async fn match_receipts(
         &self,
         tx: &mut WriteTx<'_>,
-        batch: &Batch,
         carrier: &str,
         receipts: &[CarrierReceipt],
     ) -> Result<HashMap<usize, SegmentId>> {
@@ -176,7 +173,7 @@ impl Service {
             .flat_map(|(place, receipt)| receipt.names.iter().map(move |n| (place, n.as_str())))
             .unzip();
         // The last one is the youngest.
-        let mut found: HashMap<usize, SegmentId> = segments::named(tx, batch, carrier, &names)
+        let mut found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
             .await?
             .into_iter()
             .map(|(place, segment)| (owners[place], segment))
@@ -187,8 +184,7 @@ impl Service {
             .filter(|(place, receipt)| !found.contains_key(place) && !receipt.number.is_empty())
             .map(|(_, receipt)| receipt.number.as_str())
             .collect();
-        let unanswered =
-            segments::unanswered(tx, batch, carrier, &open, country_code, least).await?;
+        let unanswered = segments::unanswered(tx, carrier, &open, country_code, least).await?;
         for (place, receipt) in receipts.iter().enumerate() {
             if found.contains_key(&place) || unanswered.is_empty() {
                 continue;
@@ -219,18 +215,17 @@ impl Service {
     pub(crate) async fn match_parked(
         &self,
         tx: &mut WriteTx<'_>,
-        batch: &Batch,
         carrier: &str,
         names: &[&str],
         now: Timestamp,
     ) -> Result<()> {
         let since = now.plus_ms(-AHEAD_MS);
-        let parked = segments::unpark(tx, batch, carrier, names, since).await?;
+        let parked = parked::unpark(tx, carrier, names, since).await?;
         if parked.is_empty() {
             return Ok(());
         }
         let names: Vec<&str> = parked.iter().map(|(_, name, ..)| name.as_str()).collect();
-        let found: HashMap<usize, SegmentId> = segments::named(tx, batch, carrier, &names)
+        let found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
             .await?
             .into_iter()
             .collect();
@@ -247,7 +242,7 @@ impl Service {
             .collect();
         tx.concerns(matched.iter().map(|m| m.segment.application_id));
         carriers::add_parked(tx, carrier, 0, matched.len()).await?;
-        apply(tx, batch, &matched, now).await
+        apply(tx, &matched, now).await
     }
 
     /// Matches receipts that crossed the answers to their submits, how many: while one transaction
@@ -264,21 +259,20 @@ impl Service {
         let service = self.clone();
         run_detached(async move {
             let now = service.now();
-            let batch = service.store().dialect().batch();
             let tx = service
                 .store()
                 .begin_chore(Chore::MatchCrossed, Priority::Results)
                 .await?;
             let Some(mut tx) = tx else { return Ok(0) };
             let since = now.plus_ms(-CROSSED_MS);
-            let crossed = segments::crossed(&mut tx, since, CROSSED_CHUNK).await?;
+            let crossed = parked::crossed(&mut tx, since, CROSSED_CHUNK).await?;
             tx.concerns(crossed.iter().map(|crossed| crossed.application_id));
             let ids: Vec<i64> = crossed.iter().map(|crossed| crossed.message_id).collect();
-            messages::lock(&mut tx, batch, &ids).await?;
+            messages::lock(&mut tx, &ids).await?;
             for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
                 let names: Vec<&str> = of_one.iter().map(|of_one| of_one.name.as_str()).collect();
                 let carrier = &of_one[0].carrier;
-                let matching = service.match_parked(&mut tx, batch, carrier, &names, now);
+                let matching = service.match_parked(&mut tx, carrier, &names, now);
                 matching.await?;
             }
             tx.commit().await?;
@@ -306,7 +300,7 @@ impl Service {
                     .await?;
                 let Some(mut tx) = tx else { return Ok(false) };
                 let more = segments::forget(&mut tx, below, step).await?;
-                segments::forget_parked(&mut tx, before).await?;
+                parked::forget(&mut tx, before).await?;
                 tx.commit().await?;
                 Ok(more)
             })
@@ -344,12 +338,7 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
 
 /// Makes segments final, and messages whose segments all are. A second receipt for a segment goes
 /// into the timeline when it says something else than the first.
-async fn apply(
-    tx: &mut WriteTx<'_>,
-    batch: &Batch,
-    matched: &[Matched<'_>],
-    now: Timestamp,
-) -> Result<()> {
+async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) -> Result<()> {
     let mut known: HashMap<(i64, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut contradictions = Vec::new();
@@ -376,10 +365,10 @@ async fn apply(
             receipts.push(receipt(*id, *status, error.map(str::to_owned)));
         }
     }
-    segments::finish(tx, batch, &rows).await?;
-    receipts.extend(whole_messages(tx, batch, &in_parts).await?);
-    end(tx, batch, receipts, now).await?;
-    queue::insert_events(tx, batch, &contradictions, now).await
+    segments::finish(tx, &rows).await?;
+    receipts.extend(whole_messages(tx, &in_parts).await?);
+    end(tx, receipts, now).await?;
+    events::insert(tx, &contradictions, now).await
 }
 
 fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
@@ -393,15 +382,11 @@ fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Recei
 
 /// The messages of these segments that are final as a whole now: delivered when all segments are,
 /// otherwise failed before expired.
-async fn whole_messages(
-    tx: &mut WriteTx<'_>,
-    batch: &Batch,
-    touched: &[SegmentId],
-) -> Result<Vec<Receipt>> {
+async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<Vec<Receipt>> {
     let messages: HashMap<i64, SegmentId> = touched.iter().map(|s| (s.message_id, *s)).collect();
     let ids: Vec<i64> = messages.keys().copied().collect();
     let mut found: HashMap<i64, Vec<Segment>> = HashMap::new();
-    for segment in segments::of(tx, batch, &ids).await? {
+    for segment in segments::of(tx, &ids).await? {
         found.entry(segment.message_id).or_default().push(segment);
     }
     let ended = found.into_iter().filter_map(|(id, segments)| {
@@ -421,12 +406,7 @@ async fn whole_messages(
 }
 
 /// Makes messages final by what is known of them as a whole.
-async fn end(
-    tx: &mut WriteTx<'_>,
-    batch: &Batch,
-    receipts: Vec<Receipt>,
-    now: Timestamp,
-) -> Result<()> {
+async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Result<()> {
     if receipts.is_empty() {
         return Ok(());
     }
@@ -440,11 +420,11 @@ async fn end(
             taken: true,
         })
         .collect();
-    let ended = messages::finish(tx, batch, &endings, now).await?;
+    let ended = messages::finish(tx, &endings, now).await?;
     // One that comes before the submit is recorded, or after its lease was lost, ends the waiting
     // too.
     let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
-    queue::drop_all(tx, batch, &gone).await?;
+    queue::drop_all(tx, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
     let mut events = Vec::new();
     for receipt in receipts.iter().filter(|r| !ended.contains(&r.id)) {
@@ -453,7 +433,7 @@ async fn end(
             events.push(late(receipt));
         }
     }
-    queue::insert_events(tx, batch, &events, now).await
+    events::insert(tx, &events, now).await
 }
 
 fn late(receipt: &Receipt) -> Event {

@@ -267,13 +267,12 @@ impl Service {
     /// The last id that was looked at; `None` at the end.
     async fn reroute_some(&self, carrier: &str, after: i64) -> Result<Option<i64>> {
         let now = self.now();
-        let batch = self.store().dialect().batch();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         let waiting = if carrier == NO_CARRIER {
             // All of them leave, so that each look finds the next ones.
-            queue::unrouted(&mut tx, batch, carrier, CHUNK).await?
+            queue::unrouted(&mut tx, carrier, CHUNK).await?
         } else {
-            queue::unclaimed(&mut tx, batch, carrier, after, CHUNK).await?
+            queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
         };
         let Some((last, _)) = waiting.last().copied() else {
             return Ok(None);
@@ -281,7 +280,7 @@ impl Service {
         tx.concerns(waiting.iter().map(|(_, application_id)| *application_id));
         let ids: Vec<i64> = waiting.into_iter().map(|(id, _)| id).collect();
         let (mut moved, mut rejected) = (Vec::new(), Vec::new());
-        for row in queue::routed(&mut tx, batch, &ids).await? {
+        for row in queue::routed(&mut tx, &ids).await? {
             let to = self.way_for(&row);
             if to == NO_CARRIER {
                 rejected.push(unroutable(&row));
@@ -293,11 +292,11 @@ impl Service {
             // Without a cursor the next look would find the same rows.
             return Ok((carrier != NO_CARRIER).then_some(last));
         }
-        queue::move_to(&mut tx, batch, &moved, now).await?;
+        queue::move_to(&mut tx, &moved, now).await?;
         let gone: Vec<i64> = rejected.iter().map(|ending| ending.id.0).collect();
-        queue::drop_all(&mut tx, batch, &gone).await?;
-        let ended = messages::finish(&mut tx, batch, &rejected, now).await?;
-        settle(&mut tx, batch, &ended, now).await?;
+        queue::drop_all(&mut tx, &gone).await?;
+        let ended = messages::finish(&mut tx, &rejected, now).await?;
+        settle(&mut tx, &ended, now).await?;
         tx.commit().await?;
         self.inner.wake(Wake::Queued);
         Ok(Some(last))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 
-use crate::store::queue::{DueLimits, DueRow, ScanStart};
+use crate::store::claims::{DueLimits, DueRow, ScanStart};
 
 /// How often to look from the beginning, for rows that were locked by somebody who gave them back,
 /// or that were stored later than others of the same moment.

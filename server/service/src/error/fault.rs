@@ -24,8 +24,7 @@ pub enum Fault {
         expected: usize,
         actual: u64,
     },
-    /// A row that is always there.
-    #[error("there is no row of {0}")]
+    #[error("there is no row of {0}, where there always is one")]
     Missing(&'static str),
     #[error("{0} took too long and was given up")]
     TimedOut(&'static str),
@@ -88,6 +87,7 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     const BUSY: i64 = 5;
     match error {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) => true,
+        sqlx::Error::AnyDriverError(error) => error.is::<TookTooLong>(),
         sqlx::Error::Database(error) => match error.code().as_deref() {
             // PostgreSQL's codes have five characters.
             Some(code) if code.len() == 5 => is_busy_code(code),
@@ -96,6 +96,16 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
         },
         _ => is_cut(error),
     }
+}
+
+/// What the database was given no more time for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} took too long")]
+struct TookTooLong(&'static str);
+
+/// The error for what the database didn't do in time.
+pub(crate) fn timed_out(what: &'static str) -> sqlx::Error {
+    sqlx::Error::AnyDriverError(Box::new(TookTooLong(what)))
 }
 
 /// Whether another process wrote to the file for too long.

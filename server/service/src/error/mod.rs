@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use domain::Reason;
 
-pub(crate) use fault::is_cut;
 pub use fault::{Fault, Uncertain};
+pub(crate) use fault::{is_cut, timed_out};
 pub use open::OpenError;
 pub use refusal::Refusal;
 

@@ -1,14 +1,14 @@
 //! Deposits: money comes by bank with the application's reference.
 
-use crate::store::query::Connection;
 use domain::{Money, Reference, Timestamp};
 
 use crate::error::{Error, Refusal, Result};
-use crate::store::audit::Actor;
-use crate::store::deposits::DepositRecord;
+use crate::store::applications;
+use crate::store::audit::{self, Actor};
+use crate::store::deposits::{self, DepositRecord};
+use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, TransferKind, UNMATCHED};
-use crate::store::{applications, audit, deposits, messages};
 use crate::{Service, run_detached};
 
 /// Longest id that a bank gives a payment.
@@ -96,8 +96,7 @@ impl Service {
                 .iter()
                 .filter_map(|request| Reference::parse(&request.reference).ok())
                 .collect();
-            let batch = service.store().dialect().batch();
-            messages::applications(&mut tx, batch, &references).await?;
+            applications::keys_by_references(&mut tx, &references).await?;
             let mut counts = ImportOutcome::default();
             for (index, request) in requests.iter().enumerate() {
                 let credited = credit(&mut tx, &actor, request, service.now()).await;

@@ -4,7 +4,7 @@ use domain::{KeyKind, Money, Timestamp};
 
 use crate::admission::play_money;
 use crate::store::applications::KeyRow;
-use crate::store::messages::ChargedApplication;
+use crate::store::balances::ChargedApplication;
 
 /// What an application has, in the transaction that charges it.
 pub(crate) struct Funds {

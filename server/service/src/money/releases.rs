@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::query::Connection;
 use domain::{Money, Timestamp};
 
 use crate::admission::play_money_max;
 use crate::error::{Error, Fault, Result};
-use crate::store::dialect::Batch;
-use crate::store::messages::{self, Ended, MessageTransfer, Subject};
-use crate::store::settlement;
-use crate::store::transfers::{REVENUE, TransferKind};
+use crate::store::balances;
+use crate::store::messages::Ended;
+use crate::store::query::Connection;
+use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject, TransferKind};
 
 /// Moves what the ended messages release back to their applications, a transfer each; play money
 /// goes back without one.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
-    batch: &Batch,
     ended: &[Ended],
     now: Timestamp,
 ) -> Result<()> {
@@ -28,7 +26,7 @@ pub(crate) async fn settle(
         return Ok(());
     }
     let ids: Vec<i64> = released.iter().map(|ended| ended.application_id).collect();
-    let mut balances: BTreeMap<i64, Balances> = settlement::balances(conn, batch, &ids)
+    let mut balances: BTreeMap<i64, Balances> = balances::of(conn, &ids)
         .await?
         .into_iter()
         .map(|(id, balance)| {
@@ -70,8 +68,8 @@ pub(crate) async fn settle(
         .into_iter()
         .map(|(id, p)| (id, p.before.micros(), p.balance.micros(), p.play.micros()))
         .collect();
-    settlement::write_balances(conn, batch, &rows, play_money_max()).await?;
-    messages::insert_transfers(conn, batch, &transfers, now).await
+    balances::settle(conn, &rows, play_money_max()).await?;
+    transfers::insert_of_messages(conn, &transfers, now).await
 }
 
 struct Balances {

@@ -1,9 +1,8 @@
 //! Recounting every invariant of the ledger and the queue.
 
-use crate::store::query::Connection;
-
 use crate::error::Result;
 use crate::store::check;
+use crate::store::query::Connection;
 use crate::{MESSAGE_LIFETIME_MS, Service};
 
 /// What a message may take beyond its lifetime to become final.

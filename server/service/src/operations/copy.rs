@@ -10,7 +10,7 @@ use crate::error::{Error, Fault, OpenError};
 use crate::operations::check::violations;
 use crate::operations::history;
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
-use crate::store::dialect::Dialect;
+use crate::store::sql::Dialect;
 use crate::store::{Missing, Store, WriteTx, shared};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{ChunkError, parse_chunk, read_bytes};

@@ -4,7 +4,6 @@ mod search;
 
 use std::time::Instant;
 
-use crate::store::query::Connection;
 use domain::number::LOCAL_DIGITS;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
 use domain::{
@@ -14,9 +13,9 @@ use domain::{
 use crate::Service;
 use crate::admission::KeyAccess;
 use crate::error::{Error, Refusal, Result};
-use crate::store::applications;
-use crate::store::dialect::Batch;
-use crate::store::reports::{self, Condition, MessageRow, Selection, Span};
+use crate::store::query::Connection;
+use crate::store::reports::{Condition, MessageRow, Selection, Span};
+use crate::store::{applications, events};
 use search::{Found, search};
 
 /// Most messages of one answer.
@@ -68,10 +67,9 @@ impl Service {
         access: &KeyAccess,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let batch = self.store().dialect().batch();
         let mut conn = self.store().read().await?;
         let test = access.kind == KeyKind::Test;
-        detail(&mut conn, batch, access.application_id, test, transid).await
+        detail(&mut conn, access.application_id, test, transid).await
     }
 
     /// Messages of one of an account's applications, or of all, test messages among them.
@@ -110,11 +108,10 @@ impl Service {
         account_id: i64,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let batch = self.store().dialect().batch();
         let mut conn = self.store().read().await?;
         for (id, _) in applications::ids_by_account(&mut conn, account_id).await? {
             for test in [false, true] {
-                if let Some(found) = detail(&mut conn, batch, id, test, transid).await? {
+                if let Some(found) = detail(&mut conn, id, test, transid).await? {
                     return Ok(Some(found));
                 }
             }
@@ -139,7 +136,6 @@ impl Service {
         conn: &mut dyn Connection,
         selections: Vec<Selection>,
     ) -> Result<Paged<MessageRecord>> {
-        let batch = self.store().dialect().batch();
         let end = Instant::now() + self.limits().report_time;
         let searches = u32::try_from(selections.len()).unwrap_or(u32::MAX);
         let mut newest = Newest::default();
@@ -149,7 +145,7 @@ impl Service {
             let share = end.saturating_duration_since(started) / left;
             newest.limit = selection.limit;
             selection.span.from = selection.span.from.max(newest.floor());
-            let found = search(conn, batch, selection, started + share).await?;
+            let found = search(conn, selection, started + share).await?;
             newest.add(found);
         }
         Ok(newest.page())
@@ -250,7 +246,6 @@ impl Newest {
 
 async fn detail(
     conn: &mut dyn Connection,
-    batch: &Batch,
     application_id: i64,
     test: bool,
     transid: Transid,
@@ -261,11 +256,11 @@ async fn detail(
         ..MessageFilter::default()
     };
     let selection = selection(application_id, test, &filter)?;
-    let found = search(conn, batch, selection, Instant::now()).await?;
+    let found = search(conn, selection, Instant::now()).await?;
     let Some(row) = found.rows.into_iter().next() else {
         return Ok(None);
     };
-    let events = reports::events(conn, transid, row.application_id).await?;
+    let events = events::list(conn, transid, row.application_id).await?;
     let charge = charge(&row).ok_or(Error::Failed(crate::error::Fault::MoneyOverflow))?;
     Ok(Some(MessageDetail {
         timeline: timeline(&row, events),

@@ -7,9 +7,9 @@ use std::time::Instant;
 use domain::{MessageStatus, Timestamp, ids};
 
 use crate::error::Result;
-use crate::store::dialect::Batch;
 use crate::store::query::Connection;
 use crate::store::reports::{self, Condition, MessageRow, Path, Selection, Span};
+use crate::store::sql::Dialect;
 use crate::store::{batches, installation, tally};
 use domain::ids::id_of_day;
 
@@ -35,14 +35,12 @@ pub(super) struct Found {
 /// always made. The connection shows one moment where a status is asked for.
 pub(super) async fn search(
     conn: &mut dyn Connection,
-    batch: &Batch,
     mut selection: Selection,
     until: Instant,
 ) -> Result<Found> {
-    selection.span = narrowed(conn, batch, &selection).await?;
-    let path = path(conn, batch, &selection).await?;
+    selection.span = narrowed(conn, &selection).await?;
+    let path = path(conn, &selection).await?;
     let mut search = Search {
-        batch,
         selection: &selection,
         path,
         until,
@@ -51,7 +49,7 @@ pub(super) async fn search(
         rows: Vec::new(),
     };
     let mut resume = None;
-    let parts = parts(conn, batch, &selection, path).await?;
+    let parts = parts(conn, &selection, path).await?;
     for (place, part) in parts.iter().enumerate() {
         resume = if place > 0 && search.went_on && search.is_over() {
             Some(part.span.below)
@@ -70,7 +68,7 @@ pub(super) async fn search(
 
 /// Where there can be any: among the ids of the upload that is asked for, and where a look at a day
 /// opens a table of its own, between the first day with messages and the last one.
-async fn narrowed(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -> Result<Span> {
+async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Span> {
     let Span { from, below } = selection.span;
     let (application_id, test) = (selection.application_id, selection.test);
     if below.saturating_sub(from) <= 1 {
@@ -83,7 +81,7 @@ async fn narrowed(conn: &mut dyn Connection, batch: &Batch, selection: &Selectio
     let bounds = if let Some(id) = selection.conditions.iter().find_map(of_batch) {
         let ids = batches::messages(conn, application_id, test, id).await?;
         ids.map(|(first, last)| (first, last + 1))
-    } else if batch.by_day {
+    } else if conn.dialect().is_by_day() {
         let days = tally::first_and_last(conn, application_id, test).await?;
         days.map(|(first, last)| (id_of_day(first), id_of_day(last + 1)))
     } else {
@@ -97,7 +95,7 @@ async fn narrowed(conn: &mut dyn Connection, batch: &Batch, selection: &Selectio
 }
 
 /// The path to the fewest messages, as far as that is found out at little cost.
-async fn path(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -> Result<Path> {
+async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> {
     let Span { from, below } = selection.span;
     let paths: Vec<Path> = selection
         .conditions
@@ -114,7 +112,7 @@ async fn path(conn: &mut dyn Connection, batch: &Batch, selection: &Selection) -
         [path] => Ok(*path),
         [first, ..] => {
             for path in &paths {
-                if leads_to_few(conn, batch, selection, *path).await? {
+                if leads_to_few(conn, selection, *path).await? {
                     return Ok(*path);
                 }
             }
@@ -132,15 +130,12 @@ fn is_queued(selection: &Selection) -> bool {
 
 async fn leads_to_few(
     conn: &mut dyn Connection,
-    batch: &Batch,
     selection: &Selection,
     path: Path,
 ) -> Result<bool> {
     let mut left = FEW + 1;
-    for span in reports::spans(batch, selection.span) {
-        left -= reports::count(conn, batch, selection, path, span, left)
-            .await?
-            .n;
+    for span in reports::spans(conn.dialect(), selection.span) {
+        left -= reports::count(conn, selection, path, span, left).await?.n;
         if left <= 0 {
             return Ok(false);
         }
@@ -156,18 +151,13 @@ struct Part {
 }
 
 /// Where to look, newest first.
-async fn parts(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    selection: &Selection,
-    path: Path,
-) -> Result<Vec<Part>> {
+async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> Result<Vec<Part>> {
     let [Condition::Status(status)] = selection.conditions.as_slice() else {
-        return Ok(unknown_parts(batch, selection));
+        return Ok(unknown_parts(conn.dialect(), selection));
     };
     let Span { from, below } = selection.span;
     if path != Path::Application || from >= below {
-        return Ok(unknown_parts(batch, selection));
+        return Ok(unknown_parts(conn.dialect(), selection));
     }
     // The counts by day say on which days there are any. Those of days that were dropped stay.
     let from = from.max(installation::history_low(conn).await?);
@@ -189,18 +179,17 @@ async fn parts(
     Ok(days.into_iter().map(part).collect())
 }
 
-fn unknown_parts(batch: &Batch, selection: &Selection) -> Vec<Part> {
+fn unknown_parts(dialect: Dialect, selection: &Selection) -> Vec<Part> {
     let part = |span| Part {
         span,
         at_most: None,
     };
-    let spans = reports::spans(batch, selection.span);
+    let spans = reports::spans(dialect, selection.span);
     spans.into_iter().map(part).collect()
 }
 
 /// A search under way.
 struct Search<'a> {
-    batch: &'a Batch,
     selection: &'a Selection,
     path: Path,
     until: Instant,
@@ -256,8 +245,7 @@ impl Search<'_> {
 
     /// The least id of the next step.
     async fn step_end(&mut self, conn: &mut dyn Connection, span: Span) -> Result<i64> {
-        let (batch, selection) = (self.batch, self.selection);
-        let counted = reports::count(conn, batch, selection, self.path, span, self.step).await?;
+        let counted = reports::count(conn, self.selection, self.path, span, self.step).await?;
         self.went_on = counted.n > 0;
         Ok(match counted.least {
             Some(least) if counted.n >= self.step => least,
@@ -266,8 +254,7 @@ impl Search<'_> {
     }
 
     async fn read(&mut self, conn: &mut dyn Connection, span: Span) -> Result<()> {
-        let (batch, selection) = (self.batch, self.selection);
-        let found = reports::list(conn, batch, selection, self.path, span, self.missing()).await?;
+        let found = reports::list(conn, self.selection, self.path, span, self.missing()).await?;
         self.rows.extend(found);
         Ok(())
     }

@@ -1,28 +1,37 @@
 //! Accounts, reset links and the outbox.
 
-use super::query::Row;
-use super::query::{Connection, query};
 use domain::Timestamp;
 use domain::records::AccountRecord;
 
+use super::query::{Connection, Row, query};
 use super::row;
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    INSERT = "INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at) \
-              VALUES ($1, $2, $3, $4, $4) ON CONFLICT (email) DO NOTHING RETURNING id";
-    BY_ID = "SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE id = $1";
-    BY_EMAIL = "SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE email = $1";
-    SET_PASSWORD = "UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1";
-    COUNT = "SELECT COUNT(*) AS n FROM accounts";
-    INSERT_RESET = "INSERT INTO password_resets (token_hash, account_id, created_at, expires_at) \
-                    VALUES ($1, $2, $3, $4)";
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at)
+        VALUES ($1, $2, $3, $4, $4)
+        ON CONFLICT (email) DO NOTHING RETURNING id");
+    const BY_ID: Sql = Sql::same(r"
+        SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE id = $1");
+    const BY_EMAIL: Sql = Sql::same(r"
+        SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE email = $1");
+    const SET_PASSWORD: Sql = Sql::same(r"
+        UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
+    const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
+    const INSERT_RESET: Sql = Sql::same(r"
+        INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
+        VALUES ($1, $2, $3, $4)");
     /// Uses a link up; a link that is used or too old gives no row.
-    USE_RESET = "UPDATE password_resets SET used_at = $2 \
-                 WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2 RETURNING account_id";
-    SPEND_RESETS = "UPDATE password_resets SET used_at = $2 WHERE account_id = $1 AND used_at IS NULL";
-    INSERT_MAIL = "INSERT INTO outbox (recipient, subject, body, created_at) VALUES ($1, $2, $3, $4)";
+    const USE_RESET: Sql = Sql::same(r"
+        UPDATE password_resets SET used_at = $2
+        WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
+        RETURNING account_id");
+    const SPEND_RESETS: Sql = Sql::same(r"
+        UPDATE password_resets SET used_at = $2 WHERE account_id = $1 AND used_at IS NULL");
+    const INSERT_MAIL: Sql = Sql::same(r"
+        INSERT INTO outbox (recipient, subject, body, created_at) VALUES ($1, $2, $3, $4)");
 }
 
 /// An account with what only the server may know.

@@ -1,59 +1,90 @@
 //! Applications.
 
-use super::query::Row;
-use super::query::{Connection, query};
+use std::collections::BTreeSet;
+
 use domain::admission::SendingApplication;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{
     ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState, SenderStatus, Timestamp,
 };
 
-use super::row;
-use super::statements;
-use crate::error::Result;
+use super::query::{Conn, Connection, Row, given, look_up, query};
+use super::row::{self, json};
+use super::sql::{Sql, statements};
+use crate::error::{Error, Fault, Result};
 
 /// Columns of a listed application. The newest request for a sender name is joined; one that is
 /// accepted is the application's sender name itself.
 macro_rules! listed {
     ($rest:literal) => {
         concat!(
-            "SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before, \
-             a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name, a.sender_state, a.balance, \
-             a.test_balance, a.test_day, a.created_at, accounts.email, \
-             s.id AS request_id, s.name AS request_name, s.status AS request_status, \
-             s.reason AS request_reason, s.requested_at, s.decided_at \
-             FROM applications a JOIN accounts ON accounts.id = a.account_id \
-             LEFT JOIN sender_requests s ON s.id = (SELECT MAX(r.id) FROM sender_requests r \
-                 WHERE r.application_id = a.id AND r.status <> 'replaced') ",
+            r"
+        SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before,
+               a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
+               a.sender_state, a.balance, a.test_balance, a.test_day, a.created_at,
+               accounts.email, s.id AS request_id, s.name AS request_name,
+               s.status AS request_status, s.reason AS request_reason, s.requested_at,
+               s.decided_at
+        FROM applications a
+        JOIN accounts ON accounts.id = a.account_id
+        LEFT JOIN sender_requests s
+          ON s.id = (
+              SELECT MAX(r.id)
+              FROM sender_requests r WHERE r.application_id = a.id AND r.status <> 'replaced')
+",
             $rest
         )
     };
 }
 
 statements! {
-    BY_ACCOUNT = listed!("WHERE a.account_id = $1 ORDER BY a.id");
-    BY_REFERENCE = listed!("WHERE a.reference = $1");
-    ALL = listed!("ORDER BY a.id");
-    INSERT = "INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status, \
-                  sender_state, balance, test_balance, test_day, created_at) \
-              VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7) \
-              ON CONFLICT DO NOTHING RETURNING id";
-    HAS_CATEGORY = "SELECT id FROM applications WHERE account_id = $1 AND category = $2";
-    HAS_SENDERLESS = "SELECT id FROM applications WHERE account_id = $1 AND sender_state = 'none'";
-    SET_STATUS = "UPDATE applications SET status = $3, status_before = $4, suspend_reason = $5 \
-                  WHERE id = $1 AND status = $2";
-    SET_ACTIVATION = "UPDATE applications SET activation_requested_at = $2 \
-                      WHERE id = $1 AND status = 'Pending'";
-    SET_LOST_ANSWER = "UPDATE applications SET lost_answer = $2 WHERE id = $1";
-    SET_SENDER = "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1";
-    SET_LIVE_HASH = "UPDATE applications SET live_hash = $2 WHERE id = $1";
-    SET_TEST_HASH = "UPDATE applications SET test_hash = $2 WHERE id = $1";
-    KEYS_BY_REFERENCE = "SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, \
-                             balance, test_balance, test_day \
-                         FROM applications WHERE reference = $1";
-    ADD_BALANCE = "UPDATE applications SET balance = balance + $2 WHERE id = $1 RETURNING balance";
-    BALANCES = "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1";
-    IDS_BY_ACCOUNT = "SELECT id, reference FROM applications WHERE account_id = $1";
+    const BY_ACCOUNT: Sql = Sql::same(listed!("WHERE a.account_id = $1 ORDER BY a.id"));
+    const BY_REFERENCE: Sql = Sql::same(listed!("WHERE a.reference = $1"));
+    const ALL: Sql = Sql::same(listed!("ORDER BY a.id"));
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
+            sender_state, balance, test_balance, test_day, created_at)
+        VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7)
+        ON CONFLICT DO NOTHING RETURNING id");
+    const HAS_CATEGORY: Sql = Sql::same(r"
+        SELECT id FROM applications WHERE account_id = $1 AND category = $2");
+    const HAS_SENDERLESS: Sql = Sql::same(r"
+        SELECT id FROM applications WHERE account_id = $1 AND sender_state = 'none'");
+    const SET_STATUS: Sql = Sql::same(r"
+        UPDATE applications SET status = $3, status_before = $4, suspend_reason = $5
+        WHERE id = $1 AND status = $2");
+    const SET_ACTIVATION: Sql = Sql::same(r"
+        UPDATE applications SET activation_requested_at = $2 WHERE id = $1 AND status = 'Pending'");
+    const SET_LOST_ANSWER: Sql = Sql::same(r"
+        UPDATE applications SET lost_answer = $2 WHERE id = $1");
+    const SET_SENDER: Sql = Sql::same(r"
+        UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1");
+    const SET_LIVE_HASH: Sql = Sql::same("UPDATE applications SET live_hash = $2 WHERE id = $1");
+    const SET_TEST_HASH: Sql = Sql::same("UPDATE applications SET test_hash = $2 WHERE id = $1");
+    const KEYS_BY_REFERENCE: Sql = Sql::same(r"
+        SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, balance,
+               test_balance, test_day
+        FROM applications WHERE reference = $1");
+    const ADD_BALANCE: Sql = Sql::same(r"
+        UPDATE applications SET balance = balance + $2 WHERE id = $1 RETURNING balance");
+    const BALANCES: Sql = Sql::same(r"
+        SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1");
+    const IDS_BY_ACCOUNT: Sql = Sql::same(r"
+        SELECT id, reference FROM applications WHERE account_id = $1");
+    const KEYS_BY_REFERENCES: Sql = Sql {
+        sqlite: r"
+            SELECT id, category, status, live_hash, test_hash, sender_state, sender_name,
+                   balance, test_balance, test_day
+            FROM applications WHERE reference = ?1",
+        postgres: r"
+            -- Locked until the commit: who charges decides by what stands here.
+            SELECT id, reference, category, status, live_hash, test_hash, sender_state,
+                   sender_name, balance, test_balance, test_day
+            FROM applications
+            WHERE reference = ANY (
+                ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
+            ORDER BY id FOR UPDATE",
+    };
 }
 
 /// An application with what only the server may know.
@@ -397,4 +428,65 @@ pub(crate) async fn ids_by_account(
     rows.iter()
         .map(|row| Ok((row::int(row, "id")?, reference(row)?)))
         .collect()
+}
+
+/// What decides whether the keys of these applications may send; duplicates are fine. Where others
+/// write at the same time, the applications are locked.
+pub(crate) async fn keys_by_references(
+    conn: &mut dyn Connection,
+    references: &[Reference],
+) -> Result<Vec<(Reference, KeyRow)>> {
+    if let Conn::File(conn) = conn.conn() {
+        return keys_in_file(given(conn)?, references);
+    }
+    let rows = query(KEYS_BY_REFERENCES)
+        .bind(json(&references)?)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| Ok((reference(row)?, key_row(row)?)))
+        .collect()
+}
+
+fn keys_in_file(
+    conn: &rusqlite::Connection,
+    references: &[Reference],
+) -> Result<Vec<(Reference, KeyRow)>> {
+    let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();
+    let distinct = distinct
+        .into_iter()
+        .filter_map(|text| Reference::parse(text).ok());
+    look_up(
+        conn,
+        KEYS_BY_REFERENCES,
+        distinct,
+        |s, r| s.query([r.as_str()]),
+        |reference, row| {
+            let word = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+            let row = KeyRow {
+                id: row.get(0)?,
+                category: known("category", word(1)?, Category::parse)?,
+                status: known("status", word(2)?, ApplicationStatus::parse)?,
+                live_hash: row.get(3)?,
+                test_hash: row.get(4)?,
+                sender_state: known("sender_state", word(5)?, SenderState::parse)?,
+                sender_name: row.get(6)?,
+                balance: Money::from_micros(row.get(7)?),
+                test_balance: Money::from_micros(row.get(8)?),
+                test_day: row.get(9)?,
+            };
+            Ok((*reference, row))
+        },
+    )
+}
+
+/// A word of an application's row.
+fn known<T>(column: &'static str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+    parse(value).ok_or_else(|| {
+        Error::Failed(Fault::Corrupt {
+            table: "applications",
+            column,
+            value: value.to_owned(),
+        })
+    })
 }

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use super::query::{Connection, query};
 use domain::Timestamp;
 
-use super::statements;
+use super::query::{Connection, query};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    INSERT = "INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)";
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)");
 }
 
 /// Who asks for something that is written into the audit log.

@@ -1,20 +1,26 @@
-//! Bulk uploads.
+//! Batches: accepted uploads, and their rows that become messages.
 
-use super::query::Row;
-use super::query::{Connection, query};
+use std::borrow::Cow;
+
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
-use domain::{BatchId, MessageStatus, Money, Prices, Reference, Timestamp};
+use domain::{BatchId, Kind, MessageStatus, Money, Prices, Reference, Timestamp};
+use rusqlite::params;
+use serde::Deserialize;
 
+use super::query::{Conn, Connection, Row, each, given, query};
 use super::row;
-use super::statements;
-use crate::error::Result;
+use super::sql::{Sql, statements};
+use crate::error::{Error, Result};
 
 /// Columns of a listed batch.
 macro_rules! listed {
     ($rest:literal) => {
         concat!(
-            "SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted, \
-             delivered, failed, expired, rejected, created_at, expanded_at, done_at FROM batches ",
+            r"
+        SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted,
+               delivered, failed, expired, rejected, created_at, expanded_at, done_at
+        FROM batches
+",
             $rest
         )
     };
@@ -24,45 +30,85 @@ macro_rules! listed {
 macro_rules! unexpanded {
     ($rest:literal) => {
         concat!(
-            "SELECT id, application_id, test, sender, requestid, body, rows, cost, price_local, \
-             price_international, first_message_id, spool, spool_offset, expanded_rows, expanded_cost, \
-             (SELECT reference FROM applications WHERE id = application_id) AS reference, \
-             (SELECT COUNT(*) FROM applications WHERE id = application_id AND status = 'Suspended') AS suspended \
-             FROM batches WHERE expanded_at IS NULL ",
+            r"
+        SELECT id, application_id, test, sender, requestid, body, rows, cost, price_local,
+               price_international, first_message_id, spool, spool_offset, expanded_rows,
+               expanded_cost,
+               (SELECT reference FROM applications WHERE id = application_id) AS reference,
+               (
+                   SELECT COUNT(*)
+                   FROM applications WHERE id = application_id
+                     AND status = 'Suspended') AS suspended
+        FROM batches WHERE expanded_at IS NULL
+",
             $rest
         )
     };
 }
 
 statements! {
-    LIST = listed!("WHERE application_id = $1 AND test = $2 AND id < $3 ORDER BY id DESC LIMIT $4");
-    LIST_OF_REQUEST = listed!("WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5 \
-                               ORDER BY id DESC LIMIT $4");
-    ONE = listed!("WHERE application_id = $1 AND test = $2 AND id = $3");
-    MESSAGES = "SELECT first_message_id, last_message_id FROM batches \
-                WHERE application_id = $1 AND test = $2 AND id = $3";
-    EXISTS = "SELECT id FROM batches WHERE id = $1";
-    GREATEST = "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches";
-    LEAST_UNEXPANDED = "SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL";
-    INSERT = "INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages, cost, \
-                  price_local, price_international, first_message_id, last_message_id, spool, \
-                  created_at, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown, \
-                  submitted, delivered, failed, expired, rejected) \
-              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
-                      0, 0, 0, $7, 0, 0, 0, 0, 0, 0, 0)";
-    NEXT_UNEXPANDED = unexpanded!("AND id > $1 ORDER BY id LIMIT 1");
-    UNEXPANDED = unexpanded!("AND id = $1");
-    SPOOLS = "SELECT spool FROM batches WHERE expanded_at IS NULL";
+    const LIST: Sql = Sql::same(listed!(r"
+        WHERE application_id = $1 AND test = $2 AND id < $3 ORDER BY id DESC LIMIT $4"));
+    const LIST_OF_REQUEST: Sql = Sql::same(listed!(r"
+        WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5
+        ORDER BY id DESC LIMIT $4"));
+    const ONE: Sql = Sql::same(listed!("WHERE application_id = $1 AND test = $2 AND id = $3"));
+    const MESSAGES: Sql = Sql::same(r"
+        SELECT first_message_id, last_message_id
+        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3");
+    const EXISTS: Sql = Sql::same("SELECT id FROM batches WHERE id = $1");
+    const GREATEST: Sql = Sql::same(r"
+        SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches");
+    const LEAST_UNEXPANDED: Sql = Sql::same(r"
+        SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL");
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
+            cost, price_local, price_international, first_message_id, last_message_id, spool,
+            created_at, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
+            submitted, delivered, failed, expired, rejected)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0, $7, 0,
+                0, 0, 0, 0, 0, 0)");
+    const NEXT_UNEXPANDED: Sql = Sql::same(unexpanded!("AND id > $1 ORDER BY id LIMIT 1"));
+    const UNEXPANDED: Sql = Sql::same(unexpanded!("AND id = $1"));
+    const SPOOLS: Sql = Sql::same("SELECT spool FROM batches WHERE expanded_at IS NULL");
     /// Only from where it was read: nobody else may have gone on meanwhile.
-    ADVANCE = "UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4, \
-                   expanded_cost = expanded_cost + $5, \
-                   expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END \
-               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $7";
-    GIVE_UP = "UPDATE batches SET queued = queued - $3, \
-                   rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END, \
-                   expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END, expanded_at = $5, \
-                   done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5 ELSE done_at END \
-               WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $6";
+    const ADVANCE: Sql = Sql::same(r"
+        UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
+            expanded_cost = expanded_cost + $5,
+            expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $7");
+    const GIVE_UP: Sql = Sql::same(r"
+        UPDATE batches SET queued = queued - $3,
+            rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END,
+            expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END, expanded_at = $5,
+            done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5
+                ELSE done_at END
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $6");
+    /// `[[digits, local 0|1, body, pages, segments]]`.
+    const EXPAND: Sql = Sql {
+        sqlite: r"
+            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
+                requestid, batch_id, pages, segments, unit_price, cost, created_at, status,
+                released)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0)",
+        postgres: r"
+            -- The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
+            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
+                requestid, batch_id, pages, segments, unit_price, cost, created_at, status,
+                released)
+            SELECT id, $2, $3, digits, kind, $4, body, $5, $6, pages, segments, price,
+                   pages * price, (id >> 21) + $12, 0, 0
+            FROM (
+                SELECT $1 + ((($13 + place - 1) >> 11) << 21) + (($13 + place - 1) & 2047) AS id,
+                       value ->> 0 AS digits,
+                       CASE value ->> 1 WHEN '1' THEN 'local' ELSE 'international' END AS kind,
+                       CASE value ->> 1 WHEN '1' THEN $7::bigint ELSE $8::bigint END AS price,
+                       COALESCE(value ->> 2, $9) AS body,
+                       COALESCE((value ->> 3)::bigint, $10) AS pages,
+                       COALESCE((value ->> 4)::bigint, $11) AS segments
+                FROM jsonb_array_elements($14::text::jsonb) WITH ORDINALITY AS r (value, place))
+            m",
+    };
 }
 
 /// A batch as it is accepted.
@@ -330,4 +376,102 @@ pub(crate) async fn give_up(
         .execute(conn)
         .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// A row of an upload as a frame of its spool has it: digits, and 1 for a local number; then text,
+/// pages and segments, where each row has its own text.
+#[derive(Deserialize)]
+pub(crate) struct FrameRow<'a>(
+    #[serde(borrow)] Cow<'a, str>,
+    i64,
+    #[serde(default)] Option<String>,
+    #[serde(default)] Option<usize>,
+    #[serde(default)] Option<usize>,
+);
+
+impl<'a> FrameRow<'a> {
+    /// Reads the rows of a frame.
+    pub(crate) fn parse_all(json: &'a str) -> Result<Vec<Self>> {
+        serde_json::from_str(json).map_err(|error| Error::Failed(error.into()))
+    }
+
+    pub(crate) fn digits(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) const fn kind(&self) -> Kind {
+        if self.1 == 1 {
+            Kind::Local
+        } else {
+            Kind::International
+        }
+    }
+}
+
+/// Turns rows of a batch into messages: those of a frame, of which the first has this place in the
+/// batch.
+pub(crate) async fn expand(
+    conn: &mut dyn Connection,
+    upload: &UnexpandedBatch,
+    text: Option<(usize, usize)>,
+    first: i64,
+    rows: String,
+) -> Result<u64> {
+    if let Conn::File(conn) = conn.conn() {
+        return expand_in_file(given(conn)?, upload, text, first, &rows);
+    }
+    let done = query(EXPAND)
+        .bind(upload.first_message_id)
+        .bind(upload.application_id)
+        .bind(i64::from(upload.test))
+        .bind(upload.sender.clone())
+        .bind(upload.requestid.clone())
+        .bind(upload.id.0)
+        .bind(upload.prices.local.micros())
+        .bind(upload.prices.international.micros())
+        .bind(upload.body.clone())
+        .bind(text.map(|(pages, _)| pages.cast_signed() as i64))
+        .bind(text.map(|(_, segments)| segments.cast_signed() as i64))
+        .bind(domain::ids::id_unix_ms(0))
+        .bind(first)
+        .bind(rows)
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected())
+}
+
+fn expand_in_file(
+    conn: &rusqlite::Connection,
+    upload: &UnexpandedBatch,
+    text: Option<(usize, usize)>,
+    first: i64,
+    rows: &str,
+) -> Result<u64> {
+    let shared = (upload.body.as_deref(), text.unwrap_or((1, 1)));
+    let rows = FrameRow::parse_all(rows)?;
+    let rows = rows.iter().zip(first..);
+    each(conn, EXPAND, rows, |statement, (row, place)| {
+        let FrameRow(digits, _, own_text, own_pages, own_segments) = row;
+        let id = domain::ids::nth_id(upload.first_message_id, place);
+        let price = upload.prices.per_page(row.kind()).micros();
+        let (shared_body, (shared_pages, shared_segments)) = shared;
+        let pages = own_pages.unwrap_or(shared_pages).cast_signed() as i64;
+        statement.execute(params![
+            id,
+            upload.application_id,
+            i64::from(upload.test),
+            digits,
+            row.kind().as_str(),
+            upload.sender,
+            own_text.as_deref().or(shared_body),
+            upload.requestid,
+            upload.id.0,
+            pages,
+            own_segments.unwrap_or(shared_segments).cast_signed() as i64,
+            price,
+            // At most what was reserved for the whole upload.
+            pages * price,
+            domain::ids::id_unix_ms(id),
+        ])
+    })
 }

@@ -1,26 +1,51 @@
 //! What people decided about carriers, what was counted, and how their connections are.
 
-use super::query::{Connection, query};
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
 
-use super::dialect::Batch;
+use super::query::{Connection, query};
 use super::row::{self, json};
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    ENSURE = "INSERT INTO carriers (name, receipts_parked, receipts_matched) VALUES ($1, 0, 0) \
-              ON CONFLICT (name) DO NOTHING";
-    DRAIN = "UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL";
-    RESUME = "UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL";
-    ADD_PARKED = "INSERT INTO carriers (name, receipts_parked, receipts_matched) VALUES ($1, $2, $3) \
-                  ON CONFLICT (name) DO UPDATE SET receipts_parked = carriers.receipts_parked + $2, \
-                  receipts_matched = carriers.receipts_matched + $3";
-    ALL = "SELECT name, drained_at, receipts_parked, receipts_matched FROM carriers ORDER BY name";
-    CONNECTIONS = "SELECT carrier, number, state, since, in_flight, window_size, rate, throttled, last_error, \
-                          updated_at, node FROM connections ORDER BY carrier, node, number";
-    FORGET_CONNECTIONS = "DELETE FROM connections WHERE node = $1";
+    const ENSURE: Sql = Sql::same(r"
+        INSERT INTO carriers (name, receipts_parked, receipts_matched)
+        VALUES ($1, 0, 0)
+        ON CONFLICT (name) DO NOTHING");
+    const DRAIN: Sql = Sql::same(r"
+        UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL");
+    const RESUME: Sql = Sql::same(r"
+        UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL");
+    const ADD_PARKED: Sql = Sql::same(r"
+        INSERT INTO carriers (name, receipts_parked, receipts_matched)
+        VALUES ($1, $2, $3)
+        ON CONFLICT (name)
+        DO UPDATE SET receipts_parked = carriers.receipts_parked + $2,
+            receipts_matched = carriers.receipts_matched + $3");
+    const ALL: Sql = Sql::same(r"
+        SELECT name, drained_at, receipts_parked, receipts_matched FROM carriers ORDER BY name");
+    const CONNECTIONS: Sql = Sql::same(r"
+        SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
+               last_error, updated_at, node
+        FROM connections ORDER BY carrier, node, number");
+    const FORGET_CONNECTIONS: Sql = Sql::same("DELETE FROM connections WHERE node = $1");
+    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`.
+    const WRITE_CONNECTIONS: Sql = Sql {
+        sqlite: r"
+            INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
+                throttled, last_error, updated_at, node)
+            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+                   value ->> 6, value ->> 7, value ->> 8, $2, $3
+            FROM json_each($1)",
+        postgres: r"
+            INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
+                throttled, last_error, updated_at, node)
+            SELECT value ->> 0, (value ->> 1)::bigint, value ->> 2, (value ->> 3)::bigint,
+                   (value ->> 4)::bigint, (value ->> 5)::bigint, (value ->> 6)::bigint,
+                   (value ->> 7)::bigint, value ->> 8, $2, $3
+            FROM jsonb_array_elements($1::text::jsonb)",
+    };
 }
 
 /// A carrier's row.
@@ -81,7 +106,6 @@ pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<CarrierRow>> {
 /// Writes how a process's connections are.
 pub(crate) async fn write_connections(
     conn: &mut dyn Connection,
-    batch: &Batch,
     connections: &[ConnectionRecord],
     node: i64,
     now: Timestamp,
@@ -104,7 +128,7 @@ pub(crate) async fn write_connections(
             )
         })
         .collect();
-    query(batch.write_connections)
+    query(WRITE_CONNECTIONS)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .bind(node)

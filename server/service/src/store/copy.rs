@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::messages;
 use super::query::{Connection, query, query_of, run, run_of};
 use super::row;
-use super::statements;
+use super::sql::{Sql, statements};
 use super::transfers::TransferKind;
 use crate::error::Result;
 use domain::{Timestamp, ids};
@@ -48,29 +48,43 @@ const CHUNK_ROWS: usize = 2000;
 /// The time limits are for verbs; the copy is one transaction that takes as long as there are rows.
 const TAKE_YOUR_TIME: &str =
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
-/// SQLite: columns, and their places in the primary key.
-const COLUMNS: &str = "SELECT name, pk FROM pragma_table_info($1) ORDER BY cid";
-/// PostgreSQL: partitions are counted in their table.
-const EVERY_TABLE: &str = "SELECT c.relname::text AS name FROM pg_class c \
-    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
-/// PostgreSQL: tables whose rows it numbers, and by which sequence.
-const NUMBERED: &str = "SELECT c.table_name::text AS name, \
-        COALESCE(pg_get_serial_sequence(quote_ident(c.table_name), 'id'), c.table_name || '_id') AS sequence \
-    FROM information_schema.columns c \
-    WHERE c.table_schema = current_schema() AND c.column_name = 'id' \
-      AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')";
-const SET_NUMBER: &str = "SELECT setval($1::text::regclass, $2)";
 
 statements! {
-    BY_KIND = "SELECT kind, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers GROUP BY kind";
-    BY_ACCOUNT = "SELECT account, CAST(SUM(amount) AS BIGINT) AS amount FROM ( \
-                      SELECT credit_account AS account, amount FROM transfers \
-                      UNION ALL SELECT debit_account, -amount FROM transfers) t GROUP BY account";
-    BALANCES = "SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications";
+    /// Columns, and their places in the primary key.
+    const COLUMNS: Sql = Sql::sqlite("SELECT name, pk FROM pragma_table_info($1) ORDER BY cid");
+    /// Partitions are counted in their table.
+    const EVERY_TABLE: Sql = Sql::postgres(r"
+        SELECT c.relname::text AS name
+        FROM pg_class c
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+          AND NOT c.relispartition");
+    /// Tables whose rows it numbers, and by which sequence.
+    const NUMBERED: Sql = Sql::postgres(r"
+        SELECT c.table_name::text AS name,
+               COALESCE(
+                   pg_get_serial_sequence(quote_ident(c.table_name), 'id'),
+                   c.table_name || '_id') AS sequence
+        FROM information_schema.columns c
+        WHERE c.table_schema = current_schema() AND c.column_name = 'id'
+          AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')");
+    const SET_NUMBER: Sql = Sql::postgres("SELECT setval($1::text::regclass, $2)");
+    const BY_KIND: Sql = Sql::same(r"
+        SELECT kind, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers GROUP BY kind");
+    const BY_ACCOUNT: Sql = Sql::same(r"
+        SELECT account, CAST(SUM(amount) AS BIGINT) AS amount
+        FROM (
+            SELECT credit_account AS account, amount
+            FROM transfers
+            UNION ALL SELECT debit_account, -amount FROM transfers) t
+        GROUP BY account");
+    const BALANCES: Sql = Sql::same(r"
+        SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications");
     /// Days whose messages were dropped are still counted.
-    DAYS = "SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day";
-    WAITING = "SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id FROM batches \
-               WHERE expanded_at IS NULL ORDER BY id";
+    const DAYS: Sql = Sql::same(r"
+        SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
+    const WAITING: Sql = Sql::same(r"
+        SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id
+        FROM batches WHERE expanded_at IS NULL ORDER BY id");
 }
 
 /// Whether a PostgreSQL database has nothing in it, not even somebody else's table; ours may be
@@ -287,14 +301,18 @@ mod tests {
     const SHARED: [&str; 3] = ["rate_buckets", "spool_frames", "uploads"];
     /// What PostgreSQL fills by itself as messages come.
     const FILLED: [&str; 1] = ["unusual_messages"];
-    const TABLES_OF_SQLITE: &str =
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
-    const COLUMNS_OF_POSTGRES: &str = "SELECT column_name::text AS name FROM information_schema.columns \
-         WHERE table_schema = current_schema() AND table_name = $1";
+    const TABLES_OF_SQLITE: Sql = Sql::sqlite(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+    );
+    const COLUMNS_OF_POSTGRES: Sql = Sql::postgres(
+        r"
+        SELECT column_name::text AS name FROM information_schema.columns
+        WHERE table_schema = current_schema() AND table_name = $1",
+    );
 
     async fn names(
         conn: &mut dyn Connection,
-        statement: &'static str,
+        statement: Sql,
         table: Option<&str>,
     ) -> BTreeSet<String> {
         let mut query = query(statement);

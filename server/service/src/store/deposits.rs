@@ -1,31 +1,38 @@
 //! Deposits by bank.
 
-use super::query::Row;
-use super::query::{Connection, query};
 use domain::{Money, Reference, Timestamp};
 use serde::Serialize;
 
+use super::query::{Connection, Row, query};
 use super::row;
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 macro_rules! listed {
     ($rest:literal) => {
         concat!(
-            "SELECT d.bank_id, d.reference, d.amount, d.received_at, a.reference AS assigned_to \
-             FROM deposits d LEFT JOIN applications a ON a.id = d.application_id ",
+            r"
+        SELECT d.bank_id, d.reference, d.amount, d.received_at, a.reference AS assigned_to
+        FROM deposits d
+        LEFT JOIN applications a ON a.id = d.application_id
+",
             $rest
         )
     };
 }
 
 statements! {
-    INSERT = "INSERT INTO deposits (bank_id, reference, amount, application_id, received_at, credited_at) \
-              VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (bank_id) DO NOTHING";
-    BY_BANK_ID = listed!("WHERE d.bank_id = $1");
-    UNMATCHED = listed!("WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id");
-    ASSIGN = "UPDATE deposits SET application_id = $2, credited_at = $3 \
-              WHERE bank_id = $1 AND application_id IS NULL";
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO deposits (bank_id, reference, amount, application_id, received_at,
+            credited_at)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (bank_id) DO NOTHING");
+    const BY_BANK_ID: Sql = Sql::same(listed!("WHERE d.bank_id = $1"));
+    const UNMATCHED: Sql = Sql::same(listed!(r"
+        WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id"));
+    const ASSIGN: Sql = Sql::same(r"
+        UPDATE deposits SET application_id = $2, credited_at = $3
+        WHERE bank_id = $1 AND application_id IS NULL");
 }
 
 /// A payment as it is stored.

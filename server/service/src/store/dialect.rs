@@ -1,4 +1,5 @@
-//! What must differ between databases. Everything else is one SQL body for all.
+//! What differs between databases besides the text of statements: how to connect and to begin, what
+//! a lost commit came to, tables by day.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -7,22 +8,15 @@ use std::time::Duration;
 
 use sqlx::{AnyConnection, Executor as _, Row as _};
 
+use super::chore::Chore;
 use super::history::Range;
-use super::query::{Connection, query, run};
-use super::{Chore, postgres, sqlite};
-use crate::error::{Error, OpenError, Result};
+use super::query::{Connection, run};
+use super::sql::Dialect;
+use super::{postgres, sqlite};
+use crate::error::{Error, OpenError, Result, timed_out};
 
 /// How long a connection that is given back may take to say that it lives.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Which database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// A file, for one process that serves.
-    Sqlite,
-    /// A server, for any number of them.
-    Postgres,
-}
 
 /// How a server knows a transaction.
 #[derive(Debug)]
@@ -78,6 +72,11 @@ impl Dialect {
 
     /// Whether other processes may serve the same database.
     pub(crate) const fn is_shared(self) -> bool {
+        matches!(self, Self::Postgres)
+    }
+
+    /// Whether messages are in tables by day: a statement should name few days.
+    pub(crate) const fn is_by_day(self) -> bool {
         matches!(self, Self::Postgres)
     }
 
@@ -208,7 +207,7 @@ impl Dialect {
                 let asked = sqlx::raw_sql(postgres::IN_TRANSACTION).fetch_one(conn);
                 let row = tokio::time::timeout(REUSE_TIMEOUT, asked)
                     .await
-                    .map_err(|_| sqlx::Error::PoolTimedOut)??;
+                    .map_err(|_| timed_out("a look at a connection"))??;
                 Ok(row.try_get::<i64, _>("n")? == 0)
             }
         }
@@ -218,10 +217,7 @@ impl Dialect {
     pub(crate) async fn try_lock(self, conn: &mut dyn Connection, chore: Chore) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(true),
-            Self::Postgres => {
-                let row = query(postgres::TRY_LOCK).bind(chore.number());
-                Ok(row.fetch_one(conn).await?.get::<i64>("mine")? == 1)
-            }
+            Self::Postgres => postgres::try_lock(conn, chore.number()).await,
         }
     }
 
@@ -229,10 +225,7 @@ impl Dialect {
     pub(crate) async fn server_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
-            Self::Postgres => {
-                let row = query(postgres::CLOCK).fetch_one(conn).await?;
-                row.get("ms").map(Some)
-            }
+            Self::Postgres => postgres::clock_ms(conn).await.map(Some),
         }
     }
 
@@ -241,10 +234,7 @@ impl Dialect {
     pub(crate) async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
-            Self::Postgres => {
-                let row = query(postgres::OLDEST).fetch_one(conn).await?;
-                row.get("ms").map(Some)
-            }
+            Self::Postgres => postgres::oldest_ms(conn).await.map(Some),
         }
     }
 
@@ -383,154 +373,6 @@ impl Dialect {
             )],
         }
     }
-
-    /// The statements that write many rows at once.
-    pub(crate) const fn batch(self) -> &'static Batch {
-        match self {
-            Self::Sqlite => &sqlite::BATCH,
-            Self::Postgres => &postgres::BATCH,
-        }
-    }
-}
-
-/// Statements that take all rows of a batch in one parameter: a JSON array with an array per row.
-/// The text differs by database because each unpacks JSON in its own way, and because PostgreSQL
-/// locks rows.
-///
-/// "Ids" are three parameters: the JSON array, the least of them and the greatest. The last two are
-/// for PostgreSQL, which keeps messages in partitions; so is a last parameter of those over
-/// messages, the queue, segments and batches, the transaction's applications
-/// ([`super::WriteTx::named`]). SQLite does without.
-pub(crate) struct Batch {
-    /// `[id]`, `[reference]` → how many there are; locks them in their order. `None` where one
-    /// transaction writes at a time.
-    pub(crate) lock_applications: Option<&'static str>,
-    /// `[reference]` → applications.
-    pub(crate) applications_by_reference: &'static str,
-    /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash, sender
-    /// state, test balance before]]`.
-    pub(crate) charge_applications: &'static str,
-    /// `[[id, application, test, number, kind, sender, body, requestid, pages, segments, unit
-    /// price, cost, created at, sending at, status]]`.
-    pub(crate) insert_messages: &'static str,
-    /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`, then the
-    /// moment.
-    pub(crate) insert_transfers: &'static str,
-    /// `[[message, application, carrier, due at, lease token]]`, then whether they are of a batch
-    /// (0|1) and whether they are put aside (0|1).
-    pub(crate) insert_queue: &'static str,
-    /// First id, application, test, sender, requestid, batch, price of a page local and
-    /// international, body, pages and segments where the rows have none, unix milliseconds of id 0,
-    /// place of the first row in the file, `[[digits, local 0|1, body, pages, segments]]`.
-    pub(crate) expand_messages: &'static str,
-    /// `[message]`: puts rows of suspended applications aside.
-    pub(crate) put_aside: &'static str,
-    /// `[[application, test, key]]`, then the moment after which an answer is still kept.
-    pub(crate) kept_answers: &'static str,
-    /// `[[application, test, key, digest, answer]]`, then the moment.
-    pub(crate) keep_answers: &'static str,
-    /// Ids → how many there are; locks messages that are about to be changed. `None` where one
-    /// transaction writes at a time.
-    pub(crate) lock_messages: Option<&'static str>,
-    /// Ids → `[[id, application, test, batch, created at, status, cost]]`: those that aren't final.
-    pub(crate) open_messages: &'static str,
-    /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`, then the moment, the least and
-    /// the greatest id: makes messages final where they aren't.
-    pub(crate) finish_messages: &'static str,
-    /// Carrier, now, least id whose time hasn't run out, limit of single messages, limit in all,
-    /// the moments from which single messages and those of batches are looked for → `[[message,
-    /// begun, suspended 0|1, due at, of a batch 0|1, application]]`: rows that may be claimed; none
-    /// while the carrier is drained.
-    pub(crate) due: &'static str,
-    /// `[message]`, end of the lease, token: claims rows.
-    pub(crate) claim: &'static str,
-    /// Ids → `[[[as open_messages], number, kind, sender, body]]`: those that wait to be sent.
-    pub(crate) claimed_messages: &'static str,
-    /// `[[message, token]]` → `[[message, begun, attempts, send once more 0|1]]`: the rows whose
-    /// lease holds.
-    pub(crate) leased: &'static str,
-    /// `[[id, segments]]`, then carrier, the moment, the least and the greatest id: a carrier took
-    /// all of them.
-    pub(crate) submit_messages: &'static str,
-    /// `[[id, unknown 0|1, some of it taken 0|1]]`, then carrier, the moment, the least and the
-    /// greatest id.
-    pub(crate) begin_messages: &'static str,
-    /// `[id]`, then the moment, the least and the greatest id: claimed rows are being sent.
-    pub(crate) start_messages: &'static str,
-    /// The moment, limit, the least id of a message that can be in the queue → message, carrier,
-    /// begun, application, segments, lost_answer: claimed rows whose lease is over.
-    pub(crate) ended_leases: &'static str,
-    /// Carrier, the id after which to look, limit → message_id, application_id: rows that wait for
-    /// a carrier which has nothing of them.
-    pub(crate) unclaimed: &'static str,
-    /// Carrier, limit → message_id, application_id: some of the rows that wait for a carrier which
-    /// nobody claims for.
-    pub(crate) unrouted: &'static str,
-    /// `[id]`: takes rows out of the queue.
-    pub(crate) drop_queued: &'static str,
-    /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`: puts claimed rows
-    /// back.
-    pub(crate) requeue: &'static str,
-    /// `[[message, segment, segments, application, carrier's id, status]]`, then carrier, the
-    /// moment: what was handed over, for the first time or once more.
-    pub(crate) insert_segments: &'static str,
-    /// The same without the status: names that came when the claim was over.
-    pub(crate) name_segments: &'static str,
-    /// `[message]` → `[[message, segment, segments, status, error, submits, named 0|1]]`.
-    pub(crate) segments_of: &'static str,
-    /// `[carrier's id]`, then carrier → `[[place in the parameter, message, segment, segments,
-    /// application, status]]`, the oldest message first.
-    pub(crate) segments_named: &'static str,
-    /// `[number as carriers have it]`, then carrier, country code, the least id of a
-    /// message with segments → `[[message, segment, segments, application,
-    /// submitted at, sender, number as carriers have it]]`: those whose submits weren't answered.
-    pub(crate) unanswered_segments: &'static str,
-    /// `[[message, segment, status, error]]`: makes segments final where they aren't.
-    pub(crate) finish_segments: &'static str,
-    /// `[[carrier's id, status, error]]`, then carrier, the moment.
-    pub(crate) park_receipts: &'static str,
-    /// `[carrier's id]`, then carrier, the moment after which they came → `[[id, carrier's id,
-    /// status, error]]`.
-    pub(crate) parked_receipts: &'static str,
-    /// `[id]`, then carrier.
-    pub(crate) drop_parked: &'static str,
-    /// Ids → `[[message, number, kind, sender, reference, refused by]]`: what routes look at. Test
-    /// messages have no other way, and aren't among them.
-    pub(crate) routed_messages: &'static str,
-    /// `[[message, carrier]]`, then the moment: gives waiting rows to another carrier, which finds
-    /// them as if they were new.
-    pub(crate) move_queued: &'static str,
-    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`, then
-    /// the moment, the process's slot.
-    pub(crate) write_connections: &'static str,
-    /// `[[message, application, status, detail]]`, then the moment.
-    pub(crate) insert_events: &'static str,
-    /// `[[application, balance before, balance, play money to give back]]`, then the most play
-    /// money.
-    pub(crate) settle_applications: &'static str,
-    /// `[[application, test, day, status, n to add]]`, then the process's slot, who counts (0|1, as
-    /// in the schema).
-    pub(crate) add_days: &'static str,
-    /// `[[batch, …]]` → how many there are; locks them in their order. `None` as above.
-    pub(crate) lock_batches: Option<&'static str>,
-    /// `[[batch, [to add to each status, in the order of the columns]]]`, then the moment.
-    pub(crate) move_batches: &'static str,
-    /// The beginning of a statement over messages, whose rows come as one JSON value with all that
-    /// reports show; `FROM (…) m` follows.
-    pub(crate) listed_messages: &'static str,
-    /// What names the index that a list of messages goes through, before its name; `None` where the
-    /// database finds it by statistics of its own.
-    pub(crate) through_index: Option<&'static str>,
-    /// Where messages that are unknown, failed, expired or were rejected are found by their status;
-    /// called `d`.
-    pub(crate) unusual: &'static str,
-    /// Adds to such rows, or to those of the queue, their messages, called `m`: each by its id, of
-    /// a range.
-    pub(crate) their_messages: &'static str,
-    /// Whether messages are in tables by day: a statement should name few days.
-    pub(crate) by_day: bool,
-    /// `[id]` → id, balance; where several transactions write at a time it locks them.
-    pub(crate) balances: &'static str,
 }
 
 /// A URL that may be shown: neither who signs in nor what follows the database's name, where a
@@ -542,63 +384,5 @@ pub(super) fn without_password(url: &str) -> String {
             format!("{}://…{}", &shown[..scheme], &shown[at..])
         }
         _ => shown.to_owned(),
-    }
-}
-
-#[cfg(test)]
-impl Batch {
-    /// Every statement with its name.
-    pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
-        let locks = [
-            ("lock_applications", self.lock_applications),
-            ("lock_messages", self.lock_messages),
-            ("lock_batches", self.lock_batches),
-        ];
-        let locks = locks
-            .into_iter()
-            .filter_map(|(name, sql)| Some((name, sql?)));
-        let others = [
-            ("applications_by_reference", self.applications_by_reference),
-            ("charge_applications", self.charge_applications),
-            ("insert_messages", self.insert_messages),
-            ("insert_transfers", self.insert_transfers),
-            ("insert_queue", self.insert_queue),
-            ("expand_messages", self.expand_messages),
-            ("put_aside", self.put_aside),
-            ("kept_answers", self.kept_answers),
-            ("keep_answers", self.keep_answers),
-            ("open_messages", self.open_messages),
-            ("finish_messages", self.finish_messages),
-            ("due", self.due),
-            ("claim", self.claim),
-            ("claimed_messages", self.claimed_messages),
-            ("leased", self.leased),
-            ("submit_messages", self.submit_messages),
-            ("begin_messages", self.begin_messages),
-            ("start_messages", self.start_messages),
-            ("drop_queued", self.drop_queued),
-            ("requeue", self.requeue),
-            ("insert_segments", self.insert_segments),
-            ("name_segments", self.name_segments),
-            ("segments_of", self.segments_of),
-            ("segments_named", self.segments_named),
-            ("unanswered_segments", self.unanswered_segments),
-            ("finish_segments", self.finish_segments),
-            ("park_receipts", self.park_receipts),
-            ("parked_receipts", self.parked_receipts),
-            ("drop_parked", self.drop_parked),
-            ("routed_messages", self.routed_messages),
-            ("move_queued", self.move_queued),
-            ("write_connections", self.write_connections),
-            ("insert_events", self.insert_events),
-            ("settle_applications", self.settle_applications),
-            ("add_days", self.add_days),
-            ("move_batches", self.move_batches),
-            ("balances", self.balances),
-            ("ended_leases", self.ended_leases),
-            ("unclaimed", self.unclaimed),
-            ("unrouted", self.unrouted),
-        ];
-        locks.chain(others).collect()
     }
 }

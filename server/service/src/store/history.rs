@@ -1,19 +1,22 @@
 //! Messages that are dropped, and what stays of them.
 
 use super::query::{Connection, query};
-
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    SUM_UP = "INSERT INTO dropped_days (day, application_id, charged, released) \
-              SELECT $1, application_id, \
-                  CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT), CAST(SUM(released) AS BIGINT) \
-              FROM messages WHERE id >= $2 AND id < $3 AND test = 0 GROUP BY application_id \
-              ON CONFLICT (day, application_id) DO UPDATE SET charged = dropped_days.charged + excluded.charged, \
-                  released = dropped_days.released + excluded.released";
-    DELETE_MESSAGES = "DELETE FROM messages WHERE id >= $1 AND id < $2";
-    DELETE_EVENTS = "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2";
+    const SUM_UP: Sql = Sql::same(r"
+        INSERT INTO dropped_days (day, application_id, charged, released)
+        SELECT $1, application_id,
+               CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT),
+               CAST(SUM(released) AS BIGINT)
+        FROM messages WHERE id >= $2 AND id < $3 AND test = 0 GROUP BY application_id
+        ON CONFLICT (day, application_id)
+        DO UPDATE SET charged = dropped_days.charged + excluded.charged,
+            released = dropped_days.released + excluded.released");
+    const DELETE_MESSAGES: Sql = Sql::same("DELETE FROM messages WHERE id >= $1 AND id < $2");
+    const DELETE_EVENTS: Sql = Sql::same(r"
+        DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2");
 }
 
 /// Ids of messages.

@@ -1,18 +1,51 @@
 //! Answers that are kept for requests with an Idempotency-Key.
 
-use super::query::{Connection, query};
 use domain::Timestamp;
 
-use super::dialect::Batch;
+use super::query::{Connection, query};
 use super::row::{self, json, touched};
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    SWEEP = "DELETE FROM idempotency WHERE created_at <= $1";
+    const SWEEP: Sql = Sql::same("DELETE FROM idempotency WHERE created_at <= $1");
     /// Where a sweep of at most so many ends.
-    SWEEP_END = "SELECT created_at FROM idempotency WHERE created_at <= $1 \
-                 ORDER BY created_at LIMIT 1 OFFSET $2";
+    const SWEEP_END: Sql = Sql::same(r"
+        SELECT created_at
+        FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT 1 OFFSET $2");
+    /// `[[application, test, key]]`.
+    const FIND: Sql = Sql {
+        sqlite: r"
+            SELECT i.application_id, i.test, i.key, i.digest, i.answer
+            FROM json_each($1) AS r
+            CROSS JOIN idempotency i ON i.application_id = r.value ->> 0
+              AND i.test = r.value ->> 1 AND i.key = r.value ->> 2
+            WHERE i.created_at > $2",
+        postgres: r"
+            SELECT i.application_id, i.test, i.key, i.digest, i.answer
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            JOIN idempotency i ON i.application_id = (r.value ->> 0)::bigint
+              AND i.test = (r.value ->> 1)::bigint AND i.key = r.value ->> 2
+            WHERE i.created_at > $2",
+    };
+    /// `[[application, test, key, digest, answer]]`.
+    const KEEP: Sql = Sql {
+        sqlite: r"
+            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at)
+            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, $2
+            FROM json_each($1) WHERE true
+            ON CONFLICT (application_id, test, key)
+            DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
+                created_at = excluded.created_at",
+        postgres: r"
+            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
+                   value ->> 4, $2
+            FROM jsonb_array_elements($1::text::jsonb)
+            ON CONFLICT (application_id, test, key)
+            DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
+                created_at = excluded.created_at",
+    };
 }
 
 /// Application, test, the caller's key.
@@ -29,14 +62,13 @@ pub(crate) struct KeptAnswer {
 /// The answers that are kept for these keys since that moment.
 pub(crate) async fn find(
     conn: &mut dyn Connection,
-    batch: &Batch,
     keys: &[KeptKey],
     kept_since: Timestamp,
 ) -> Result<Vec<(KeptKey, KeptAnswer)>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = query(batch.kept_answers)
+    let rows = query(FIND)
         .bind(json(&keys)?)
         .bind(kept_since.unix_ms())
         .fetch_all(conn)
@@ -60,7 +92,6 @@ pub(crate) async fn find(
 /// Keeps answers; one that is too old to count is replaced.
 pub(crate) async fn keep(
     conn: &mut dyn Connection,
-    batch: &Batch,
     answers: &[(KeptKey, KeptAnswer)],
     now: Timestamp,
 ) -> Result<()> {
@@ -73,7 +104,7 @@ pub(crate) async fn keep(
             (application, test, key, &kept.digest, &kept.answer)
         })
         .collect();
-    let done = query(batch.keep_answers)
+    let done = query(KEEP)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .execute(conn)

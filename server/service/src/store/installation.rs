@@ -1,28 +1,35 @@
 //! The installation's own row, and the prices.
 
-use super::query::{Connection, query};
 use domain::{Money, Prices, Timestamp};
 
+use super::query::{Connection, query};
 use super::row;
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
 statements! {
-    INSERT = "INSERT INTO installation (id, currency, created_at, sweep_low_id, swept_at) VALUES (1, $1, $2, 0, $2) \
-              ON CONFLICT (id) DO NOTHING";
-    CURRENCY = "SELECT currency FROM installation WHERE id = 1";
-    PRICES = "SELECT local, international FROM prices ORDER BY id DESC LIMIT 1";
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO installation (id, currency, created_at, sweep_low_id, swept_at)
+        VALUES (1, $1, $2, 0, $2)
+        ON CONFLICT (id) DO NOTHING");
+    const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
+    const PRICES: Sql = Sql::same(r"
+        SELECT local, international FROM prices ORDER BY id DESC LIMIT 1");
     /// In one statement, since each is a way to the server and back.
-    PRICES_AND_DRAINED = "SELECT local, international, CAST(NULL AS TEXT) AS name \
-                          FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1) p \
-                          UNION ALL SELECT 0, 0, name FROM carriers WHERE drained_at IS NOT NULL";
-    INSERT_PRICES = "INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)";
-    SWEPT = "SELECT sweep_low_id, swept_at FROM installation WHERE id = 1";
-    HISTORY_LOW = "SELECT history_low_id FROM installation WHERE id = 1";
-    SET_HISTORY_LOW = "UPDATE installation SET history_low_id = $1 WHERE id = 1";
-    SET_SWEPT = "UPDATE installation SET swept_at = $2, \
-                     sweep_low_id = CASE WHEN sweep_low_id < $1 THEN $1 ELSE sweep_low_id END \
-                 WHERE id = 1";
+    const PRICES_AND_DRAINED: Sql = Sql::same(r"
+        SELECT local, international, CAST(NULL AS TEXT) AS name
+        FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1) p
+        UNION ALL SELECT 0, 0, name FROM carriers WHERE drained_at IS NOT NULL");
+    const INSERT_PRICES: Sql = Sql::same(r"
+        INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)");
+    const SWEPT: Sql = Sql::same("SELECT sweep_low_id, swept_at FROM installation WHERE id = 1");
+    const HISTORY_LOW: Sql = Sql::same("SELECT history_low_id FROM installation WHERE id = 1");
+    const SET_HISTORY_LOW: Sql = Sql::same(r"
+        UPDATE installation SET history_low_id = $1 WHERE id = 1");
+    const SET_SWEPT: Sql = Sql::same(r"
+        UPDATE installation SET swept_at = $2,
+            sweep_low_id = CASE WHEN sweep_low_id < $1 THEN $1 ELSE sweep_low_id END
+        WHERE id = 1");
 }
 
 pub(crate) async fn insert(

@@ -3,7 +3,7 @@
 use sqlx::AnyConnection;
 use sqlx::postgres::PgListener;
 
-use crate::error::Result;
+use crate::error::{Result, timed_out};
 
 /// What the processes of an installation listen to.
 const CHANNEL: &str = "heliograph";
@@ -25,7 +25,7 @@ impl Listener {
     pub(crate) async fn next(&mut self) -> std::result::Result<String, sqlx::Error> {
         match self.0.try_recv().await? {
             Some(heard) => Ok(heard.payload().to_owned()),
-            None => Err(sqlx::Error::PoolTimedOut),
+            None => Err(timed_out("listening")),
         }
     }
 }

@@ -1,62 +1,101 @@
 //! Messages: written in batches, read by reports.
 
-use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
+use domain::{MessageStatus, MessageText, Money, Number, Timestamp, Transid};
 use rusqlite::params;
-use serde::Deserialize;
 
 use super::query::{Conn, Connection, each, given, look_up, query};
-use domain::{
-    ApplicationStatus, BatchId, Category, Kind, MessageStatus, MessageText, Money, Number,
-    Reference, SenderState, Timestamp, Transid,
-};
-
-use super::applications::{KeyRow, key_row};
-use super::batches::UnexpandedBatch;
-use super::dialect::Batch;
 use super::row::{self, Ids, json, touched};
-use super::tally::{OpenMessage, open_messages};
-use super::transfers::TransferKind;
-use super::{WriteTx, statements};
-use crate::error::{Error, Fault, Result};
+use super::sql::{Sql, statements};
+use super::tally::OpenMessage;
+use super::transaction::WriteTx;
+use crate::error::Result;
 
 statements! {
-    EXISTS = "SELECT id FROM messages WHERE id = $1";
-    FIRST = "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2";
-    NTH_AFTER = "SELECT id FROM messages WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET $2";
-    STATUS = "SELECT status FROM messages WHERE id = $1";
-    GREATEST = "SELECT MAX(id) AS id FROM messages";
-}
-
-/// For a SQLite file, whose rows are bound one by one: on a connection of the calling thread that
-/// costs half of what a JSON parameter does.
-mod file {
-    pub(super) const APPLICATION: &str = "\
-        SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, balance, test_balance, \
-               test_day \
-        FROM applications WHERE reference = ?1";
-    /// The row can't have changed since it was read in this transaction: nobody else writes
-    /// meanwhile.
-    pub(super) const CHARGE: &str =
-        "UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1";
-    pub(super) const INSERT: &str = "\
-        INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, pages, segments, \
-                              unit_price, cost, created_at, sending_at, status, released) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)";
-    pub(super) const EXPAND: &str = "\
-        INSERT INTO messages (id, application_id, test, number, kind, sender, body, requestid, batch_id, pages, \
-                              segments, unit_price, cost, created_at, status, released) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0)";
-    pub(super) const TRANSFER: &str = "\
-        INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, message_id, \
-                               balance_after, batch_id, created_at) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    pub(super) const FINISH: &str = "\
-        UPDATE messages SET status = ?2, error = ?3, final_at = ?4, \
-               submitted_at = CASE WHEN ?6 = 1 THEN COALESCE(submitted_at, ?4) ELSE submitted_at END, \
-               released = CASE WHEN ?5 = 1 THEN cost ELSE 0 END \
-        WHERE id = ?1 AND status < 4";
+    const EXISTS: Sql = Sql::same("SELECT id FROM messages WHERE id = $1");
+    const FIRST: Sql = Sql::same("SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2");
+    const NTH_AFTER: Sql = Sql::same(r"
+        SELECT id FROM messages WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET $2");
+    const STATUS: Sql = Sql::same("SELECT status FROM messages WHERE id = $1");
+    const GREATEST: Sql = Sql::same("SELECT MAX(id) AS id FROM messages");
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
+                requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
+                released)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)",
+        postgres: r"
+            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
+                requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
+                released)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+                   (value ->> 8)::bigint, (value ->> 9)::bigint, (value ->> 10)::bigint,
+                   (value ->> 11)::bigint, (value ->> 12)::bigint, (value ->> 13)::bigint,
+                   (value ->> 14)::bigint, 0
+            FROM jsonb_array_elements($1::text::jsonb)",
+    };
+    const LOCK: Sql = Sql::postgres(r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT 1
+            FROM messages
+            WHERE id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[])
+            ORDER BY id FOR UPDATE) m");
+    const OPEN: Sql = Sql {
+        sqlite: r"
+            SELECT id, application_id, test, batch_id, created_at, status, cost
+            FROM messages WHERE id = ?1 AND status < 4",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        id, application_id, test, batch_id, created_at, status, cost)),
+                '[]')::text AS found
+            FROM (
+                SELECT id, application_id, test, batch_id, created_at, status, cost
+                FROM messages
+                WHERE id = ANY (
+                    ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+                  AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[])
+                  AND status < 4
+                ORDER BY id FOR UPDATE) m",
+    };
+    const OVERDUE: Sql = Sql::same(r"
+        SELECT id, application_id, status, submitted_at,
+               (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0) AS leased,
+               (
+                   SELECT MIN(COALESCE(s.error, ''))
+                   FROM segments s WHERE s.message_id = messages.id AND s.status = 5) AS failed
+        FROM messages WHERE id >= $1 AND id < $2 AND status < 4 ORDER BY id LIMIT $3");
+    /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`.
+    const FINISH: Sql = Sql {
+        sqlite: r"
+            UPDATE messages SET status = ?2, error = ?3, final_at = ?4,
+                submitted_at = CASE WHEN ?6 = 1 THEN COALESCE(submitted_at, ?4)
+                    ELSE submitted_at END,
+                released = CASE WHEN ?5 = 1 THEN cost ELSE 0 END
+            WHERE id = ?1 AND status < 4",
+        postgres: r"
+            -- Rows are looked up in an object by id rather than joined: of ids that are newer than
+            -- its statistics PostgreSQL expects one, and would compare each message with each row.
+            WITH r AS MATERIALIZED (
+                SELECT jsonb_object_agg(value ->> 0, value) AS by_id
+                FROM jsonb_array_elements($1::text::jsonb))
+            UPDATE messages SET status = (by_id -> id::text ->> 1)::bigint,
+                error = by_id -> id::text ->> 2, final_at = $2,
+                submitted_at = CASE WHEN by_id -> id::text ->> 4 = '1'
+                    THEN COALESCE(submitted_at, $2) ELSE submitted_at END,
+                released = CASE WHEN by_id -> id::text ->> 3 = '1' THEN cost ELSE 0 END
+            FROM r
+            WHERE id = ANY (
+                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+              AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[])
+              AND status < 4",
+    };
 }
 
 /// A message as it is accepted.
@@ -76,160 +115,9 @@ pub(crate) struct NewMessage {
     pub(crate) sending_at: Option<Timestamp>,
 }
 
-/// An application whose money a batch of sends changed.
-pub(crate) struct ChargedApplication {
-    /// As it was read in this transaction.
-    pub(crate) before: KeyRow,
-    pub(crate) balance: Money,
-    pub(crate) test_balance: Money,
-    pub(crate) test_day: i64,
-}
-
-/// What money moves for.
-#[derive(Clone, Copy)]
-pub(crate) enum Subject {
-    Message(Transid),
-    Batch(BatchId),
-}
-
-impl Subject {
-    /// The message and the batch.
-    fn ids(self) -> (Option<i64>, Option<i64>) {
-        match self {
-            Self::Message(id) => (Some(id.0), None),
-            Self::Batch(id) => (None, Some(id.0)),
-        }
-    }
-}
-
-/// A charge, a release, or a reservation that is settled.
-pub(crate) struct MessageTransfer {
-    pub(crate) debit: i64,
-    pub(crate) credit: i64,
-    pub(crate) amount: Money,
-    pub(crate) kind: TransferKind,
-    pub(crate) subject: Subject,
-    /// Whose statement it is on, and the balance after it; `None` between the house's own accounts.
-    pub(crate) application: Option<(i64, Money)>,
-}
-
-/// The applications with these references; duplicates are fine.
-pub(crate) async fn applications(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    references: &[Reference],
-) -> Result<Vec<(Reference, KeyRow)>> {
+pub(crate) async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {
     if let Conn::File(conn) = conn.conn() {
-        return applications_in_file(given(conn)?, references);
-    }
-    let rows = query(batch.applications_by_reference)
-        .bind(json(&references)?)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let text = row::text(row, "reference")?;
-            let reference = Reference::parse(&text).map_err(|_| {
-                Error::Failed(Fault::Corrupt {
-                    table: "applications",
-                    column: "reference",
-                    value: text,
-                })
-            })?;
-            Ok((reference, key_row(row)?))
-        })
-        .collect()
-}
-
-fn applications_in_file(
-    conn: &rusqlite::Connection,
-    references: &[Reference],
-) -> Result<Vec<(Reference, KeyRow)>> {
-    let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();
-    let distinct = distinct
-        .into_iter()
-        .filter_map(|text| Reference::parse(text).ok());
-    let run = file::APPLICATION;
-    look_up(
-        conn,
-        run,
-        distinct,
-        |s, r| s.query([r.as_str()]),
-        |reference, row| {
-            let word = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-            let row = KeyRow {
-                id: row.get(0)?,
-                category: known("category", word(1)?, Category::parse)?,
-                status: known("status", word(2)?, ApplicationStatus::parse)?,
-                live_hash: row.get(3)?,
-                test_hash: row.get(4)?,
-                sender_state: known("sender_state", word(5)?, SenderState::parse)?,
-                sender_name: row.get(6)?,
-                balance: Money::from_micros(row.get(7)?),
-                test_balance: Money::from_micros(row.get(8)?),
-                test_day: row.get(9)?,
-            };
-            Ok((*reference, row))
-        },
-    )
-}
-
-/// A word of an application's row.
-fn known<T>(column: &'static str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
-    parse(value).ok_or_else(|| {
-        Error::Failed(Fault::Corrupt {
-            table: "applications",
-            column,
-            value: value.to_owned(),
-        })
-    })
-}
-
-/// Writes the balances, where key, status and balance still are what they were.
-pub(crate) async fn charge_applications(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    changed: &[ChargedApplication],
-) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, file::CHARGE, changed, |statement, c| {
-            let (balance, play) = (c.balance.micros(), c.test_balance.micros());
-            statement.execute((c.before.id, balance, play, c.test_day))
-        })?;
-        return touched("applications", changed.len(), written);
-    }
-    let rows: Vec<_> = changed
-        .iter()
-        .map(|c| {
-            let status: ApplicationStatus = c.before.status;
-            (
-                c.before.id,
-                c.before.balance.micros(),
-                c.balance.micros(),
-                c.test_balance.micros(),
-                c.test_day,
-                status.as_str(),
-                &c.before.live_hash,
-                &c.before.test_hash,
-                c.before.sender_state.as_str(),
-                c.before.test_balance.micros(),
-            )
-        })
-        .collect();
-    let done = query(batch.charge_applications)
-        .bind(json(&rows)?)
-        .execute(conn)
-        .await?;
-    touched("applications", rows.len(), done.rows_affected())
-}
-
-pub(crate) async fn insert(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    messages: &[&NewMessage],
-) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, file::INSERT, messages, |statement, m| {
+        let written = each(given(conn)?, INSERT, messages, |statement, m| {
             statement.execute(params![
                 m.id.0,
                 m.application_id,
@@ -272,61 +160,8 @@ pub(crate) async fn insert(
             )
         })
         .collect();
-    let done = query(batch.insert_messages)
-        .bind(json(&rows)?)
-        .execute(conn)
-        .await?;
+    let done = query(INSERT).bind(json(&rows)?).execute(conn).await?;
     touched("messages", rows.len(), done.rows_affected())
-}
-
-pub(crate) async fn insert_transfers(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    transfers: &[MessageTransfer],
-    now: Timestamp,
-) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, file::TRANSFER, transfers, |statement, t| {
-            let (message, batch) = t.subject.ids();
-            statement.execute(params![
-                t.debit,
-                t.credit,
-                t.amount.micros(),
-                t.kind.code(),
-                t.application.map(|(id, _)| id),
-                message,
-                t.application.map(|(_, balance)| balance.micros()),
-                batch,
-                now.unix_ms(),
-            ])
-        })?;
-        return touched("transfers", transfers.len(), written);
-    }
-    let rows: Vec<_> = transfers
-        .iter()
-        .map(|t| {
-            let (message, batch) = t.subject.ids();
-            (
-                t.debit,
-                t.credit,
-                t.amount.micros(),
-                t.kind.code(),
-                t.application.map(|(id, _)| id),
-                message,
-                t.application.map(|(_, balance)| balance.micros()),
-                batch,
-            )
-        })
-        .collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let done = query(batch.insert_transfers)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    touched("transfers", rows.len(), done.rows_affected())
 }
 
 pub(crate) async fn exists(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
@@ -367,111 +202,12 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     Ok(row::opt_int(&query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
 }
 
-/// A row of an upload as a frame of its spool has it: digits, and 1 for a local number; then text,
-/// pages and segments, where each row has its own text.
-#[derive(Deserialize)]
-pub(crate) struct FrameRow<'a>(
-    #[serde(borrow)] Cow<'a, str>,
-    i64,
-    #[serde(default)] Option<String>,
-    #[serde(default)] Option<usize>,
-    #[serde(default)] Option<usize>,
-);
-
-impl<'a> FrameRow<'a> {
-    /// Reads the rows of a frame.
-    pub(crate) fn parse_all(json: &'a str) -> Result<Vec<Self>> {
-        serde_json::from_str(json).map_err(|error| Error::Failed(error.into()))
-    }
-
-    pub(crate) fn digits(&self) -> &str {
-        &self.0
-    }
-
-    pub(crate) const fn kind(&self) -> Kind {
-        if self.1 == 1 {
-            Kind::Local
-        } else {
-            Kind::International
-        }
-    }
-}
-
-/// Turns rows of a batch into messages: those of a frame, of which the first has this place in the
-/// batch.
-pub(crate) async fn expand(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    upload: &UnexpandedBatch,
-    text: Option<(usize, usize)>,
-    first: i64,
-    rows: String,
-) -> Result<u64> {
-    if let Conn::File(conn) = conn.conn() {
-        return expand_in_file(given(conn)?, upload, text, first, &rows);
-    }
-    let done = query(batch.expand_messages)
-        .bind(upload.first_message_id)
-        .bind(upload.application_id)
-        .bind(i64::from(upload.test))
-        .bind(upload.sender.clone())
-        .bind(upload.requestid.clone())
-        .bind(upload.id.0)
-        .bind(upload.prices.local.micros())
-        .bind(upload.prices.international.micros())
-        .bind(upload.body.clone())
-        .bind(text.map(|(pages, _)| pages.cast_signed() as i64))
-        .bind(text.map(|(_, segments)| segments.cast_signed() as i64))
-        .bind(domain::ids::id_unix_ms(0))
-        .bind(first)
-        .bind(rows)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected())
-}
-
-fn expand_in_file(
-    conn: &rusqlite::Connection,
-    upload: &UnexpandedBatch,
-    text: Option<(usize, usize)>,
-    first: i64,
-    rows: &str,
-) -> Result<u64> {
-    let shared = (upload.body.as_deref(), text.unwrap_or((1, 1)));
-    let rows = FrameRow::parse_all(rows)?;
-    let rows = rows.iter().zip(first..);
-    each(conn, file::EXPAND, rows, |statement, (row, place)| {
-        let FrameRow(digits, _, own_text, own_pages, own_segments) = row;
-        let id = domain::ids::nth_id(upload.first_message_id, place);
-        let price = upload.prices.per_page(row.kind()).micros();
-        let (shared_body, (shared_pages, shared_segments)) = shared;
-        let pages = own_pages.unwrap_or(shared_pages).cast_signed() as i64;
-        statement.execute(params![
-            id,
-            upload.application_id,
-            i64::from(upload.test),
-            digits,
-            row.kind().as_str(),
-            upload.sender,
-            own_text.as_deref().or(shared_body),
-            upload.requestid,
-            upload.id.0,
-            pages,
-            own_segments.unwrap_or(shared_segments).cast_signed() as i64,
-            price,
-            // At most what was reserved for the whole upload.
-            pages * price,
-            domain::ids::id_unix_ms(id),
-        ])
-    })
-}
-
 /// Locks messages that are about to be changed, in their order. False where nobody else writes, so
 /// that there is nothing to lock.
-pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Result<bool> {
-    if let Some(statement) = batch.lock_messages.filter(|_| !ids.is_empty()) {
+pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<bool> {
+    if tx.must_lock() && !ids.is_empty() {
         let ids = Ids::new(ids)?;
-        query(statement)
+        query(LOCK)
             .bind(ids.json)
             .bind(ids.least)
             .bind(ids.greatest)
@@ -479,7 +215,7 @@ pub(crate) async fn lock(tx: &mut WriteTx<'_>, batch: &Batch, ids: &[i64]) -> Re
             .fetch_one(tx)
             .await?;
     }
-    Ok(batch.lock_messages.is_some())
+    Ok(tx.must_lock())
 }
 
 /// How a message ends.
@@ -505,12 +241,11 @@ pub(crate) struct Ended {
 /// endings for one message the first counts.
 pub(crate) async fn finish(
     tx: &mut WriteTx<'_>,
-    batch: &Batch,
     endings: &[Ending],
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
     let ids: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
-    let mut open: HashMap<i64, OpenMessage> = open_messages(tx, batch, &ids)
+    let mut open: HashMap<i64, OpenMessage> = open_messages(tx, &ids)
         .await?
         .into_iter()
         .map(|message| (message.id, message))
@@ -545,14 +280,14 @@ pub(crate) async fn finish(
         return Ok(ended);
     }
     if let Conn::File(conn) = tx.conn() {
-        let written = each(given(conn)?, file::FINISH, &rows, |statement, row| {
+        let written = each(given(conn)?, FINISH, &rows, |statement, row| {
             let (id, status, error, release, taken) = row;
             statement.execute(params![id, status, error, now.unix_ms(), release, taken])
         })?;
         return touched("messages", rows.len(), written).map(|()| ended);
     }
     let ids = Ids::new(&ids)?;
-    let done = query(batch.finish_messages)
+    let done = query(FINISH)
         .bind(json(&rows)?)
         .bind(now.unix_ms())
         .bind(ids.least)
@@ -562,4 +297,70 @@ pub(crate) async fn finish(
         .await?;
     touched("messages", rows.len(), done.rows_affected())?;
     Ok(ended)
+}
+
+/// Those of these messages that aren't final.
+pub(crate) async fn open_messages(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<Vec<OpenMessage>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Conn::File(conn) = tx.conn() {
+        let statement = OPEN;
+        return look_up(
+            given(conn)?,
+            statement,
+            ids,
+            |s, id| s.query([id]),
+            |_, row| OpenMessage::of_file(row),
+        );
+    }
+    let ids = Ids::new(ids)?;
+    let row = query(OPEN)
+        .bind(ids.json)
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .bind(tx.named())
+        .fetch_one(tx)
+        .await?;
+    row::found(&row, "messages")
+}
+
+/// A message whose time ran out.
+pub(crate) struct Overdue {
+    pub(crate) id: Transid,
+    pub(crate) application_id: i64,
+    pub(crate) status: MessageStatus,
+    /// A carrier has it, or a part of it.
+    pub(crate) taken: bool,
+    /// A dispatcher holds it now.
+    pub(crate) leased: bool,
+    /// Why a part of it wasn't delivered, where a receipt said so.
+    pub(crate) failed: Option<String>,
+}
+
+/// Messages of this range of ids that aren't final.
+pub(crate) async fn overdue(
+    conn: &mut dyn Connection,
+    from: i64,
+    below: i64,
+    limit: i64,
+) -> Result<Vec<Overdue>> {
+    let rows = query(OVERDUE)
+        .bind(from)
+        .bind(below)
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Overdue {
+                id: Transid(row::int(row, "id")?),
+                application_id: row::int(row, "application_id")?,
+                status: row::status(row, "messages")?,
+                taken: row::opt_int(row, "submitted_at")?.is_some(),
+                leased: row::int(row, "leased")? > 0,
+                failed: row::opt_text(row, "failed")?,
+            })
+        })
+        .collect()
 }

@@ -1,24 +1,31 @@
 //! Processes that serve the same database.
 
-use super::query::{Connection, query};
 use domain::Timestamp;
 
+use super::query::{Connection, query};
 use super::row;
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    COUNT = "SELECT COUNT(*) AS n FROM nodes";
+    const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM nodes");
     /// The slot that nobody has had for the longest time.
-    FREE = "SELECT slot FROM nodes WHERE token = 0 AND seen_at < $1 ORDER BY seen_at LIMIT 1";
-    TAKE = "INSERT INTO nodes (slot, token, name, started_at, seen_at) VALUES ($1, $2, $3, $4, $4) \
-            ON CONFLICT (slot) DO UPDATE SET token = $2, name = $3, started_at = $4, seen_at = $4";
-    RENEW = "UPDATE nodes SET seen_at = $3 WHERE slot = $1 AND token = $2";
-    END = "UPDATE nodes SET token = 0, seen_at = $3 WHERE slot = $1 AND token = $2";
-    LOST = "SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1";
-    LAST_END = "SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0";
+    const FREE: Sql = Sql::same(r"
+        SELECT slot FROM nodes WHERE token = 0 AND seen_at < $1 ORDER BY seen_at LIMIT 1");
+    const TAKE: Sql = Sql::same(r"
+        INSERT INTO nodes (slot, token, name, started_at, seen_at)
+        VALUES ($1, $2, $3, $4, $4)
+        ON CONFLICT (slot) DO UPDATE SET token = $2, name = $3, started_at = $4, seen_at = $4");
+    const RENEW: Sql = Sql::same("UPDATE nodes SET seen_at = $3 WHERE slot = $1 AND token = $2");
+    const END: Sql = Sql::same(r"
+        UPDATE nodes SET token = 0, seen_at = $3 WHERE slot = $1 AND token = $2");
+    const LOST: Sql = Sql::same(r"
+        SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1");
+    const LAST_END: Sql = Sql::same(r"
+        SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0");
     /// Of processes that ended.
-    FORGET_CONNECTIONS = "DELETE FROM connections WHERE node IN (SELECT slot FROM nodes WHERE token = 0)";
+    const FORGET_CONNECTIONS: Sql = Sql::same(r"
+        DELETE FROM connections WHERE node IN (SELECT slot FROM nodes WHERE token = 0)");
 }
 
 /// A process that serves, or did.
@@ -75,7 +82,7 @@ pub(crate) async fn end(
 
 async fn change(
     conn: &mut dyn Connection,
-    statement: &'static str,
+    statement: Sql,
     slot: i64,
     token: i64,
     now: Timestamp,

@@ -5,7 +5,6 @@
 //! thread and stay prepared, where sqlx hands each statement and each row to a thread of its own
 //! and back.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -15,6 +14,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row as _, Transaction};
 
 use super::file::blocking;
+use super::sql::{Dialect, Sql};
 use crate::error::{Error, Fault, Result};
 
 /// A connection that runs statements.
@@ -25,9 +25,25 @@ pub(crate) enum Conn<'c> {
     Sqlx(&'c mut AnyConnection),
 }
 
+/// Which database a connection of sqlx's leads to.
+fn dialect_of(conn: &AnyConnection) -> Dialect {
+    match conn.backend_name() {
+        "PostgreSQL" => Dialect::Postgres,
+        _ => Dialect::Sqlite,
+    }
+}
+
 /// What has a connection to lend.
 pub(crate) trait Connection: Send {
     fn conn(&mut self) -> Conn<'_>;
+
+    /// Which database it leads to.
+    fn dialect(&mut self) -> Dialect {
+        match self.conn() {
+            Conn::File(_) => Dialect::Sqlite,
+            Conn::Sqlx(conn) => dialect_of(conn),
+        }
+    }
 }
 
 impl Connection for AnyConnection {
@@ -88,9 +104,24 @@ impl rusqlite::ToSql for Argument {
     }
 }
 
+enum Text {
+    Known(Sql),
+    /// Put together by the program for one database.
+    Built(String),
+}
+
+impl Text {
+    fn of(&self, dialect: Dialect) -> &str {
+        match self {
+            Self::Known(sql) => sql.of(dialect),
+            Self::Built(text) => text,
+        }
+    }
+}
+
 /// A statement and its parameters.
 pub(crate) struct Query {
-    sql: Cow<'static, str>,
+    text: Text,
     arguments: Vec<Argument>,
 }
 
@@ -104,9 +135,9 @@ impl Done {
 }
 
 /// Begins a statement.
-pub(crate) fn query(sql: &'static str) -> Query {
+pub(crate) fn query(sql: Sql) -> Query {
     Query {
-        sql: Cow::Borrowed(sql),
+        text: Text::Known(sql),
         arguments: Vec::new(),
     }
 }
@@ -114,7 +145,7 @@ pub(crate) fn query(sql: &'static str) -> Query {
 /// Begins a statement that the program put together. It holds nothing that came from outside.
 pub(crate) fn query_of(sql: String) -> Query {
     Query {
-        sql: Cow::Owned(sql),
+        text: Text::Built(sql),
         arguments: Vec::new(),
     }
 }
@@ -129,11 +160,14 @@ impl Query {
     pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<Done> {
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
-                let mut statement = given(conn)?.prepare_cached(&self.sql)?;
+                let mut statement = given(conn)?.prepare_cached(self.text.of(Dialect::Sqlite))?;
                 bind_by_number(&mut statement, &self.arguments)?;
                 Ok(Done(statement.raw_execute()? as u64))
             }),
-            Conn::Sqlx(conn) => Ok(Done(self.sqlx().execute(conn).await?.rows_affected())),
+            Conn::Sqlx(conn) => {
+                let query = self.sqlx(dialect_of(conn));
+                Ok(Done(query.execute(conn).await?.rows_affected()))
+            }
         }
     }
 
@@ -142,7 +176,7 @@ impl Query {
         match conn.conn() {
             Conn::File(conn) => blocking(|| self.file_rows(given(conn)?)),
             Conn::Sqlx(conn) => {
-                let rows = self.sqlx().fetch_all(conn).await?;
+                let rows = self.sqlx(dialect_of(conn)).fetch_all(conn).await?;
                 Ok(rows.into_iter().map(Row::Sqlx).collect())
             }
         }
@@ -154,20 +188,23 @@ impl Query {
             Conn::File(conn) => Ok(blocking(|| self.file_rows(given(conn)?))?
                 .into_iter()
                 .next()),
-            Conn::Sqlx(conn) => Ok(self.sqlx().fetch_optional(conn).await?.map(Row::Sqlx)),
+            Conn::Sqlx(conn) => {
+                let query = self.sqlx(dialect_of(conn));
+                Ok(query.fetch_optional(conn).await?.map(Row::Sqlx))
+            }
         }
     }
 
     /// Reads the first row of a statement that always has one.
     pub(crate) async fn fetch_one(self, conn: &mut dyn Connection) -> Result<Row> {
         let row = self.fetch_optional(conn).await?;
-        row.ok_or(Error::Failed(Fault::Database(sqlx::Error::RowNotFound)))
+        row.ok_or(Error::Failed(Fault::Missing("a query")))
     }
 
-    fn sqlx(self) -> sqlx::query::Query<'static, Any, AnyArguments> {
-        let query = match self.sql {
-            Cow::Borrowed(sql) => sqlx::query(sql),
-            Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql)),
+    fn sqlx(self, dialect: Dialect) -> sqlx::query::Query<'static, Any, AnyArguments> {
+        let query = match self.text {
+            Text::Known(sql) => sqlx::query(sql.of(dialect)),
+            Text::Built(text) => sqlx::query(AssertSqlSafe(text)),
         };
         self.arguments
             .into_iter()
@@ -179,7 +216,7 @@ impl Query {
     }
 
     fn file_rows(self, conn: &mut rusqlite::Connection) -> Result<Vec<Row>> {
-        let mut statement = conn.prepare_cached(&self.sql)?;
+        let mut statement = conn.prepare_cached(self.text.of(Dialect::Sqlite))?;
         let names: Arc<[String]> = statement
             .column_names()
             .iter()
@@ -201,18 +238,18 @@ impl Query {
 
 /// The connection of a file, unless its transaction is over.
 pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
-    conn.ok_or(Error::Failed(Fault::Database(sqlx::Error::PoolClosed)))
+    conn.ok_or(Error::Failed(Fault::Stopped))
 }
 
 /// Runs a statement once per row on a file's connection; how many rows of the table it touched.
 pub(crate) fn each<T>(
     conn: &rusqlite::Connection,
-    sql: &'static str,
+    sql: Sql,
     rows: impl IntoIterator<Item = T>,
     run: impl Fn(&mut Statement<'_>, T) -> rusqlite::Result<usize>,
 ) -> Result<u64> {
     blocking(|| {
-        let mut statement = conn.prepare_cached(sql)?;
+        let mut statement = conn.prepare_cached(sql.sqlite)?;
         let mut touched = 0;
         for row in rows {
             touched += run(&mut statement, row)?;
@@ -224,13 +261,13 @@ pub(crate) fn each<T>(
 /// Runs a query once per key on a file's connection, and reads all rows that it finds.
 pub(crate) fn look_up<K, T>(
     conn: &rusqlite::Connection,
-    sql: &'static str,
+    sql: Sql,
     keys: impl IntoIterator<Item = K>,
     run: impl for<'s> Fn(&'s mut Statement<'_>, &K) -> rusqlite::Result<Rows<'s>>,
     read: impl Fn(&K, &rusqlite::Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     blocking(|| {
-        let mut statement = conn.prepare_cached(sql)?;
+        let mut statement = conn.prepare_cached(sql.sqlite)?;
         let mut found = Vec::new();
         for key in keys {
             let mut rows = run(&mut statement, &key)?;

@@ -6,21 +6,19 @@ mod plans;
 
 pub(crate) use paths::{Condition, Path};
 
-use super::query::{Connection, Query, query, query_of};
-use domain::records::{MessageRecord, TimelineEntry};
+use domain::records::MessageRecord;
 use domain::{BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::dialect::Batch;
+use super::query::{Connection, Query, query, query_of};
 use super::row;
-use super::statements;
+use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
 
 statements! {
-    EVENTS = "SELECT status, at, detail FROM message_events \
-              WHERE message_id = $1 AND application_id = $2 ORDER BY id";
     /// From the index alone, and no further than so many.
-    QUEUED = "SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue LIMIT $1) q";
+    const QUEUED: Sql = Sql::same(r"
+        SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue LIMIT $1) q");
 }
 
 /// Which messages of one application and key kind, newest first.
@@ -50,7 +48,7 @@ pub(crate) struct MessageRow {
     pub(crate) sending_at: Option<Timestamp>,
 }
 
-/// The columns of a message in the order of [`Batch::listed_messages`].
+/// The columns of a message in the order of `LISTED`, with which each list begins.
 #[derive(Deserialize)]
 struct Columns {
     id: i64,
@@ -110,12 +108,12 @@ impl From<Columns> for MessageRow {
 
 /// The spans of ids to look in, newest first, each reaching back further than the one before: where
 /// messages are in tables by day, a look at all of them at once would open every one.
-pub(crate) fn spans(batch: &Batch, whole: Span) -> Vec<Span> {
+pub(crate) fn spans(dialect: Dialect, whole: Span) -> Vec<Span> {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     /// The first span; each is four times the one before.
     const FIRST_DAYS: i64 = 2;
     const DAYS_MAX: i64 = 64;
-    if !batch.by_day || whole.from >= whole.below {
+    if !dialect.is_by_day() || whole.from >= whole.below {
         return vec![whole];
     }
     let (mut spans, mut below, mut days) = (Vec::new(), whole.below, FIRST_DAYS);
@@ -131,13 +129,12 @@ pub(crate) fn spans(batch: &Batch, whole: Span) -> Vec<Span> {
 /// Messages of a span, newest first, and no more than so many.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
-    batch: &Batch,
     selection: &Selection,
     path: Path,
     span: Span,
     limit: i64,
 ) -> Result<Vec<MessageRow>> {
-    let sql = path.list(batch, &selection.conditions);
+    let sql = path.list(conn.dialect(), &selection.conditions);
     let query = begin(sql, selection, span, limit);
     let conditions = selection.conditions.iter().cloned();
     let query = conditions.fold(query, |query, condition| condition.bind(query));
@@ -157,7 +154,6 @@ pub(crate) struct Counted {
 /// many.
 pub(crate) async fn count(
     conn: &mut dyn Connection,
-    batch: &Batch,
     selection: &Selection,
     path: Path,
     span: Span,
@@ -167,7 +163,8 @@ pub(crate) async fn count(
         .conditions
         .iter()
         .find(|condition| condition.path() == Some(path));
-    let query = begin(path.count(batch, leading), selection, span, limit);
+    let sql = path.count(conn.dialect(), leading);
+    let query = begin(sql, selection, span, limit);
     let query = match leading {
         Some(condition) => condition.clone().bind(query),
         None => query,
@@ -193,31 +190,9 @@ pub(crate) async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64>
     row::int(&query(QUEUED).bind(limit).fetch_one(conn).await?, "n")
 }
 
-/// What happened to a message besides what its row says.
-pub(crate) async fn events(
-    conn: &mut dyn Connection,
-    id: Transid,
-    application_id: i64,
-) -> Result<Vec<TimelineEntry>> {
-    let rows = query(EVENTS)
-        .bind(id.0)
-        .bind(application_id)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(TimelineEntry {
-                status: row::status(row, "message_events")?,
-                at: Timestamp::from_unix_ms(row::int(row, "at")?),
-                detail: row::opt_text(row, "detail")?,
-            })
-        })
-        .collect()
-}
-
 /// Every statement that [`list`] and [`count`] can build.
 #[cfg(test)]
-pub(crate) fn every_list_sql(batch: &Batch) -> Vec<String> {
+pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
     let mut statements = Vec::new();
     for path in Path::ALL {
         for chosen in 0..16 {
@@ -227,10 +202,10 @@ pub(crate) fn every_list_sql(batch: &Batch) -> Vec<String> {
                 .find(|condition| condition.path() == Some(path));
             // A path that needs a condition isn't taken without it.
             if leading.is_some() || path == Path::Application {
-                statements.push(path.count(batch, leading));
+                statements.push(path.count(dialect, leading));
             }
             if leading.is_some() || matches!(path, Path::Application | Path::Queue) {
-                statements.push(path.list(batch, &conditions));
+                statements.push(path.list(dialect, &conditions));
             }
         }
     }

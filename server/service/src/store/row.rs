@@ -1,10 +1,10 @@
 //! Reading values out of rows, with a name for what can't be read.
 
-use super::query::Row;
 use domain::MessageStatus;
 use serde::Deserialize;
 use serde::de::Error as _;
 
+use super::query::Row;
 use crate::error::{Error, Fault, Result};
 
 pub(crate) fn int(row: &Row, column: &'static str) -> Result<i64> {

@@ -1,67 +1,155 @@
-//! What carriers were handed, and their receipts for it.
+//! Segments that carriers were handed, and how they ended.
 
-use rusqlite::params;
-
-use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::{MessageStatus, Timestamp};
+use rusqlite::params;
 use serde::Deserialize;
 
-use super::dialect::Batch;
+use super::query::{Conn, Connection, each, given, look_up, query};
 use super::row::{self, StatusInJson, json};
-use super::{WriteTx, statements};
+use super::sql::{Sql, statements};
+use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    // Numbers as the carrier has them: local ones behind the country code.
-    BEING_SUBMITTED = "SELECT q.message_id FROM queue q JOIN messages m ON m.id = q.message_id \
-                       WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5 \
-                         AND ((m.kind = 'international' AND m.number = $2) \
-                              OR (m.kind = 'local' AND $3 || m.number = $2)) LIMIT 1";
-    /// Receipts that are parked though their segments' names are known.
-    CROSSED = "SELECT DISTINCT p.carrier, p.carrier_message_id, s.message_id, s.application_id \
-               FROM parked_receipts p JOIN segments s \
-                 ON s.carrier = p.carrier AND s.carrier_message_id = p.carrier_message_id \
-               WHERE p.received_at > $1 ORDER BY p.carrier LIMIT $2";
-    FORGET_PARKED = "DELETE FROM parked_receipts WHERE received_at < $1";
-    FORGET = "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2";
-    OLDEST = "SELECT MIN(message_id) AS id FROM segments";
-}
-
-/// For a SQLite file, whose rows are bound one by one.
-mod file {
-    pub(super) const INSERT: &str = "\
-        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
-                              submits, submitted_at) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8) \
-        ON CONFLICT (message_id, segment) DO UPDATE \
-        SET carrier_message_id = COALESCE(excluded.carrier_message_id, carrier_message_id), \
-            status = CASE status WHEN 2 THEN excluded.status ELSE status END, submits = 2, \
-            submitted_at = excluded.submitted_at";
-    /// The status isn't used: that of a segment whose claim was over isn't known.
-    pub(super) const NAME: &str = "\
-        INSERT INTO segments (message_id, segment, segments, application_id, carrier, carrier_message_id, status, \
-                              submits, submitted_at) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, 2, 1, ?8) \
-        ON CONFLICT (message_id, segment) DO UPDATE \
-        SET carrier_message_id = COALESCE(carrier_message_id, excluded.carrier_message_id)";
-    pub(super) const PARKED: &str = "\
-        SELECT id, status, error FROM parked_receipts \
-        WHERE carrier = ?1 AND carrier_message_id = ?2 AND received_at > ?3";
-    pub(super) const OF: &str = "\
-        SELECT message_id, segment, segments, status, error, submits, carrier_message_id IS NOT NULL \
-        FROM segments WHERE message_id = ?1";
-    pub(super) const NAMED: &str = "\
-        SELECT message_id, segment, segments, application_id, status FROM segments \
-        WHERE carrier = ?1 AND carrier_message_id = ?2";
-    pub(super) const FINISH: &str = "\
-        UPDATE segments SET status = ?3, error = ?4 WHERE message_id = ?1 AND segment = ?2 AND status < 4";
+    /// Numbers as the carrier has them: local ones behind the country code.
+    const BEING_SUBMITTED: Sql = Sql::same(r"
+        SELECT q.message_id
+        FROM queue q
+        JOIN messages m ON m.id = q.message_id
+        WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5
+          AND (
+              (m.kind = 'international' AND m.number = $2)
+                OR (m.kind = 'local' AND $3 || m.number = $2))
+        LIMIT 1");
+    const FORGET: Sql = Sql::same(r"
+        DELETE FROM segments WHERE message_id >= $1 AND message_id < $2");
+    const OLDEST: Sql = Sql::same("SELECT MIN(message_id) AS id FROM segments");
+    /// `[[message, segment, segments, application, carrier's id, status]]`: what was handed over,
+    /// for the first time or once more.
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8)
+            ON CONFLICT (message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                excluded.carrier_message_id, carrier_message_id),
+                status = CASE status WHEN 2 THEN excluded.status ELSE status END, submits = 2,
+                submitted_at = excluded.submitted_at",
+        postgres: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3
+            FROM jsonb_array_elements($1::text::jsonb)
+            ON CONFLICT (message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                excluded.carrier_message_id, segments.carrier_message_id),
+                status = CASE segments.status WHEN 2 THEN excluded.status
+                    ELSE segments.status END,
+                submits = 2, submitted_at = excluded.submitted_at",
+    };
+    /// The same rows. Their status isn't used: that of a segment whose claim was over isn't known.
+    const NAME: Sql = Sql {
+        sqlite: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, 2, 1, ?8)
+            ON CONFLICT (message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                carrier_message_id, excluded.carrier_message_id)",
+        postgres: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3
+            FROM jsonb_array_elements($1::text::jsonb)
+            ON CONFLICT (message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                segments.carrier_message_id, excluded.carrier_message_id)",
+    };
+    const OF: Sql = Sql {
+        sqlite: r"
+            SELECT message_id, segment, segments, status, error, submits,
+                   carrier_message_id IS NOT NULL
+            FROM segments WHERE message_id = ?1",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        message_id, segment, segments, status, error, submits,
+                        CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)),
+                '[]')::text AS found
+            FROM segments
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND application_id = ANY ($2::text::bigint[])",
+    };
+    const NAMED: Sql = Sql {
+        sqlite: r"
+            SELECT message_id, segment, segments, application_id, status
+            FROM segments WHERE carrier = ?1 AND carrier_message_id = ?2",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        r.place - 1, s.message_id, s.segment, s.segments, s.application_id,
+                        s.status)
+                    ORDER BY s.message_id),
+                '[]')::text AS found
+            FROM jsonb_array_elements_text($1::text::jsonb) WITH ORDINALITY AS r (value, place)
+            JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value",
+    };
+    /// Numbers as the carrier has them: local ones behind the country code.
+    const UNANSWERED: Sql = Sql {
+        sqlite: r"
+            SELECT json_group_array(
+                json_array(
+                    message_id, segment, segments, application_id, submitted_at, sender, address))
+            AS found
+            FROM (
+                SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at,
+                       m.sender,
+                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
+                FROM segments s
+                CROSS JOIN messages m ON m.id = s.message_id
+                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL)
+            WHERE address IN (SELECT value FROM json_each($1))",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        message_id, segment, segments, application_id, submitted_at, sender,
+                        address)),
+                '[]')::text AS found
+            FROM (
+                SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at,
+                       m.sender,
+                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
+                FROM segments s
+                JOIN messages m ON m.id = s.message_id AND m.id >= $4
+                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL) u
+            WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
+    };
+    /// `[[message, segment, status, error]]`.
+    const FINISH: Sql = Sql {
+        sqlite: r"
+            UPDATE segments SET status = ?3, error = ?4
+            WHERE message_id = ?1 AND segment = ?2 AND status < 4",
+        postgres: r"
+            UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE segments.message_id = (r.value ->> 0)::bigint
+              AND segments.segment = (r.value ->> 1)::bigint
+              AND segments.application_id = ANY ($2::text::bigint[]) AND status < 4",
+    };
 }
 
 /// A segment that was handed over: message, segment, how many the message has, application, the
 /// carrier's name for it, and its status.
 pub(crate) type NewSegment = (i64, u16, u16, i64, Option<String>, MessageStatus);
 
-/// A segment as it is stored, in the order of [`Batch::segments_of`].
+/// A segment as it is stored, in the order of [`OF`].
 #[derive(Clone, Debug, Deserialize)]
 #[expect(
     clippy::struct_field_names,
@@ -109,36 +197,26 @@ pub(crate) struct Unanswered {
 /// Stores what was handed over.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
-    batch: &Batch,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let statement = match conn.conn() {
-        Conn::File(_) => file::INSERT,
-        Conn::Sqlx(_) => batch.insert_segments,
-    };
-    write(conn, statement, rows, carrier, now).await
+    write(conn, INSERT, rows, carrier, now).await
 }
 
 /// Stores the carrier's names that came when the claim was over; nothing else changes.
 pub(crate) async fn name(
     conn: &mut dyn Connection,
-    batch: &Batch,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let statement = match conn.conn() {
-        Conn::File(_) => file::NAME,
-        Conn::Sqlx(_) => batch.name_segments,
-    };
-    write(conn, statement, rows, carrier, now).await
+    write(conn, NAME, rows, carrier, now).await
 }
 
 async fn write(
     conn: &mut dyn Connection,
-    statement: &'static str,
+    statement: Sql,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
@@ -165,7 +243,7 @@ async fn write(
 
 fn write_in_file(
     conn: &rusqlite::Connection,
-    statement: &'static str,
+    statement: Sql,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
@@ -188,18 +266,14 @@ fn write_in_file(
 }
 
 /// Everything that was handed over of these messages.
-pub(crate) async fn of(
-    tx: &mut WriteTx<'_>,
-    batch: &Batch,
-    messages: &[i64],
-) -> Result<Vec<Segment>> {
+pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[i64]) -> Result<Vec<Segment>> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
     if let Conn::File(conn) = tx.conn() {
         return look_up(
             given(conn)?,
-            file::OF,
+            OF,
             messages,
             |s, id| s.query([id]),
             |_, row| {
@@ -215,7 +289,7 @@ pub(crate) async fn of(
             },
         );
     }
-    let row = query(batch.segments_of)
+    let row = query(OF)
         .bind(json(&messages)?)
         .bind(tx.named())
         .fetch_one(tx)
@@ -227,7 +301,6 @@ pub(crate) async fn of(
 /// name again, the youngest is the last.
 pub(crate) async fn named(
     conn: &mut dyn Connection,
-    batch: &Batch,
     carrier: &str,
     names: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
@@ -237,10 +310,9 @@ pub(crate) async fn named(
     }
     if let Conn::File(conn) = conn.conn() {
         let names = names.iter().enumerate();
-        let run = file::NAMED;
         let mut found = look_up(
             given(conn)?,
-            run,
+            NAMED,
             names,
             |s, n| s.query((carrier, n.1)),
             |n, row| {
@@ -257,7 +329,7 @@ pub(crate) async fn named(
         found.sort_by_key(|(_, id)| id.message_id);
         return Ok(found);
     }
-    let row = query(batch.segments_named)
+    let row = query(NAMED)
         .bind(json(&names)?)
         .bind(carrier)
         .fetch_one(conn)
@@ -279,7 +351,6 @@ pub(crate) async fn named(
 /// The segments to these numbers, as the carrier has them, whose submits it didn't answer.
 pub(crate) async fn unanswered(
     conn: &mut dyn Connection,
-    batch: &Batch,
     carrier: &str,
     numbers: &[&str],
     country_code: &str,
@@ -289,7 +360,7 @@ pub(crate) async fn unanswered(
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let row = query(batch.unanswered_segments)
+    let row = query(UNANSWERED)
         .bind(json(&numbers)?)
         .bind(carrier)
         .bind(country_code)
@@ -339,13 +410,12 @@ pub(crate) async fn is_another_submitted(
 /// Makes segments final by their receipts: message, segment, status, error.
 pub(crate) async fn finish(
     tx: &mut WriteTx<'_>,
-    batch: &Batch,
     rows: &[(i64, u16, MessageStatus, Option<&str>)],
 ) -> Result<()> {
     if let Conn::File(conn) = tx.conn() {
         each(
             given(conn)?,
-            file::FINISH,
+            FINISH,
             rows,
             |statement, (id, segment, status, error)| {
                 statement.execute((id, segment, status.code(), error))
@@ -358,135 +428,13 @@ pub(crate) async fn finish(
             .iter()
             .map(|(message, segment, status, error)| (message, segment, status.code(), error))
             .collect();
-        query(batch.finish_segments)
+        query(FINISH)
             .bind(json(&values)?)
             .bind(tx.named())
             .execute(tx)
             .await?;
     }
     Ok(())
-}
-
-/// A receipt that nothing was known for: id, the carrier's name, status, error.
-pub(crate) type Parked = (i64, String, MessageStatus, Option<String>);
-
-/// Keeps receipts for ids that may become known: the carrier's name, status, error.
-pub(crate) async fn park(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    rows: &[(&str, MessageStatus, Option<&str>)],
-    carrier: &str,
-    now: Timestamp,
-) -> Result<()> {
-    let values: Vec<_> = rows
-        .iter()
-        .map(|(name, status, error)| (name, status.code(), error))
-        .collect();
-    query(batch.park_receipts)
-        .bind(json(&values)?)
-        .bind(carrier)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
-}
-
-/// Takes out the receipts that were parked for these names since a moment.
-pub(crate) async fn unpark(
-    conn: &mut dyn Connection,
-    batch: &Batch,
-    carrier: &str,
-    names: &[&str],
-    since: Timestamp,
-) -> Result<Vec<Parked>> {
-    type Row = (i64, String, StatusInJson, Option<String>);
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let found: Vec<Parked> = if let Conn::File(conn) = conn.conn() {
-        parked_in_file(given(conn)?, carrier, names, since)?
-    } else {
-        let row = query(batch.parked_receipts)
-            .bind(json(&names)?)
-            .bind(carrier)
-            .bind(since.unix_ms())
-            .fetch_one(&mut *conn)
-            .await?;
-        let found: Vec<Row> = row::found(&row, "parked_receipts")?;
-        found
-            .into_iter()
-            .map(|(id, name, status, error)| (id, name, status.0, error))
-            .collect()
-    };
-    if !found.is_empty() {
-        let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
-        query(batch.drop_parked)
-            .bind(json(&ids)?)
-            .bind(carrier)
-            .execute(conn)
-            .await?;
-    }
-    Ok(found)
-}
-
-fn parked_in_file(
-    conn: &rusqlite::Connection,
-    carrier: &str,
-    names: &[&str],
-    since: Timestamp,
-) -> Result<Vec<Parked>> {
-    let since = since.unix_ms();
-    let run = file::PARKED;
-    let mut found = look_up(
-        conn,
-        run,
-        names,
-        |s, name| s.query((carrier, name, since)),
-        |name, row| {
-            let status = row::file_status(row, 1, "parked_receipts")?;
-            Ok((row.get(0)?, (**name).to_owned(), status, row.get(2)?))
-        },
-    )?;
-    found.sort_by_key(|(id, ..)| *id);
-    Ok(found)
-}
-
-/// A parked receipt and the segment that it is for.
-pub(crate) struct Crossed {
-    pub(crate) carrier: String,
-    /// The carrier's, for the segment.
-    pub(crate) name: String,
-    pub(crate) message_id: i64,
-    pub(crate) application_id: i64,
-}
-
-/// Receipts that were parked since a moment though their segments' names are known, by carrier.
-pub(crate) async fn crossed(
-    conn: &mut dyn Connection,
-    since: Timestamp,
-    limit: i64,
-) -> Result<Vec<Crossed>> {
-    let rows = query(CROSSED)
-        .bind(since.unix_ms())
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Crossed {
-                carrier: row::text(row, "carrier")?,
-                name: row::text(row, "carrier_message_id")?,
-                message_id: row::int(row, "message_id")?,
-                application_id: row::int(row, "application_id")?,
-            })
-        })
-        .collect()
-}
-
-/// Forgets receipts that were parked before this moment; how many.
-pub(crate) async fn forget_parked(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
-    let done = query(FORGET_PARKED).bind(before.unix_ms());
-    Ok(done.execute(conn).await?.rows_affected())
 }
 
 /// Forgets the segments of messages below this id, so many ids at a time; false when none is left.

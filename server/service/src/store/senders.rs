@@ -1,39 +1,47 @@
 //! Requests for sender names, and whose a name is.
 
-use super::query::Row;
-use super::query::{Connection, query};
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderStatus, Timestamp};
 
+use super::query::{Connection, Row, query};
 use super::row;
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 macro_rules! listed {
     ($rest:literal) => {
         concat!(
-            "SELECT s.id, s.name, s.status, s.reason, s.requested_at, s.decided_at, \
-             a.reference FROM sender_requests s JOIN applications a ON a.id = s.application_id ",
+            r"
+        SELECT s.id, s.name, s.status, s.reason, s.requested_at, s.decided_at, a.reference
+        FROM sender_requests s
+        JOIN applications a ON a.id = s.application_id
+",
             $rest
         )
     };
 }
 
 statements! {
-    INSERT = "INSERT INTO sender_requests (application_id, name, status, requested_at) \
-              VALUES ($1, $2, 'pending', $3)";
-    REPLACE_PENDING = "UPDATE sender_requests SET status = 'replaced', decided_at = $2 \
-                       WHERE application_id = $1 AND status = 'pending'";
-    REPLACE_ACCEPTED = "UPDATE sender_requests SET status = 'replaced' \
-                        WHERE application_id = $1 AND status = 'accepted'";
-    DECIDE = "UPDATE sender_requests SET status = $2, reason = $3, decided_at = $4 \
-              WHERE id = $1 AND status = 'pending'";
-    BY_ID = listed!("WHERE s.id = $1");
-    ALL = listed!("ORDER BY s.id");
-    PENDING = listed!("WHERE s.status = 'pending' ORDER BY s.id");
-    OWN = "INSERT INTO sender_name_owners (folded, account_id) VALUES ($1, $2) \
-           ON CONFLICT (folded) DO NOTHING";
-    OWNER = "SELECT account_id FROM sender_name_owners WHERE folded = $1";
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO sender_requests (application_id, name, status, requested_at)
+        VALUES ($1, $2, 'pending', $3)");
+    const REPLACE_PENDING: Sql = Sql::same(r"
+        UPDATE sender_requests SET status = 'replaced', decided_at = $2
+        WHERE application_id = $1 AND status = 'pending'");
+    const REPLACE_ACCEPTED: Sql = Sql::same(r"
+        UPDATE sender_requests SET status = 'replaced'
+        WHERE application_id = $1 AND status = 'accepted'");
+    const DECIDE: Sql = Sql::same(r"
+        UPDATE sender_requests SET status = $2, reason = $3, decided_at = $4
+        WHERE id = $1 AND status = 'pending'");
+    const BY_ID: Sql = Sql::same(listed!("WHERE s.id = $1"));
+    const ALL: Sql = Sql::same(listed!("ORDER BY s.id"));
+    const PENDING: Sql = Sql::same(listed!("WHERE s.status = 'pending' ORDER BY s.id"));
+    const OWN: Sql = Sql::same(r"
+        INSERT INTO sender_name_owners (folded, account_id)
+        VALUES ($1, $2)
+        ON CONFLICT (folded) DO NOTHING");
+    const OWNER: Sql = Sql::same("SELECT account_id FROM sender_name_owners WHERE folded = $1");
 }
 
 fn request(row: &Row) -> Result<SenderRequestRecord> {

@@ -1,32 +1,47 @@
 //! Sessions and the devices they are.
 
-use super::query::{Connection, query};
 use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
 
-use super::row;
-use super::{accounts, statements};
+use super::query::{Connection, query};
+use super::sql::{Sql, statements};
+use super::{accounts, row};
 use crate::error::Result;
 
 statements! {
-    INSERT = "INSERT INTO sessions (token_hash, data, user_agent, address, created_at, last_seen_at) \
-              VALUES ($1, $2, '', '', $3, $3) ON CONFLICT (token_hash) DO NOTHING";
-    SAVE = "UPDATE sessions SET data = $2, last_seen_at = $3 WHERE token_hash = $1";
-    LOAD = "SELECT account_id, data, created_at, last_seen_at FROM sessions \
-            WHERE token_hash = $1 AND last_seen_at > $2 AND created_at > $3";
-    TOUCH = "UPDATE sessions SET last_seen_at = $2 WHERE token_hash = $1 AND last_seen_at < $2";
-    DELETE = "DELETE FROM sessions WHERE token_hash = $1";
-    BIND = "UPDATE sessions SET account_id = $2, user_agent = $3, address = $4 WHERE token_hash = $1 \
-            AND EXISTS (SELECT 1 FROM accounts WHERE id = $2 AND password_changed_at = $5)";
-    ACCOUNT = "SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at, sessions.last_seen_at \
-               FROM sessions JOIN accounts ON accounts.id = sessions.account_id \
-               WHERE token_hash = $1 AND last_seen_at > $2 AND sessions.created_at > $3";
-    DEVICES = "SELECT id, token_hash, user_agent, address, created_at, last_seen_at FROM sessions \
-               WHERE account_id = $1 AND last_seen_at > $2 AND created_at > $3 \
-               ORDER BY last_seen_at DESC, id DESC";
-    DELETE_DEVICE = "DELETE FROM sessions WHERE account_id = $1 AND id = $2";
-    DELETE_OTHERS = "DELETE FROM sessions WHERE account_id = $1 AND token_hash <> $2";
-    SWEEP = "DELETE FROM sessions WHERE last_seen_at <= $1 OR created_at <= $2";
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO sessions (token_hash, data, user_agent, address, created_at, last_seen_at)
+        VALUES ($1, $2, '', '', $3, $3)
+        ON CONFLICT (token_hash) DO NOTHING");
+    const SAVE: Sql = Sql::same(r"
+        UPDATE sessions SET data = $2, last_seen_at = $3 WHERE token_hash = $1");
+    const LOAD: Sql = Sql::same(r"
+        SELECT account_id, data, created_at, last_seen_at
+        FROM sessions
+        WHERE token_hash = $1 AND last_seen_at > $2 AND created_at > $3");
+    const TOUCH: Sql = Sql::same(r"
+        UPDATE sessions SET last_seen_at = $2 WHERE token_hash = $1 AND last_seen_at < $2");
+    const DELETE: Sql = Sql::same("DELETE FROM sessions WHERE token_hash = $1");
+    const BIND: Sql = Sql::same(r"
+        UPDATE sessions SET account_id = $2, user_agent = $3, address = $4
+        WHERE token_hash = $1
+          AND EXISTS (SELECT 1 FROM accounts WHERE id = $2 AND password_changed_at = $5)");
+    const ACCOUNT: Sql = Sql::same(r"
+        SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
+               sessions.last_seen_at
+        FROM sessions
+        JOIN accounts ON accounts.id = sessions.account_id
+        WHERE token_hash = $1 AND last_seen_at > $2 AND sessions.created_at > $3");
+    const DEVICES: Sql = Sql::same(r"
+        SELECT id, token_hash, user_agent, address, created_at, last_seen_at
+        FROM sessions
+        WHERE account_id = $1 AND last_seen_at > $2 AND created_at > $3
+        ORDER BY last_seen_at DESC, id DESC");
+    const DELETE_DEVICE: Sql = Sql::same("DELETE FROM sessions WHERE account_id = $1 AND id = $2");
+    const DELETE_OTHERS: Sql = Sql::same(r"
+        DELETE FROM sessions WHERE account_id = $1 AND token_hash <> $2");
+    const SWEEP: Sql = Sql::same(r"
+        DELETE FROM sessions WHERE last_seen_at <= $1 OR created_at <= $2");
 }
 
 /// Which sessions still count: seen after the one moment, made after the other.

@@ -2,49 +2,55 @@
 //! uploads under way and their rows, and how many requests a key may still make. Only with
 //! PostgreSQL.
 
-use super::query::{Connection, query};
 use domain::{KeyKind, Reference, Timestamp};
 
+use super::query::{Connection, query};
 use super::row;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// Names the statements for the test that prepares each, on PostgreSQL alone.
-macro_rules! shared {
-    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
-        $($(#[$doc])* const $name: &str = $sql;)*
-        #[cfg(test)]
-        pub(crate) const SHARED_STATEMENTS: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
-    };
-}
-
-shared! {
-    UPLOADS = "SELECT CAST(COUNT(*) AS BIGINT) AS n, \
-                   CAST(COUNT(*) FILTER (WHERE u.test = $2 AND u.key = $3) AS BIGINT) AS with_key \
-               FROM uploads u JOIN nodes n ON n.slot = u.node AND n.token = u.token WHERE u.application_id = $1";
-    BEGIN_UPLOAD = "INSERT INTO uploads (node, token, application_id, test, key) VALUES ($1, $2, $3, $4, $5) \
-                    RETURNING id";
-    END_UPLOAD = "DELETE FROM uploads WHERE id = $1";
+statements! {
+    const UPLOADS: Sql = Sql::postgres(r"
+        SELECT CAST(COUNT(*) AS BIGINT) AS n,
+               CAST(COUNT(*) FILTER (WHERE u.test = $2 AND u.key = $3) AS BIGINT) AS with_key
+        FROM uploads u
+        JOIN nodes n ON n.slot = u.node AND n.token = u.token
+        WHERE u.application_id = $1");
+    const BEGIN_UPLOAD: Sql = Sql::postgres(r"
+        INSERT INTO uploads (node, token, application_id, test, key)
+        VALUES ($1, $2, $3, $4, $5)
+        RETURNING id");
+    const END_UPLOAD: Sql = Sql::postgres("DELETE FROM uploads WHERE id = $1");
     /// Of processes that are gone.
-    FORGET_UPLOADS = "DELETE FROM uploads u WHERE NOT EXISTS \
-                      (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)";
-    INSERT_FRAME = "INSERT INTO spool_frames (spool, start, frame, created_at) VALUES ($1, $2, $3, $4)";
-    FRAME = "SELECT frame FROM spool_frames WHERE spool = $1 AND start = $2";
-    REMOVE_SPOOL = "DELETE FROM spool_frames WHERE spool = $1";
+    const FORGET_UPLOADS: Sql = Sql::postgres(r"
+        DELETE FROM uploads u
+        WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)");
+    const INSERT_FRAME: Sql = Sql::postgres(r"
+        INSERT INTO spool_frames (spool, start, frame, created_at) VALUES ($1, $2, $3, $4)");
+    const FRAME: Sql = Sql::postgres("SELECT frame FROM spool_frames WHERE spool = $1 AND start = $2");
+    const REMOVE_SPOOL: Sql = Sql::postgres("DELETE FROM spool_frames WHERE spool = $1");
     /// Uploads that never became a batch, and those of batches that are expanded.
-    FORGET_SPOOLS = "DELETE FROM spool_frames WHERE created_at < $1 \
-                     AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL)";
-    ENSURE_BUCKET = "INSERT INTO rate_buckets (reference, test, level, filled_at) VALUES ($1, $2, $3, $4) \
-                     ON CONFLICT DO NOTHING";
+    const FORGET_SPOOLS: Sql = Sql::postgres(r"
+        DELETE FROM spool_frames
+        WHERE created_at < $1
+          AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL)");
+    const ENSURE_BUCKET: Sql = Sql::postgres(r"
+        INSERT INTO rate_buckets (reference, test, level, filled_at)
+        VALUES ($1, $2, $3, $4)
+        ON CONFLICT DO NOTHING");
     /// Fills the bucket up to now, then takes as many requests as there are, at most so many. What
     /// flows in within a millisecond is the limit, in thousandths of a request; a moment that is a
     /// little behind another process's adds nothing, and isn't counted again.
-    TAKE = "WITH b AS ( \
-                SELECT LEAST($4 * 1000, level + LEAST(GREATEST($5 - filled_at, 0), 1000) * $4) AS filled \
-                FROM rate_buckets WHERE reference = $1 AND test = $2 FOR UPDATE) \
-            UPDATE rate_buckets SET level = b.filled - LEAST($3, b.filled / 1000) * 1000, \
-                filled_at = CASE WHEN filled_at - $5 > 1000 THEN $5 ELSE GREATEST(filled_at, $5) END FROM b \
-            WHERE reference = $1 AND test = $2 \
-            RETURNING LEAST($3, b.filled / 1000) AS taken, level";
+    const TAKE: Sql = Sql::postgres(r"
+        WITH b AS (
+            SELECT LEAST(
+                $4 * 1000, level + LEAST(GREATEST($5 - filled_at, 0), 1000) * $4) AS filled
+            FROM rate_buckets WHERE reference = $1 AND test = $2
+            FOR UPDATE)
+        UPDATE rate_buckets SET level = b.filled - LEAST($3, b.filled / 1000) * 1000,
+            filled_at = CASE WHEN filled_at - $5 > 1000 THEN $5 ELSE GREATEST(filled_at, $5) END
+        FROM b WHERE reference = $1 AND test = $2
+        RETURNING LEAST($3, b.filled / 1000) AS taken, level");
 }
 
 /// How many uploads of an application are under way, and how many of them under this key.

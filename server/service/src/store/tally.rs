@@ -3,49 +3,113 @@
 
 use std::collections::BTreeMap;
 
-use super::query::{Conn, Connection, each, given, look_up, query};
 use domain::records::{DayCounts, StatusCounts};
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
-use super::dialect::Batch;
-use super::row::{self, Ids, json, touched};
-use super::{WriteTx, statements};
+use super::query::{Conn, Connection, each, given, query};
+use super::row::{self, json, touched};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    DAYS = "SELECT day, status, CAST(SUM(n) AS BIGINT) AS n FROM message_days \
-            WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4 \
-            GROUP BY day, status ORDER BY day";
-    FIRST_AND_LAST = "SELECT MIN(day) AS first, MAX(day) AS last FROM message_days \
-                      WHERE application_id = $1 AND test = $2";
-    DAYS_OF_STATUS = "SELECT day, CAST(SUM(n) AS BIGINT) AS n FROM message_days \
-                      WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5 \
-                      GROUP BY day HAVING SUM(n) > 0 ORDER BY day DESC";
+    const DAYS: Sql = Sql::same(r"
+        SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
+        FROM message_days
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4
+        GROUP BY day, status
+        ORDER BY day");
+    const FIRST_AND_LAST: Sql = Sql::same(r"
+        SELECT MIN(day) AS first, MAX(day) AS last
+        FROM message_days WHERE application_id = $1 AND test = $2");
+    const DAYS_OF_STATUS: Sql = Sql::same(r"
+        SELECT day, CAST(SUM(n) AS BIGINT) AS n
+        FROM message_days
+        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5
+        GROUP BY day
+        HAVING SUM(n) > 0
+        ORDER BY day DESC");
     /// The first day below this one whose counts are in several parts.
-    UNFOLDED = "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1";
-    FOLD = "INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
-            SELECT application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT) FROM message_days \
-            WHERE day = $1 AND (node <> 0 OR writer <> 1) GROUP BY application_id, test, day, status \
-            ON CONFLICT (application_id, test, day, status, node, writer) \
-            DO UPDATE SET n = message_days.n + excluded.n";
+    const UNFOLDED: Sql = Sql::same(r"
+        SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1");
+    const FOLD: Sql = Sql::same(r"
+        INSERT INTO message_days (application_id, test, day, status, node, writer, n)
+        SELECT application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
+        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)
+        GROUP BY application_id, test, day, status
+        ON CONFLICT (application_id, test, day, status, node, writer)
+        DO UPDATE SET n = message_days.n + excluded.n");
     /// Counts that came to nothing, among those that were just folded.
-    FORGET_NOTHING = "DELETE FROM message_days WHERE node = 0 AND writer = 1 AND n = 0 \
-                      AND (application_id, test, day, status) IN \
-                          (SELECT application_id, test, day, status FROM message_days \
-                           WHERE day = $1 AND (node <> 0 OR writer <> 1))";
-    FORGET_PARTS = "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)";
-}
-
-/// For a SQLite file, whose rows are bound one by one.
-mod file {
-    pub(super) const ADD_DAYS: &str = "\
-        INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
-        ON CONFLICT (application_id, test, day, status, node, writer) DO UPDATE SET n = n + ?7";
-    pub(super) const OPEN_MESSAGE: &str = "\
-        SELECT id, application_id, test, batch_id, created_at, status, cost FROM messages \
-        WHERE id = ?1 AND status < 4";
+    const FORGET_NOTHING: Sql = Sql::same(r"
+        DELETE FROM message_days
+        WHERE node = 0 AND writer = 1 AND n = 0
+          AND (application_id, test, day, status) IN (
+              SELECT application_id, test, day, status
+              FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1))");
+    const FORGET_PARTS: Sql = Sql::same(r"
+        DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)");
+    /// `[[application, test, day, status, n to add]]`.
+    const ADD_DAYS: Sql = Sql {
+        sqlite: r"
+            INSERT INTO message_days (application_id, test, day, status, node, writer, n)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (application_id, test, day, status, node, writer)
+            DO UPDATE SET n = n + ?7",
+        postgres: r"
+            INSERT INTO message_days (application_id, test, day, status, n, node, writer)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3
+            FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
+            ORDER BY place
+            ON CONFLICT (application_id, test, day, status, node, writer)
+            DO UPDATE SET n = message_days.n + excluded.n",
+    };
+    const LOCK_BATCHES: Sql = Sql::postgres(r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT 1
+            FROM batches
+            WHERE id = ANY (
+                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+              AND application_id = ANY ($2::text::bigint[])
+            ORDER BY id FOR UPDATE) b");
+    /// `[[batch, [to add to each status, in the order of the columns]]]`.
+    const MOVE_BATCHES: Sql = Sql {
+        sqlite: r"
+            UPDATE batches SET queued = queued + (r.value ->> '$[1][0]'),
+                sending = sending + (r.value ->> '$[1][1]'),
+                unknown = unknown + (r.value ->> '$[1][2]'),
+                submitted = submitted + (r.value ->> '$[1][3]'),
+                delivered = delivered + (r.value ->> '$[1][4]'),
+                failed = failed + (r.value ->> '$[1][5]'),
+                expired = expired + (r.value ->> '$[1][6]'),
+                rejected = rejected + (r.value ->> '$[1][7]'),
+                done_at = CASE
+                    WHEN expanded_at IS NOT NULL
+                      AND rows = delivered + failed + expired + rejected
+                          + (r.value ->> '$[1][4]') + (r.value ->> '$[1][5]')
+                          + (r.value ->> '$[1][6]') + (r.value ->> '$[1][7]')
+                    THEN COALESCE(done_at, $2) ELSE done_at END
+            FROM json_each($1) AS r WHERE batches.id = r.value ->> 0",
+        postgres: r"
+            UPDATE batches SET queued = queued + (r.value #>> '{1,0}')::bigint,
+                sending = sending + (r.value #>> '{1,1}')::bigint,
+                unknown = unknown + (r.value #>> '{1,2}')::bigint,
+                submitted = submitted + (r.value #>> '{1,3}')::bigint,
+                delivered = delivered + (r.value #>> '{1,4}')::bigint,
+                failed = failed + (r.value #>> '{1,5}')::bigint,
+                expired = expired + (r.value #>> '{1,6}')::bigint,
+                rejected = rejected + (r.value #>> '{1,7}')::bigint,
+                done_at = CASE
+                    WHEN expanded_at IS NOT NULL
+                      AND rows = delivered + failed + expired + rejected
+                          + (r.value #>> '{1,4}')::bigint + (r.value #>> '{1,5}')::bigint
+                          + (r.value #>> '{1,6}')::bigint + (r.value #>> '{1,7}')::bigint
+                    THEN COALESCE(done_at, $2) ELSE done_at END
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE batches.id = (r.value ->> 0)::bigint
+              AND batches.application_id = ANY ($3::text::bigint[])",
+    };
 }
 
 /// An application's messages of one day: application, test, day.
@@ -126,9 +190,17 @@ impl Tally {
         }
     }
 
-    /// Writes the changes.
-    pub(crate) async fn write(self, tx: &mut WriteTx<'_>) -> Result<()> {
-        let batch = tx.batch();
+    pub(super) fn is_empty(&self) -> bool {
+        self.days.is_empty() && self.batches.is_empty()
+    }
+
+    /// Whether counts of batches change, which are found by their applications.
+    pub(super) fn changes_batches(&self) -> bool {
+        !self.batches.is_empty()
+    }
+
+    /// Writes the changes. `named` are the applications that the batches are of.
+    pub(super) async fn write(self, conn: &mut dyn Connection, named: String) -> Result<()> {
         if !self.days.is_empty() {
             let rows: Vec<_> = self
                 .days
@@ -136,62 +208,63 @@ impl Tally {
                 .filter(|(_, n)| *n != 0)
                 .map(|(((application, test, day), status), n)| (application, test, day, status, n))
                 .collect();
-            add_days(tx, &rows, self.node, self.counter).await?;
+            add_days(conn, &rows, self.node, self.counter).await?;
         }
         if !self.batches.is_empty() {
-            let rows: Vec<_> = self
-                .batches
-                .into_iter()
-                .map(|(id, counts)| {
-                    let moved = MessageStatus::ALL.map(|status| counts.get(status));
-                    (id, moved)
-                })
-                .collect();
-            let parameter = json(&rows)?;
-            if let Some(lock) = batch.lock_batches {
-                query(lock)
-                    .bind(&parameter)
-                    .bind(tx.named())
-                    .fetch_one(tx)
-                    .await?;
-            }
-            let done = query(batch.move_batches)
-                .bind(parameter)
-                .bind(self.now.map_or(0, Timestamp::unix_ms))
-                .bind(tx.named())
-                .execute(tx)
-                .await?;
-            touched("batches", rows.len(), done.rows_affected())?;
+            move_batches(conn, self.batches, self.now, named).await?;
         }
         Ok(())
     }
 }
 
+async fn move_batches(
+    conn: &mut dyn Connection,
+    batches: BTreeMap<i64, StatusCounts>,
+    now: Option<Timestamp>,
+    named: String,
+) -> Result<()> {
+    let rows: Vec<_> = batches
+        .into_iter()
+        .map(|(id, counts)| (id, MessageStatus::ALL.map(|status| counts.get(status))))
+        .collect();
+    let parameter = json(&rows)?;
+    if conn.dialect().is_shared() {
+        let locking = query(LOCK_BATCHES).bind(&parameter).bind(&named);
+        locking.fetch_one(&mut *conn).await?;
+    }
+    let done = query(MOVE_BATCHES)
+        .bind(parameter)
+        .bind(now.map_or(0, Timestamp::unix_ms))
+        .bind(named)
+        .execute(conn)
+        .await?;
+    touched("batches", rows.len(), done.rows_affected())
+}
+
 /// Adds to the counts: application, test, day, status, how many.
 async fn add_days(
-    tx: &mut WriteTx<'_>,
+    conn: &mut dyn Connection,
     rows: &[(i64, i64, i64, i64, i64)],
     node: i64,
     counter: Counter,
 ) -> Result<()> {
-    let batch = tx.batch();
-    if let Conn::File(conn) = tx.conn() {
-        each(given(conn)?, file::ADD_DAYS, rows, |statement, row| {
+    if let Conn::File(conn) = conn.conn() {
+        each(given(conn)?, ADD_DAYS, rows, |statement, row| {
             let (application, test, day, status, n) = row;
             statement.execute((application, test, day, status, node, counter.code(), n))
         })?;
         return Ok(());
     }
-    let adding = query(batch.add_days)
+    let adding = query(ADD_DAYS)
         .bind(json(&rows)?)
         .bind(node)
         .bind(counter.code());
-    adding.execute(tx).await?;
+    adding.execute(conn).await?;
     Ok(())
 }
 
 /// A message that isn't final, as it stands before it is changed. The fields are in the order of
-/// [`Batch::open_messages`].
+/// `messages::OPEN`.
 #[derive(Deserialize)]
 pub(crate) struct OpenMessage {
     pub(crate) id: i64,
@@ -219,36 +292,6 @@ impl OpenMessage {
             cost: row.get(6)?,
         })
     }
-}
-
-/// Those of these messages that aren't final.
-pub(crate) async fn open_messages(
-    tx: &mut WriteTx<'_>,
-    batch: &Batch,
-    ids: &[i64],
-) -> Result<Vec<OpenMessage>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    if let Conn::File(conn) = tx.conn() {
-        let statement = file::OPEN_MESSAGE;
-        return look_up(
-            given(conn)?,
-            statement,
-            ids,
-            |s, id| s.query([id]),
-            |_, row| OpenMessage::of_file(row),
-        );
-    }
-    let ids = Ids::new(ids)?;
-    let row = query(batch.open_messages)
-        .bind(ids.json)
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    row::found(&row, "messages")
 }
 
 /// An application's messages by day, the first day and the last one included.

@@ -1,22 +1,25 @@
 //! Counted attempts.
 
-use super::query::{Connection, query};
 use domain::Timestamp;
 
+use super::query::{Connection, query};
 use super::row;
-use super::statements;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
     /// Counts one more; a window that is over begins anew.
-    HIT = "INSERT INTO throttles (bucket, window_started_at, hits) VALUES ($1, $2, 1) \
-           ON CONFLICT (bucket) DO UPDATE SET \
-             hits = CASE WHEN throttles.window_started_at <= $3 THEN 1 ELSE throttles.hits + 1 END, \
-             window_started_at = CASE WHEN throttles.window_started_at <= $3 THEN $2 \
-                                      ELSE throttles.window_started_at END \
-           RETURNING hits, window_started_at";
-    CLEAR = "DELETE FROM throttles WHERE bucket = $1";
-    SWEEP = "DELETE FROM throttles WHERE window_started_at <= $1";
+    const HIT: Sql = Sql::same(r"
+        INSERT INTO throttles (bucket, window_started_at, hits)
+        VALUES ($1, $2, 1)
+        ON CONFLICT (bucket)
+        DO UPDATE SET hits = CASE WHEN throttles.window_started_at <= $3 THEN 1
+            ELSE throttles.hits + 1 END,
+            window_started_at = CASE WHEN throttles.window_started_at <= $3 THEN $2
+                ELSE throttles.window_started_at END
+        RETURNING hits, window_started_at");
+    const CLEAR: Sql = Sql::same("DELETE FROM throttles WHERE bucket = $1");
+    const SWEEP: Sql = Sql::same("DELETE FROM throttles WHERE window_started_at <= $1");
 }
 
 /// Attempts in this window, this one among them, and when the window began.

@@ -1,12 +1,12 @@
 //! The ledger: transfers, never changed and never deleted.
 
-use super::query::Row;
-use super::query::{Connection, query};
 use domain::records::{self, StatementLine};
 use domain::{BatchId, Money, Timestamp, Transid};
+use rusqlite::params;
 
-use super::row;
-use super::statements;
+use super::query::{Conn, Connection, Row, each, given, query};
+use super::row::{self, json, touched};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// Where money comes from.
@@ -19,11 +19,29 @@ pub(crate) const REVENUE: i64 = -3;
 pub(crate) const RESERVED: i64 = -4;
 
 statements! {
-    INSERT = "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
-                                     bank_id, balance_after, created_at) \
-              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    STATEMENT = "SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id \
-                 FROM transfers WHERE application_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+            bank_id, balance_after, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+    const STATEMENT: Sql = Sql::same(r"
+        SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
+        FROM transfers WHERE application_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+    /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
+    const INSERT_OF_MESSAGES: Sql = Sql {
+        sqlite: r"
+            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+                message_id, balance_after, batch_id, created_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        postgres: r"
+            -- In the order of the parameter, which is that of the balances.
+            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+                message_id, balance_after, batch_id, created_at)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, (value ->> 5)::bigint,
+                   (value ->> 6)::bigint, (value ->> 7)::bigint, $2
+            FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
+            ORDER BY place",
+    };
 }
 
 /// Why money moves.
@@ -142,4 +160,87 @@ pub(crate) async fn statement(
         .fetch_all(conn)
         .await?;
     rows.iter().map(line).collect()
+}
+
+/// What money moves for.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject {
+    Message(Transid),
+    Batch(BatchId),
+}
+
+impl Subject {
+    /// The message and the batch.
+    fn ids(self) -> (Option<i64>, Option<i64>) {
+        match self {
+            Self::Message(id) => (Some(id.0), None),
+            Self::Batch(id) => (None, Some(id.0)),
+        }
+    }
+}
+
+/// A charge, a release, or a reservation that is settled.
+pub(crate) struct MessageTransfer {
+    pub(crate) debit: i64,
+    pub(crate) credit: i64,
+    pub(crate) amount: Money,
+    pub(crate) kind: TransferKind,
+    pub(crate) subject: Subject,
+    /// Whose statement it is on, and the balance after it; `None` between the house's own accounts.
+    pub(crate) application: Option<(i64, Money)>,
+}
+
+/// Moves money for messages and batches.
+pub(crate) async fn insert_of_messages(
+    conn: &mut dyn Connection,
+    transfers: &[MessageTransfer],
+    now: Timestamp,
+) -> Result<()> {
+    if let Conn::File(conn) = conn.conn() {
+        let written = each(
+            given(conn)?,
+            INSERT_OF_MESSAGES,
+            transfers,
+            |statement, t| {
+                let (message, batch) = t.subject.ids();
+                statement.execute(params![
+                    t.debit,
+                    t.credit,
+                    t.amount.micros(),
+                    t.kind.code(),
+                    t.application.map(|(id, _)| id),
+                    message,
+                    t.application.map(|(_, balance)| balance.micros()),
+                    batch,
+                    now.unix_ms(),
+                ])
+            },
+        )?;
+        return touched("transfers", transfers.len(), written);
+    }
+    let rows: Vec<_> = transfers
+        .iter()
+        .map(|t| {
+            let (message, batch) = t.subject.ids();
+            (
+                t.debit,
+                t.credit,
+                t.amount.micros(),
+                t.kind.code(),
+                t.application.map(|(id, _)| id),
+                message,
+                t.application.map(|(_, balance)| balance.micros()),
+                batch,
+            )
+        })
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let done = query(INSERT_OF_MESSAGES)
+        .bind(json(&rows)?)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    touched("transfers", rows.len(), done.rows_affected())
 }

@@ -15,11 +15,11 @@ use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, Lease};
 use crate::error::Result;
 use crate::money::funds::Funds;
-use crate::store::idempotency::{KeptAnswer, KeptKey};
-use crate::store::messages::{self, MessageTransfer, NewMessage, Subject};
-use crate::store::queue::{QueuedAs, QueuedRow};
-use crate::store::transfers::{REVENUE, TransferKind};
-use crate::store::{WriteTx, idempotency, queue};
+use crate::store::idempotency::{self, KeptAnswer, KeptKey};
+use crate::store::messages::{self, NewMessage};
+use crate::store::queue::{self, QueuedAs, QueuedRow};
+use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject, TransferKind};
+use crate::store::{WriteTx, applications, balances};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 
 /// A send that was accepted, and what is written for it.
@@ -97,9 +97,8 @@ impl AdmittedSends {
         let now = service.now();
         let keys = sends.iter().map(|send| &send.request.key);
         let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
-        let batch = tx.batch();
         let applications: HashMap<Reference, Funds> =
-            messages::applications(tx, batch, &references)
+            applications::keys_by_references(tx, &references)
                 .await?
                 .into_iter()
                 .map(|(reference, row)| (reference, Funds::new(row, now)))
@@ -108,7 +107,7 @@ impl AdmittedSends {
             .iter()
             .filter_map(|send| kept_key(send, applications.get(&send.request.key.reference())?))
             .collect();
-        let kept = idempotency::find(tx, batch, &keys, kept_since(now)).await?;
+        let kept = idempotency::find(tx, &keys, kept_since(now)).await?;
         let counted = sends
             .iter()
             .filter(|send| {
@@ -234,12 +233,12 @@ impl AdmittedSends {
         if self.accepted.is_empty() {
             return Ok(());
         }
-        let (now, batch) = (service.now(), tx.batch());
+        let now = service.now();
         let changed: Vec<_> = std::mem::take(&mut self.applications)
             .into_values()
             .filter_map(|application| application.changed(self.now))
             .collect();
-        messages::charge_applications(tx, batch, &changed).await?;
+        balances::charge(tx, &changed).await?;
         let mut queued = Vec::with_capacity(self.accepted.len());
         for accepted in &mut self.accepted {
             queued.push(accepted.queue(service, places, lease, now));
@@ -250,11 +249,11 @@ impl AdmittedSends {
                 .add_new(message.application_id, message.test, day, status, 1);
         }
         let stored: Vec<_> = self.accepted.iter().map(|a| &a.message).collect();
-        messages::insert(tx, batch, &stored).await?;
+        messages::insert(tx, &stored).await?;
         let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
-        messages::insert_transfers(tx, batch, &charges, now).await?;
-        idempotency::keep(tx, batch, &self.to_keep, now).await?;
-        queue::insert(tx, batch, &queued, QueuedAs::default()).await
+        transfers::insert_of_messages(tx, &charges, now).await?;
+        idempotency::keep(tx, &self.to_keep, now).await?;
+        queue::insert(tx, &queued, QueuedAs::default()).await
     }
 }
 

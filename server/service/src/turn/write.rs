@@ -14,7 +14,7 @@ use crate::delivery::{Lease, Submitted, claim_due};
 use crate::error::Result;
 use crate::money::releases::settle;
 use crate::store::messages::Ended;
-use crate::store::{WriteTx, installation, settlement};
+use crate::store::{WriteTx, balances, installation};
 
 /// Everything that a turn writes: results and receipts, sends, claims.
 pub(super) async fn write(
@@ -113,7 +113,6 @@ async fn settle_in_turn(
     }
     let keys = sends.iter().map(|send| &send.request.key);
     let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
-    settlement::lock(tx, &ids, &references).await?;
-    let batch = tx.batch();
-    settle(tx, batch, ended, service.now()).await
+    balances::lock(tx, &ids, &references).await?;
+    settle(tx, ended, service.now()).await
 }

@@ -12,9 +12,8 @@ use crate::store::applications::KeyRow;
 use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
-use crate::store::messages::{self, MessageTransfer, Subject};
-use crate::store::transfers::{RESERVED, TransferKind};
-use crate::store::{WriteTx, installation, row};
+use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject, TransferKind};
+use crate::store::{WriteTx, applications, balances, installation, row};
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
@@ -153,15 +152,12 @@ impl Service {
         pending: &PendingUpload,
     ) -> Result<std::result::Result<BatchDecision, Reason>> {
         let now = self.now();
-        let batch = self.store().dialect().batch();
         let prices = installation::prices(tx).await?;
-        let found = messages::applications(tx, batch, &[pending.key.reference()]).await?;
+        let found = applications::keys_by_references(tx, &[pending.key.reference()]).await?;
         let row = found.into_iter().next().map(|(_, row)| row);
         let row = row.filter(|row| row.holds(&pending.key));
         let keys = pending.kept_key.as_slice();
-        let kept = idempotency::find(tx, batch, keys, kept_since(now))
-            .await?
-            .pop();
+        let kept = idempotency::find(tx, keys, kept_since(now)).await?.pop();
         let kept = kept.map(|(_, kept)| kept);
         let kind = pending.key.kind();
         let admission = admit(&SendAttempt {
@@ -203,7 +199,7 @@ impl Service {
         if let Some(key) = &pending.kept_key {
             let (digest, answer) = (pending.digest.clone(), row::json(&accepted)?);
             let kept = [(key.clone(), KeptAnswer { digest, answer })];
-            idempotency::keep(tx, batch, &kept, now).await?;
+            idempotency::keep(tx, &kept, now).await?;
         }
         Ok(Ok(BatchDecision::New(accepted, id)))
     }
@@ -250,10 +246,9 @@ impl Service {
         funds: Funds,
         now: Timestamp,
     ) -> Result<()> {
-        let batch = self.store().dialect().batch();
         let balance = funds.of(KeyKind::Live);
         let changed: Vec<_> = funds.changed(now).into_iter().collect();
-        messages::charge_applications(tx, batch, &changed).await?;
+        balances::charge(tx, &changed).await?;
         batches::insert(tx, new, now).await?;
         let charge = (!new.test).then_some(MessageTransfer {
             debit: new.application_id,
@@ -263,7 +258,7 @@ impl Service {
             subject: Subject::Batch(new.id),
             application: Some((new.application_id, balance)),
         });
-        messages::insert_transfers(tx, batch, charge.as_slice(), now).await
+        transfers::insert_of_messages(tx, charge.as_slice(), now).await
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::query::Connection;
 use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
 use domain::{BatchId, KeyKind, MessageStatus, Reference};
 
 use crate::Service;
 use crate::admission::KeyAccess;
 use crate::error::{Refusal, Result};
+use crate::store::query::Connection;
 use crate::store::{applications, batches, tally};
 
 /// Most batches of one answer.

@@ -11,12 +11,11 @@ use crate::delivery::routing::Message;
 use crate::error::{Error, Fault, OpenError, Result};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
-use crate::store::messages::{self, MessageTransfer, Subject};
-use crate::store::queue::{QueuedAs, QueuedRow};
+use crate::store::queue::{self, QueuedAs, QueuedRow};
 use crate::store::row::touched;
 use crate::store::tally::Tally;
-use crate::store::transfers::{RESERVED, REVENUE, TransferKind};
-use crate::store::{Chore, WriteTx, queue, settlement};
+use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, TransferKind};
+use crate::store::{Chore, WriteTx, balances};
 use crate::uploads::acceptance::{cost_of, measures};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::Spools;
@@ -182,14 +181,13 @@ impl Service {
             rows: step.rows + chunk.rows,
             cost,
         };
-        let batch = tx.batch();
-        let stored = messages::expand(tx, batch, upload, text, first, chunk.json).await?;
+        let stored = batches::expand(tx, upload, text, first, chunk.json).await?;
         touched("messages", queued.len(), stored)?;
         let queued_as = QueuedAs {
             of_batch: true,
             held: upload.suspended,
         };
-        queue::insert(tx, batch, &queued, queued_as).await?;
+        queue::insert(tx, &queued, queued_as).await?;
         let rows = first..first + chunk.rows;
         count(&mut tx.tally, rows, upload);
         Ok(step)
@@ -255,21 +253,19 @@ impl Service {
             subject: Subject::Batch(upload.id),
             application: None,
         });
-        let batch = self.store().dialect().batch();
-        messages::insert_transfers(tx, batch, settled.as_slice(), now).await
+        transfers::insert_of_messages(tx, settled.as_slice(), now).await
     }
 
     /// The rows that are left become no messages: their price goes back.
     async fn give_up(&self, upload: &UnexpandedBatch, rest: MessageStatus) -> Result<Step> {
         let now = self.now();
-        let batch = self.store().dialect().batch();
         let amount = upload
             .cost
             .checked_sub(upload.expanded_cost)
             .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         let id = upload.application_id;
-        let found = settlement::balances(&mut tx, batch, &[id]).await?;
+        let found = balances::of(&mut tx, &[id]).await?;
         if !batches::give_up(&mut tx, upload, rest, now).await? {
             return Ok(Step::Elsewhere);
         }
@@ -283,7 +279,7 @@ impl Service {
             .checked_add(back)
             .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let row = (id, before.micros(), balance.micros(), play.micros());
-        settlement::write_balances(&mut tx, batch, &[row], play_money_max()).await?;
+        balances::settle(&mut tx, &[row], play_money_max()).await?;
         let release = (back > Money::ZERO).then_some(MessageTransfer {
             debit: RESERVED,
             credit: id,
@@ -292,7 +288,7 @@ impl Service {
             subject: Subject::Batch(upload.id),
             application: Some((id, balance)),
         });
-        messages::insert_transfers(&mut tx, batch, release.as_slice(), now).await?;
+        transfers::insert_of_messages(&mut tx, release.as_slice(), now).await?;
         tx.commit().await?;
         Ok(Step::Last)
     }

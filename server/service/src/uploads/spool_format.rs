@@ -27,7 +27,7 @@ use crc::{CRC_32_ISO_HDLC, Crc};
 use domain::{BulkRow, Kind};
 
 use crate::error::{Error, Fault, Result};
-use crate::store::messages::FrameRow;
+use crate::store::batches::FrameRow;
 
 /// Rows of a chunk: a transaction stores some chunks, and ends after the one in which a send came.
 const CHUNK_ROWS_MAX: u32 = 250;

@@ -5,8 +5,47 @@ use std::fmt::Write as _;
 
 use domain::{BatchId, MessageStatus};
 
-use super::super::dialect::Batch;
 use super::super::query::Query;
+use super::super::sql::{Dialect, Sql};
+
+/// The beginning of each list: all that reports show of a message, as one JSON value. `FROM (…) m`
+/// follows.
+const LISTED: Sql = Sql {
+    sqlite: r"
+        SELECT json_group_array(
+            json_array(
+                id, application_id, test, number, kind, sender, body, requestid, batch_id,
+                status, pages, segments, unit_price, cost, released, error, carrier, created_at,
+                sending_at, submitted_at, final_at)) AS found",
+    postgres: r"
+        SELECT COALESCE(
+            json_agg(
+                json_build_array(
+                    id, application_id, test, number, kind, sender, body, requestid, batch_id,
+                    status, pages, segments, unit_price, cost, released, error, carrier,
+                    created_at, sending_at, submitted_at, final_at)),
+            '[]')::text AS found",
+};
+
+/// What names the index that a list goes through, before its name. Without statistics SQLite takes
+/// one index for as good as the other; PostgreSQL finds it by statistics of its own.
+const THROUGH_INDEX: Sql = Sql::sqlite("INDEXED BY ");
+
+/// Where messages that are unknown, failed, expired or were rejected are found by their status.
+const UNUSUAL: Sql = Sql {
+    sqlite: "messages d INDEXED BY messages_unusual",
+    postgres: "(SELECT message_id AS id, application_id, test, status FROM unusual_messages) d",
+};
+
+/// Adds to such rows, or to those of the queue, their messages, called `m`: each by its id, of a
+/// range.
+const THEIR_MESSAGES: Sql = Sql {
+    sqlite: "CROSS JOIN messages m ON m.id = d.id",
+    // One after the other, in their order, until there are enough: a join that PostgreSQL is free
+    // to choose may read all messages of the days.
+    postgres: "CROSS JOIN LATERAL (\
+               SELECT * FROM messages WHERE id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
+};
 
 /// A condition on messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,14 +131,14 @@ impl Path {
     }
 
     /// What it goes through, called `d`.
-    fn source(self, batch: &Batch) -> String {
-        match (self, self.index(), batch.through_index) {
-            (Self::Queue, ..) => {
-                "(SELECT message_id AS id, application_id FROM queue) d".to_owned()
-            }
-            (_, None, _) => batch.unusual.to_owned(),
-            (_, Some(index), Some(through)) => format!("messages d {through}{index}"),
-            (_, Some(_), None) => "messages d".to_owned(),
+    fn source(self, dialect: Dialect) -> String {
+        match (self, self.index()) {
+            (Self::Queue, _) => "(SELECT message_id AS id, application_id FROM queue) d".to_owned(),
+            (_, None) => UNUSUAL.of(dialect).to_owned(),
+            (_, Some(index)) => match THROUGH_INDEX.of(dialect) {
+                "" => "messages d".to_owned(),
+                through => format!("messages d {through}{index}"),
+            },
         }
     }
 
@@ -120,17 +159,17 @@ impl Path {
 
     /// Application, test, ids from, below, limit → the messages, as one JSON value: of fixed parts
     /// alone, each value a parameter.
-    pub(super) fn list(self, batch: &Batch, conditions: &[Condition]) -> String {
-        let source = self.source(batch);
+    pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
+        let source = self.source(dialect);
         let (messages, join) = if self.leads_elsewhere() {
-            ("m", batch.their_messages)
+            ("m", THEIR_MESSAGES.of(dialect))
         } else {
             ("d", "")
         };
         let mut sql = format!(
             "{} FROM (SELECT {messages}.* FROM {source} {join} \
              WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}",
-            batch.listed_messages,
+            LISTED.of(dialect),
             self.always(),
         );
         if self == Self::Queue {
@@ -150,7 +189,7 @@ impl Path {
 
     /// Application, test, ids from, below, limit, what leads the path → how many there are, at most
     /// so many, and the least id of them; from the index alone.
-    pub(super) fn count(self, batch: &Batch, leading: Option<&Condition>) -> String {
+    pub(super) fn count(self, dialect: Dialect, leading: Option<&Condition>) -> String {
         let condition = leading.map_or_else(String::new, |condition| {
             format!(" AND d.{} = $6", condition.column())
         });
@@ -158,7 +197,7 @@ impl Path {
             "SELECT COUNT(*) AS n, MIN(id) AS id FROM (SELECT d.id FROM {} \
              WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{condition} \
              ORDER BY d.id DESC LIMIT $5) m",
-            self.source(batch),
+            self.source(dialect),
             self.always(),
         )
     }

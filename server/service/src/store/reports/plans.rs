@@ -4,9 +4,9 @@
 use domain::{BatchId, MessageStatus};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 
-use super::super::dialect::Batch;
 use super::super::prepared::stores;
 use super::super::query::query_of;
+use super::super::sql::Dialect;
 use super::{Condition, Path, some_conditions};
 use domain::ids::id_of_day;
 
@@ -61,13 +61,13 @@ async fn sqlite_goes_the_path_that_it_is_told_whatever_its_statistics_say() {
         conn.execute(statistics).await.unwrap();
         for path in Path::ALL {
             for chosen in 0..16 {
-                assert_sqlite_goes(&mut conn, store.dialect().batch(), path, chosen).await;
+                assert_sqlite_goes(&mut conn, path, chosen).await;
             }
         }
     }
 }
 
-async fn assert_sqlite_goes(conn: &mut AnyConnection, batch: &Batch, path: Path, chosen: u32) {
+async fn assert_sqlite_goes(conn: &mut AnyConnection, path: Path, chosen: u32) {
     let conditions = some_conditions(chosen);
     let leads = |condition: &&Condition| condition.path() == Some(path);
     let leading = conditions.iter().find(leads);
@@ -75,9 +75,9 @@ async fn assert_sqlite_goes(conn: &mut AnyConnection, batch: &Batch, path: Path,
     if leading.is_none() && !without {
         return;
     }
-    let mut statements = vec![path.list(batch, &conditions)];
+    let mut statements = vec![path.list(Dialect::Sqlite, &conditions)];
     if path != Path::Queue {
-        statements.push(path.count(batch, leading));
+        statements.push(path.count(Dialect::Sqlite, leading));
     }
     for sql in statements {
         let steps = sqlite_plan(conn, &sql).await;
@@ -125,7 +125,7 @@ async fn sqlite_finds_uploads_and_counts_by_their_keys() {
             ),
         ] {
             let (_, sql) = statements.iter().find(|(name, _)| *name == wanted).unwrap();
-            let steps = sqlite_plan(&mut conn, sql).await;
+            let steps = sqlite_plan(&mut conn, sql.sqlite).await;
             assert!(steps[0].contains(index), "{steps:#?}");
             assert!(steps.len() == 1 || wanted == "DAYS_OF_STATUS", "{steps:#?}");
         }
@@ -189,13 +189,13 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
             "unusual_messages_pkey",
         ),
     ] {
-        let batch = store.dialect().batch();
+        let dialect = Dialect::Postgres;
         let leading = conditions
             .iter()
             .find(|condition| condition.path() == Some(path));
         let counted: Vec<Condition> = leading.cloned().into_iter().collect();
-        let list = path.list(batch, &conditions);
-        for (sql, bound) in [(path.count(batch, leading), counted), (list, conditions)] {
+        let list = path.list(dialect, &conditions);
+        for (sql, bound) in [(path.count(dialect, leading), counted), (list, conditions)] {
             let steps = postgres_plan(&mut conn, &sql, bound).await;
             assert!(steps.iter().any(|step| step.contains(index)), "{steps:#?}");
             let bad = |step: &String| step.contains("Seq Scan") || step.contains("Sort");

@@ -1,0 +1,399 @@
+//! The database: its connections, and the transactions that are begun on them.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::Reason;
+use sqlx::any::AnyPoolOptions;
+use sqlx::pool::PoolConnection;
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, Transaction};
+
+use super::chore::Chore;
+use super::dialect::without_password;
+use super::file::FileConnection;
+use super::gate::{Gate, Priority};
+use super::halt::Halt;
+use super::listening::Listener;
+use super::log::LogMover;
+use super::query::query;
+use super::sql::{Dialect, Sql, statements};
+use super::sqlite;
+use super::tally::{Counter, Tally};
+use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, OwnConnection, Unanswered, Way, WriteTx};
+use crate::error::{Fault, OpenError, Refusal, Result, is_cut, timed_out};
+
+/// How long a verb waits for a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+
+statements! {
+    /// A consistent copy of the database in a file, without stopping anybody.
+    const COPY: Sql = Sql::sqlite("VACUUM INTO $1");
+}
+
+/// The database: some connections that write (one, with SQLite), several that read.
+pub(crate) struct Store {
+    url: String,
+    dialect: Dialect,
+    /// Slot of this process among those that serve the database.
+    node: AtomicI64,
+    /// Held by a process that serves a database which only one may serve.
+    serving: Mutex<Option<File>>,
+    /// With PostgreSQL.
+    writers: Option<AnyPool>,
+    gate: Gate,
+    /// Moves the log of a SQLite file.
+    mover: Option<Arc<LogMover>>,
+    /// Held by the one verb that writes.
+    verbs: Arc<tokio::sync::Mutex<()>>,
+    halt: Halt,
+    readers: AnyPool,
+}
+
+/// What to do when a database that is a file isn't there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Make,
+    /// A misspelt path must not become an empty database that takes money.
+    Refuse,
+}
+
+impl Store {
+    /// Connects.
+    pub(crate) async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
+        sqlx::any::install_default_drivers();
+        let dialect = Dialect::of_url(url)?;
+        if let Some(file) = dialect.file(url) {
+            match missing {
+                Missing::Make => sqlite::make_file(file).map_err(OpenError::File)?,
+                Missing::Refuse if file.exists() => {}
+                Missing::Refuse => return Err(OpenError::Missing(file.to_owned())),
+            }
+            if !dialect.owns(file).map_err(OpenError::File)? {
+                return Err(OpenError::NotADatabase(file.to_owned()));
+            }
+        }
+        let (named, url) = (url.to_owned(), dialect.connection_url(url));
+        // A pool would try for long and then say only that it took too long.
+        let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
+        let first = first.map_err(|_| OpenError::NoAnswer(without_password(&named)))?;
+        first
+            .map_err(|error| OpenError::connecting(error, &without_password(&named)))?
+            .close()
+            .await?;
+        let options = || {
+            AnyPoolOptions::new()
+                .acquire_timeout(ACQUIRE_TIMEOUT)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
+        };
+        let (writers, places, mover) = if let Some(file) = dialect.file(&named) {
+            let file = FileConnection::open(file).map_err(OpenError::from)?;
+            let mover = file.mover();
+            (None, vec![Some(Box::new(file))], Some(mover))
+        } else {
+            // A connection that is given back is looked at first, while the next one is taken.
+            let writers = options()
+                .max_connections(dialect.writers() + 1)
+                .test_before_acquire(false)
+                .after_connect(move |conn, _| Box::pin(dialect.prepare_writer(conn)))
+                .connect(&url)
+                .await?;
+            let places = (0..dialect.writers()).map(|_| None).collect();
+            (Some(writers), places, None)
+        };
+        let readers = options()
+            .max_connections(dialect.readers())
+            .test_before_acquire(dialect.is_shared())
+            .after_connect(move |conn, _| Box::pin(dialect.prepare_reader(conn)))
+            .connect(&url)
+            .await?;
+        Ok(Self {
+            url: named,
+            dialect,
+            node: AtomicI64::new(0),
+            serving: Mutex::new(None),
+            writers,
+            gate: Gate::new(places),
+            mover,
+            verbs: Arc::default(),
+            halt: Halt::new(),
+            readers,
+        })
+    }
+
+    /// Makes sure that no other process serves this database, where only one may: it would take up
+    /// what this one is about to send.
+    pub(crate) fn serve_alone(&self) -> std::result::Result<(), OpenError> {
+        let Some(file) = self.dialect.file(&self.url) else {
+            return Ok(());
+        };
+        let lock = File::create(file.with_added_extension("lock")).map_err(OpenError::File)?;
+        lock.try_lock()
+            .map_err(|_| OpenError::Served(self.url.clone()))?;
+        *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(())
+    }
+
+    /// Says which of the processes that serve the database this one is.
+    pub(crate) fn set_node(&self, slot: i64) {
+        self.node.store(slot, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// A connection to read with.
+    pub(crate) async fn read(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
+        self.readers.acquire().await
+    }
+
+    /// Begins a transaction that only reads: all its statements see one moment.
+    pub(crate) async fn snapshot(
+        &self,
+    ) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
+        self.readers.begin_with(self.dialect.begin_snapshot()).await
+    }
+
+    /// Begins the transaction of a verb that people call: no other one runs at the same time.
+    pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
+        // One at a time anyway: they don't take up connections while they wait for each other.
+        let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
+        let verb = waiting
+            .await
+            .map_err(|_| Fault::TimedOut("waiting for other verbs"))?;
+        let begin = self.dialect.begin_verb();
+        let mut tx = self.enter(Priority::Verb, Counter::Others, begin).await?;
+        tx.verb = Some(verb);
+        Ok(tx)
+    }
+
+    /// Begins a transaction that writes. Others may write at the same time: it locks what it
+    /// decides by.
+    pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
+        let counter = match priority {
+            Priority::Turn => Counter::Traffic,
+            _ => Counter::Others,
+        };
+        self.enter(priority, counter, self.dialect.begin()).await
+    }
+
+    /// Whether somebody in this process waits to write.
+    pub(crate) fn does_somebody_wait(&self) -> bool {
+        self.gate.does_somebody_wait()
+    }
+
+    /// Begins the transaction of a chore that one process at a time does; `None` while another one
+    /// is at it.
+    pub(crate) async fn begin_chore(
+        &self,
+        chore: Chore,
+        priority: Priority,
+    ) -> Result<Option<WriteTx<'_>>> {
+        let begin = self.dialect.begin();
+        let mut tx = self.enter(priority, Counter::Others, begin).await?;
+        let mine = self.dialect.try_lock(&mut tx, chore).await?;
+        Ok(mine.then_some(tx))
+    }
+
+    async fn enter(
+        &self,
+        priority: Priority,
+        counter: Counter,
+        begin: &'static str,
+    ) -> Result<WriteTx<'_>> {
+        let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
+        let mut permit = entering
+            .await
+            .map_err(|_| Fault::TimedOut("waiting for other writers"))?;
+        if self.has_failed() || self.is_closed() {
+            return Err(Fault::Stopped.into());
+        }
+        let way = if let Some(file) = permit.file() {
+            file.begin()?;
+            Way::File(permit)
+        } else {
+            let tx = self.begin_on_server(begin).await?;
+            Way::Pool(Some(Box::new(tx)), permit)
+        };
+        Ok(self.transaction(way, counter))
+    }
+
+    fn transaction<'a>(&'a self, way: Way<'a>, counter: Counter) -> WriteTx<'a> {
+        WriteTx {
+            way,
+            tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
+            applications: BTreeSet::new(),
+            dialect: self.dialect,
+            halt: &self.halt,
+            readers: &self.readers,
+            verb: None,
+        }
+    }
+
+    async fn begin_on_server(&self, begin: &'static str) -> Result<Transaction<'static, Any>> {
+        let writers = self.writers.as_ref().ok_or(Fault::Stopped)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // A server that vanished without a word would be waited for.
+            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
+            match beginning
+                .await
+                .unwrap_or_else(|_| Err(timed_out("beginning a transaction")))
+            {
+                // A server that was restarted has cut every connection: nothing was begun on any of
+                // them.
+                Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
+                started => return Ok(started?),
+            }
+        }
+    }
+
+    /// Begins a turn's transaction, on the gate's connection to a SQLite file or on the turn's own
+    /// to a server.
+    pub(crate) async fn begin_turn<'a>(
+        &'a self,
+        own: &'a mut OwnConnection,
+    ) -> Result<WriteTx<'a>> {
+        if !self.dialect.is_shared() {
+            return self.begin_as(Priority::Turn).await;
+        }
+        if self.has_failed() || self.is_closed() {
+            return Err(Fault::Stopped.into());
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.begin_own(own)).await;
+            match beginning.unwrap_or_else(|_| Err(timed_out("beginning a transaction"))) {
+                Ok(()) => break,
+                Err(error) => {
+                    own.conn = None;
+                    // A server that was restarted has cut the connection: nothing was begun on it.
+                    if !is_cut(&error) || tries > 1 {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+        Ok(self.transaction(Way::Own(own), Counter::Traffic))
+    }
+
+    async fn begin_own(&self, own: &mut OwnConnection) -> std::result::Result<(), sqlx::Error> {
+        if own.conn.is_none() {
+            let mut conn = self.connect().await?;
+            self.dialect.prepare_writer(&mut conn).await?;
+            *own = OwnConnection {
+                conn: Some(conn),
+                ..OwnConnection::default()
+            };
+        }
+        if let Some(conn) = &mut own.conn {
+            if std::mem::replace(&mut own.open, true) {
+                conn.execute("ROLLBACK").await?;
+            }
+            own.transaction = self.dialect.begin_named(conn).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a move of SQLite's log: moves the pages that were added while most were moved.
+    pub(crate) async fn end_log_move(&self) -> Result<()> {
+        let is_moved = self.mover.as_ref().is_some_and(|mover| mover.is_moved());
+        if !is_moved || self.is_closed() {
+            return Ok(());
+        }
+        let mut permit = self.gate.enter(Priority::Bulk).await;
+        permit.file().map_or(Ok(()), |file| {
+            let moved = file.end_log_move();
+            moved.inspect_err(|error| self.halt.note(error))
+        })
+    }
+
+    /// Lets nothing be written any more.
+    pub(crate) fn fail(&self) {
+        self.halt.set();
+    }
+
+    /// Asks again and again while the database isn't there, for as long as it is asked what became
+    /// of a commit.
+    pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
+        &self,
+        ask: impl Fn() -> F,
+    ) -> Result<T> {
+        let asked_at = Instant::now();
+        loop {
+            match ask().await {
+                Err(error)
+                    if error.reason() == Reason::Unavailable
+                        && asked_at.elapsed() < OUTCOME_TIMEOUT =>
+                {
+                    tokio::time::sleep(OUTCOME_PAUSE).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// What became of a transaction whose commit wasn't answered. The server may still be at it.
+    ///
+    /// # Errors
+    /// As [`WriteTx::commit`].
+    pub(crate) async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
+        unanswered.outcome(&self.readers, self.dialect).await
+    }
+
+    /// Whether nothing can be written any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.halt.is_set()
+    }
+
+    /// Waits until nothing can be written any more.
+    pub(crate) async fn failed(&self) {
+        self.halt.wait().await;
+    }
+
+    /// A connection of its own, outside any transaction.
+    pub(crate) async fn connect(&self) -> std::result::Result<AnyConnection, sqlx::Error> {
+        AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
+    }
+
+    /// Copies the database as it is now into a new file, its owner's alone.
+    pub(crate) async fn copy(&self, file: &Path) -> Result<()> {
+        sqlite::make_new_file(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
+            _ => crate::Error::Failed(Fault::File(error)),
+        })?;
+        let mut conn = self.connect().await?;
+        let name = file.to_string_lossy().into_owned();
+        query(COPY).bind(name).execute(&mut conn).await?;
+        Ok(conn.close().await?)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.readers.is_closed()
+    }
+
+    /// Hears other processes.
+    pub(crate) async fn listen(&self) -> std::result::Result<Listener, sqlx::Error> {
+        Listener::connect(&self.url).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.readers.close().await;
+        self.gate.close().await;
+        if let Some(writers) = &self.writers {
+            writers.close().await;
+        }
+        self.serving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+}

@@ -1,0 +1,78 @@
+//! What happened to messages besides what their rows say.
+
+use domain::records::TimelineEntry;
+use domain::{MessageStatus, Timestamp, Transid};
+
+use super::query::{Connection, query};
+use super::row::{self, json};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    const LIST: Sql = Sql::same(r"
+        SELECT status, at, detail
+        FROM message_events WHERE message_id = $1 AND application_id = $2 ORDER BY id");
+    /// `[[message, application, status, detail]]`.
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO message_events (message_id, application_id, status, detail, at)
+            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2
+            FROM json_each($1)",
+        postgres: r"
+            INSERT INTO message_events (message_id, application_id, status, detail, at)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   value ->> 3, $2
+            FROM jsonb_array_elements($1::text::jsonb)",
+    };
+}
+
+/// Something in a message's life that its row can't say.
+pub(crate) struct Event {
+    pub(crate) id: Transid,
+    pub(crate) application_id: i64,
+    pub(crate) status: MessageStatus,
+    pub(crate) detail: Option<String>,
+}
+
+/// Adds to what happened.
+pub(crate) async fn insert(
+    conn: &mut dyn Connection,
+    events: &[Event],
+    now: Timestamp,
+) -> Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> = events
+        .iter()
+        .map(|e| (e.id.0, e.application_id, e.status.code(), &e.detail))
+        .collect();
+    query(INSERT)
+        .bind(json(&rows)?)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// What happened to a message besides what its row says.
+pub(crate) async fn list(
+    conn: &mut dyn Connection,
+    id: Transid,
+    application_id: i64,
+) -> Result<Vec<TimelineEntry>> {
+    let rows = query(LIST)
+        .bind(id.0)
+        .bind(application_id)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(TimelineEntry {
+                status: row::status(row, "message_events")?,
+                at: Timestamp::from_unix_ms(row::int(row, "at")?),
+                detail: row::opt_text(row, "detail")?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,36 @@
+//! Whether anything can still be written.
+
+use tokio::sync::watch;
+
+use crate::error::Error;
+
+/// Set when what was written may not be on disk: nothing is written any more.
+pub(super) struct Halt(watch::Sender<bool>);
+
+impl Halt {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    /// Sets it if the disk couldn't be synced.
+    pub(super) fn note(&self, error: &Error) {
+        if error.is_failed_sync() {
+            tracing::error!(%error, detail = ?error, "the database can't be synced to disk");
+            self.set();
+        }
+    }
+
+    pub(super) fn set(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is set.
+    pub(super) async fn wait(&self) {
+        // The sender lives as long as the store.
+        let _ = self.0.subscribe().wait_for(|halted| *halted).await;
+    }
+}

@@ -1,0 +1,174 @@
+//! Receipts for segments that nothing is known of yet.
+
+use domain::{MessageStatus, Timestamp};
+
+use super::query::{Conn, Connection, given, look_up, query};
+use super::row::{self, StatusInJson, json};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    /// Receipts that are parked though their segments' names are known.
+    const CROSSED: Sql = Sql::same(r"
+        SELECT DISTINCT p.carrier, p.carrier_message_id, s.message_id, s.application_id
+        FROM parked_receipts p
+        JOIN segments s ON s.carrier = p.carrier AND s.carrier_message_id = p.carrier_message_id
+        WHERE p.received_at > $1
+        ORDER BY p.carrier LIMIT $2");
+    const FORGET: Sql = Sql::same("DELETE FROM parked_receipts WHERE received_at < $1");
+    /// `[[carrier's id, status, error]]`.
+    const PARK: Sql = Sql {
+        sqlite: r"
+            INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
+            SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3
+            FROM json_each($1)",
+        postgres: r"
+            INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
+            SELECT $2, value ->> 0, (value ->> 1)::bigint, value ->> 2, $3
+            FROM jsonb_array_elements($1::text::jsonb)",
+    };
+    const PARKED: Sql = Sql {
+        sqlite: r"
+            SELECT id, status, error
+            FROM parked_receipts
+            WHERE carrier = ?1 AND carrier_message_id = ?2 AND received_at > ?3",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(p.id, p.carrier_message_id, p.status, p.error)
+                    ORDER BY p.id),
+                '[]')::text AS found
+            FROM jsonb_array_elements_text($1::text::jsonb) AS r
+            JOIN parked_receipts p ON p.carrier = $2 AND p.carrier_message_id = r.value
+              AND p.received_at > $3",
+    };
+    const DROP: Sql = Sql {
+        sqlite: r"
+            DELETE FROM parked_receipts
+            WHERE id IN (SELECT value FROM json_each($1)) AND carrier = $2",
+        postgres: r"
+            DELETE FROM parked_receipts
+            WHERE id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND carrier = $2",
+    };
+}
+
+/// A receipt that nothing was known for: id, the carrier's name, status, error.
+pub(crate) type Parked = (i64, String, MessageStatus, Option<String>);
+
+/// Keeps receipts for ids that may become known: the carrier's name, status, error.
+pub(crate) async fn park(
+    conn: &mut dyn Connection,
+    rows: &[(&str, MessageStatus, Option<&str>)],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let values: Vec<_> = rows
+        .iter()
+        .map(|(name, status, error)| (name, status.code(), error))
+        .collect();
+    query(PARK)
+        .bind(json(&values)?)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Takes out the receipts that were parked for these names since a moment.
+pub(crate) async fn unpark(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    names: &[&str],
+    since: Timestamp,
+) -> Result<Vec<Parked>> {
+    type Row = (i64, String, StatusInJson, Option<String>);
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found: Vec<Parked> = if let Conn::File(conn) = conn.conn() {
+        parked_in_file(given(conn)?, carrier, names, since)?
+    } else {
+        let row = query(PARKED)
+            .bind(json(&names)?)
+            .bind(carrier)
+            .bind(since.unix_ms())
+            .fetch_one(&mut *conn)
+            .await?;
+        let found: Vec<Row> = row::found(&row, "parked_receipts")?;
+        found
+            .into_iter()
+            .map(|(id, name, status, error)| (id, name, status.0, error))
+            .collect()
+    };
+    if !found.is_empty() {
+        let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
+        query(DROP)
+            .bind(json(&ids)?)
+            .bind(carrier)
+            .execute(conn)
+            .await?;
+    }
+    Ok(found)
+}
+
+fn parked_in_file(
+    conn: &rusqlite::Connection,
+    carrier: &str,
+    names: &[&str],
+    since: Timestamp,
+) -> Result<Vec<Parked>> {
+    let since = since.unix_ms();
+    let mut found = look_up(
+        conn,
+        PARKED,
+        names,
+        |s, name| s.query((carrier, name, since)),
+        |name, row| {
+            let status = row::file_status(row, 1, "parked_receipts")?;
+            Ok((row.get(0)?, (**name).to_owned(), status, row.get(2)?))
+        },
+    )?;
+    found.sort_by_key(|(id, ..)| *id);
+    Ok(found)
+}
+
+/// A parked receipt and the segment that it is for.
+pub(crate) struct Crossed {
+    pub(crate) carrier: String,
+    /// The carrier's, for the segment.
+    pub(crate) name: String,
+    pub(crate) message_id: i64,
+    pub(crate) application_id: i64,
+}
+
+/// Receipts that were parked since a moment though their segments' names are known, by carrier.
+pub(crate) async fn crossed(
+    conn: &mut dyn Connection,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<Crossed>> {
+    let rows = query(CROSSED)
+        .bind(since.unix_ms())
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Crossed {
+                carrier: row::text(row, "carrier")?,
+                name: row::text(row, "carrier_message_id")?,
+                message_id: row::int(row, "message_id")?,
+                application_id: row::int(row, "application_id")?,
+            })
+        })
+        .collect()
+}
+
+/// Forgets receipts that were parked before this moment; how many.
+pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
+    let done = query(FORGET).bind(before.unix_ms());
+    Ok(done.execute(conn).await?.rows_affected())
+}

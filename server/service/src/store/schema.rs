@@ -1,0 +1,81 @@
+//! The schema: which release made it, and bringing it up to date.
+
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{Connection as _, SqlStr};
+
+use super::database::Store;
+use super::query::query;
+use super::row;
+use super::sql::{Sql, statements};
+use crate::error::{OpenError, Result};
+
+statements! {
+    const APPLIED: Sql =
+        Sql::same("SELECT version, checksum FROM _sqlx_migrations ORDER BY version");
+}
+
+impl Store {
+    /// Refuses a database without a schema, and one of another release.
+    pub(crate) async fn must_be_of_this_release(&self) -> std::result::Result<(), OpenError> {
+        let applied = self.applied().await?;
+        self.refuse_earlier_build(&applied)?;
+        let newest = applied.last().map(|(version, _)| *version);
+        let ours = self.migrations().last().map(|ours| ours.version);
+        match (newest, ours) {
+            (None, _) => Err(OpenError::Empty),
+            (Some(version), Some(ours)) if version > ours => Err(OpenError::Newer(version)),
+            (version, ours) if version < ours => Err(OpenError::Older),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a database whose schema was made from another text than that of this program: before
+    /// the first release that text was replaced, and no way leads from one to the other.
+    fn refuse_earlier_build(
+        &self,
+        applied: &[(i64, Vec<u8>)],
+    ) -> std::result::Result<(), OpenError> {
+        let differs = |(version, checksum): &(i64, Vec<u8>)| {
+            let ours = self.migrations();
+            let ours = ours.iter().find(|ours| ours.version == *version);
+            ours.is_some_and(|ours| *ours.checksum != **checksum)
+        };
+        if applied.iter().any(differs) {
+            return Err(OpenError::EarlierBuild);
+        }
+        Ok(())
+    }
+
+    /// The versions that the schema went through, in their order, with their checksums; none
+    /// without a schema.
+    async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
+        let mut conn = self.read().await?;
+        let rows = match query(APPLIED).fetch_all(&mut conn).await {
+            Err(error) if self.dialect().is_missing_table(&error) => return Ok(Vec::new()),
+            rows => rows?,
+        };
+        let applied = |row| Ok((row::int(row, "version")?, row::bytes(row, "checksum")?));
+        rows.iter().map(applied).collect()
+    }
+
+    /// Brings the schema up to date; refuses one that is newer than this program.
+    pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
+        self.refuse_earlier_build(&self.applied().await?)?;
+        // A connection of its own: several processes may start at once, and wait until one of them
+        // has migrated.
+        let mut conn = self.connect().await?;
+        self.dialect().prepare_migration(&mut conn).await?;
+        Migrator::with_migrations(self.migrations())
+            .run(&mut conn)
+            .await?;
+        Ok(conn.close().await?)
+    }
+
+    fn migrations(&self) -> Vec<Migration> {
+        let migration = |&(version, name, sql): &(i64, &'static str, &'static str)| {
+            let sql = SqlStr::from_static(sql);
+            Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+        };
+        self.dialect().migrations().iter().map(migration).collect()
+    }
+}

@@ -1,0 +1,74 @@
+//! The text of statements. Each stands in the file of the function that binds it.
+
+/// Which database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// A file, for one process that serves.
+    Sqlite,
+    /// A server, for any number of them.
+    Postgres,
+}
+
+/// A statement's text for each database. A connection knows its database, and takes its text.
+///
+/// The texts differ where PostgreSQL locks rows, and where many rows are written or looked up.
+/// With a SQLite file such rows are bound one by one (`?1` is the first value of a row): on a
+/// connection of the calling thread that costs half of what a parameter with all of them does.
+/// PostgreSQL is given all rows in one parameter, a JSON array with an array per row; and so is
+/// SQLite where rows are few. Rows that are found come back likewise, as one JSON value in the
+/// column `found`.
+///
+/// Statements over messages, the queue, segments and batches have two more kinds of parameters,
+/// for PostgreSQL alone: the least and the greatest of the messages' ids, since messages are in a
+/// table for each day; and the transaction's applications
+/// ([`super::WriteTx::named`]), so that a PostgreSQL that is spread over machines can go to the
+/// right one.
+#[derive(Clone, Copy)]
+pub(crate) struct Sql {
+    pub(crate) sqlite: &'static str,
+    pub(crate) postgres: &'static str,
+}
+
+impl Sql {
+    /// One text for both.
+    pub(crate) const fn same(text: &'static str) -> Self {
+        Self {
+            sqlite: text,
+            postgres: text,
+        }
+    }
+
+    /// A statement that only PostgreSQL is given.
+    pub(crate) const fn postgres(text: &'static str) -> Self {
+        Self {
+            sqlite: "",
+            postgres: text,
+        }
+    }
+
+    /// A statement that only SQLite is given.
+    pub(crate) const fn sqlite(text: &'static str) -> Self {
+        Self {
+            sqlite: text,
+            postgres: "",
+        }
+    }
+
+    /// The text for a database; empty where the statement is only for the other one.
+    pub(crate) const fn of(self, dialect: Dialect) -> &'static str {
+        match dialect {
+            Dialect::Sqlite => self.sqlite,
+            Dialect::Postgres => self.postgres,
+        }
+    }
+}
+
+/// Declares a file's statements, and lists them for the tests, which prepare each.
+macro_rules! statements {
+    ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
+        $($(#[$doc])* const $name: Sql = $sql;)*
+        #[cfg(test)]
+        pub(crate) const STATEMENTS: &[(&str, Sql)] = &[$((stringify!($name), $name)),*];
+    };
+}
+pub(crate) use statements;

@@ -1,0 +1,182 @@
+//! Messages that a carrier has, or may have, all or some parts of.
+
+use domain::{Kind, MessageStatus, Number, Timestamp, Transid};
+
+use super::messages::open_messages;
+use super::query::{Conn, Connection, Row, each, given, query};
+use super::row::{self, Ids, json};
+use super::sql::{Sql, statements};
+use super::transaction::WriteTx;
+use crate::error::Result;
+
+statements! {
+    const OUTSTANDING: Sql = Sql::same(r"
+        SELECT id, application_id, number, kind, submitted_at
+        FROM messages
+        WHERE id > $1 AND id < $5 AND status = 3 AND carrier = $2 AND submitted_at < $4
+        ORDER BY id LIMIT $3");
+    /// `[[id, segments]]`.
+    const SUBMIT: Sql = Sql {
+        sqlite: r"
+            UPDATE messages SET status = 3, carrier = ?2, segments = COALESCE(?3, segments),
+                submitted_at = COALESCE(submitted_at, ?4)
+            WHERE id = ?1 AND status < 3",
+        postgres: r"
+            -- The rows of the parameter are looked up by id, and not joined: see
+            -- `messages::FINISH`.
+            WITH r AS MATERIALIZED (
+                SELECT jsonb_object_agg(value ->> 0, value) AS by_id
+                FROM jsonb_array_elements($1::text::jsonb))
+            UPDATE messages SET status = 3, carrier = $2,
+                segments = COALESCE((by_id -> id::text ->> 1)::bigint, segments),
+                submitted_at = COALESCE(submitted_at, $3)
+            FROM r
+            WHERE id = ANY (
+                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+              AND id BETWEEN $4 AND $5 AND application_id = ANY ($6::text::bigint[])
+              AND status < 3",
+    };
+    /// `[[id, unknown 0|1, some of it taken 0|1]]`.
+    const BEGIN: Sql = Sql {
+        sqlite: r"
+            UPDATE messages SET carrier = $2,
+                status = CASE r.value ->> 1 WHEN 1 THEN 2 ELSE status END,
+                submitted_at = CASE r.value ->> 2 WHEN 1 THEN COALESCE(submitted_at, $3)
+                    ELSE submitted_at END
+            FROM json_each($1) AS r WHERE messages.id = r.value ->> 0 AND messages.status < 3",
+        postgres: r"
+            WITH r AS MATERIALIZED (
+                SELECT jsonb_object_agg(value ->> 0, value) AS by_id
+                FROM jsonb_array_elements($1::text::jsonb))
+            UPDATE messages SET carrier = $2,
+                status = CASE by_id -> id::text ->> 1 WHEN '1' THEN 2 ELSE status END,
+                submitted_at = CASE by_id -> id::text ->> 2 WHEN '1'
+                    THEN COALESCE(submitted_at, $3) ELSE submitted_at END
+            FROM r
+            WHERE id = ANY (
+                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+              AND id BETWEEN $4 AND $5 AND application_id = ANY ($6::text::bigint[])
+              AND status < 3",
+    };
+}
+
+/// Records that a carrier took messages whole: id, and the segments where they are known better
+/// now.
+pub(crate) async fn submitted(
+    tx: &mut WriteTx<'_>,
+    taken: &[(i64, Option<u16>)],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<i64> = taken.iter().map(|(id, _)| *id).collect();
+    for message in open_messages(tx, &ids).await? {
+        if message.status.may_become(MessageStatus::Submitted) {
+            tx.tally.change(&message, MessageStatus::Submitted, now);
+        }
+    }
+    if let Conn::File(conn) = tx.conn() {
+        each(given(conn)?, SUBMIT, taken, |statement, (id, segments)| {
+            statement.execute((id, carrier, segments, now.unix_ms()))
+        })?;
+        return Ok(());
+    }
+    let ids = Ids::new(&ids)?;
+    query(SUBMIT)
+        .bind(json(&taken)?)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .bind(tx.named())
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// A message of which a carrier has a part, or may have.
+pub(crate) struct Begun {
+    pub(crate) id: Transid,
+    /// Of some segments it isn't known.
+    pub(crate) unknown: bool,
+    /// Of some segments it is known.
+    pub(crate) taken: bool,
+}
+
+/// Records which messages a carrier has parts of, or may have.
+pub(crate) async fn begin(
+    tx: &mut WriteTx<'_>,
+    begun: &[Begun],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    if begun.is_empty() {
+        return Ok(());
+    }
+    let unknown: Vec<i64> = begun.iter().filter(|b| b.unknown).map(|b| b.id.0).collect();
+    for message in open_messages(tx, &unknown).await? {
+        if message.status.may_become(MessageStatus::Unknown) {
+            tx.tally.change(&message, MessageStatus::Unknown, now);
+        }
+    }
+    let rows: Vec<_> = begun
+        .iter()
+        .map(|b| (b.id.0, i64::from(b.unknown), i64::from(b.taken)))
+        .collect();
+    let ids: Vec<i64> = begun.iter().map(|b| b.id.0).collect();
+    let ids = Ids::new(&ids)?;
+    query(BEGIN)
+        .bind(json(&rows)?)
+        .bind(carrier)
+        .bind(now.unix_ms())
+        .bind(ids.least)
+        .bind(ids.greatest)
+        .bind(tx.named())
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// A message that a carrier took and that isn't final.
+#[derive(Clone, Debug)]
+pub struct Outstanding {
+    pub id: Transid,
+    pub application_id: i64,
+    pub number: Number,
+    pub submitted_at: Timestamp,
+}
+
+/// Messages that a carrier took and that aren't final, between these ids.
+pub(crate) async fn outstanding(
+    conn: &mut dyn Connection,
+    (after, below): (i64, i64),
+    carrier: &str,
+    submitted_before: Timestamp,
+    limit: i64,
+) -> Result<Vec<Outstanding>> {
+    let rows = query(OUTSTANDING)
+        .bind(after)
+        .bind(carrier)
+        .bind(limit)
+        .bind(submitted_before.unix_ms())
+        .bind(below)
+        .fetch_all(conn)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Outstanding {
+                id: Transid(row::int(row, "id")?),
+                application_id: row::int(row, "application_id")?,
+                number: number(row)?,
+                submitted_at: Timestamp::from_unix_ms(row::int(row, "submitted_at")?),
+            })
+        })
+        .collect()
+}
+
+fn number(row: &Row) -> Result<Number> {
+    let kind = row::word(row, "messages", "kind", Kind::parse)?;
+    Ok(Number::from_stored(row::text(row, "number")?, kind))
+}

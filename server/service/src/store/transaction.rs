@@ -1,0 +1,252 @@
+//! A transaction that writes, and its end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sqlx::{Any, AnyConnection, AnyPool, Executor as _, Transaction};
+
+use super::dialect::{Outcome, TransactionName};
+use super::file::FileConnection;
+use super::gate::Permit;
+use super::halt::Halt;
+use super::query::{Conn, Connection};
+use super::sql::Dialect;
+use super::tally::Tally;
+use crate::error::{Fault, Result, Uncertain, is_cut, timed_out};
+
+/// How long a commit may take before its connection counts as lost.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to ask what became of a commit whose connection was lost.
+pub(super) const OUTCOME_TIMEOUT: Duration = Duration::from_secs(40);
+/// How long to wait before asking again.
+pub(super) const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
+
+/// A transaction that writes; it rolls back when dropped.
+pub(crate) struct WriteTx<'a> {
+    pub(super) way: Way<'a>,
+    /// What it changes in the counts, to be written at its end.
+    pub(crate) tally: Tally,
+    /// Whose rows it is about; every statement over them names these.
+    pub(super) applications: BTreeSet<i64>,
+    pub(super) dialect: Dialect,
+    pub(super) halt: &'a Halt,
+    /// To ask what became of a commit that wasn't answered.
+    pub(super) readers: &'a AnyPool,
+    /// Lets the next verb in when it is dropped.
+    pub(super) verb: Option<tokio::sync::OwnedMutexGuard<()>>,
+}
+
+/// How a transaction reaches the database.
+pub(super) enum Way<'a> {
+    /// With the connection of a SQLite file, which comes with the permit.
+    File(Permit),
+    /// With a connection of the pool. The permit is last, so that the connection is given back
+    /// before the next transaction is let in.
+    Pool(
+        Option<Box<Transaction<'static, Any>>>,
+        #[expect(dead_code, reason = "held until it is dropped")] Permit,
+    ),
+    /// With the turn's own connection.
+    Own(&'a mut OwnConnection),
+}
+
+/// The turn's own connection to a PostgreSQL server; it belongs to the turn's thread, which nothing
+/// else waits on.
+#[derive(Default)]
+pub(crate) struct OwnConnection {
+    pub(super) conn: Option<AnyConnection>,
+    /// A transaction may be open on it.
+    pub(super) open: bool,
+    /// How the server knows it.
+    pub(super) transaction: Option<TransactionName>,
+}
+
+/// What a commit came to.
+pub(crate) enum Committed {
+    Yes,
+    /// The commit wasn't answered: what became of it has to be asked.
+    Unanswered(Unanswered),
+}
+
+/// A transaction whose commit wasn't answered.
+pub(crate) struct Unanswered {
+    transaction: TransactionName,
+    error: sqlx::Error,
+}
+
+impl WriteTx<'_> {
+    /// Says whose messages it is about, before any of them is looked up.
+    pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = i64>) {
+        self.applications.extend(applications);
+    }
+
+    /// The applications that it is about, as a parameter: an array in PostgreSQL's words.
+    pub(crate) fn named(&self) -> String {
+        debug_assert!(
+            !self.applications.is_empty(),
+            "a statement over messages would find none"
+        );
+        let ids: Vec<String> = self.applications.iter().map(i64::to_string).collect();
+        format!("{{{}}}", ids.join(","))
+    }
+
+    /// Whether other transactions write at the same time, so that rows which decide must be locked.
+    pub(crate) const fn must_lock(&self) -> bool {
+        self.dialect.is_shared()
+    }
+
+    /// Writes what the transaction changes in the counts.
+    ///
+    /// # Errors
+    /// When the database can't be used.
+    pub(crate) async fn write_counts(&mut self) -> Result<()> {
+        let tally = self.tally.take();
+        if tally.is_empty() {
+            return Ok(());
+        }
+        let named = if tally.changes_batches() {
+            self.named()
+        } else {
+            String::new()
+        };
+        tally.write(self, named).await
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// Nothing was stored, but for [`Fault::Unknown`] and [`Fault::Forgotten`]. After a failed
+    /// sync of SQLite's log the commit may be on disk or not, and nobody can tell: the store takes
+    /// no more writes, and the process should stop.
+    pub(crate) async fn commit(self) -> Result<()> {
+        let (readers, dialect) = (self.readers, self.dialect);
+        match self.try_commit().await? {
+            Committed::Yes => Ok(()),
+            Committed::Unanswered(unanswered) => unanswered.outcome(readers, dialect).await,
+        }
+    }
+
+    /// Like [`WriteTx::commit`], but doesn't ask what became of a commit that wasn't answered.
+    pub(crate) async fn try_commit(mut self) -> Result<Committed> {
+        self.write_counts().await?;
+        let (dialect, halt) = (self.dialect, self.halt);
+        match &mut self.way {
+            Way::File(permit) => {
+                let Some(file) = permit.file() else {
+                    return Err(Fault::Stopped.into());
+                };
+                let committed = file.commit();
+                committed.map_err(|error| {
+                    halt.note(&error);
+                    error.of_commit()
+                })?;
+                // What fails from here on changes nothing of the commit.
+                if let Err(error) = file.begin_to_move_log() {
+                    halt.note(&error);
+                    tracing::error!(detail = ?error, "the log can't be moved into the database's file");
+                }
+                Ok(Committed::Yes)
+            }
+            Way::Pool(tx, _) => {
+                let mut tx = tx.take().ok_or(Fault::Stopped)?;
+                let known_as = name(dialect, &mut tx).await?;
+                let committed = tokio::time::timeout(COMMIT_TIMEOUT, tx.commit()).await;
+                committed_on_server(
+                    committed.unwrap_or_else(|_| Err(timed_out("a commit"))),
+                    known_as,
+                )
+            }
+            Way::Own(own) => {
+                let conn = own.conn.as_mut().ok_or(Fault::Stopped)?;
+                let known_as = own.transaction.take();
+                let committed = tokio::time::timeout(COMMIT_TIMEOUT, conn.execute("COMMIT")).await;
+                let committed = committed.unwrap_or_else(|_| Err(timed_out("a commit")));
+                let committed = committed_on_server(committed.map(drop), known_as)?;
+                // Whether the transaction is over isn't known otherwise: the next one finds out.
+                own.open = !matches!(committed, Committed::Yes);
+                Ok(committed)
+            }
+        }
+    }
+
+    /// Bytes of SQLite's log that aren't in the file yet; 0 with PostgreSQL.
+    pub(crate) fn log_bytes(&mut self) -> u64 {
+        match &mut self.way {
+            Way::File(permit) => permit.file().map_or(0, |file| file.log_bytes()),
+            _ => 0,
+        }
+    }
+}
+
+impl Drop for WriteTx<'_> {
+    fn drop(&mut self) {
+        if let Way::File(permit) = &mut self.way
+            && let Some(file) = permit.file()
+        {
+            file.end();
+        }
+    }
+}
+
+impl Connection for WriteTx<'_> {
+    fn conn(&mut self) -> Conn<'_> {
+        match &mut self.way {
+            Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
+            Way::Pool(tx, _) => tx
+                .as_deref_mut()
+                .map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
+            Way::Own(own) => own.conn.as_mut().map_or(Conn::File(None), Conn::Sqlx),
+        }
+    }
+}
+
+impl Unanswered {
+    /// What became of the transaction. The server may still be at it.
+    ///
+    /// # Errors
+    /// Nothing was stored, but for [`Fault::Unknown`] and [`Fault::Forgotten`].
+    pub(super) async fn outcome(self, readers: &AnyPool, dialect: Dialect) -> Result<()> {
+        let Self { transaction, error } = self;
+        let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
+            loop {
+                if let Ok(mut conn) = readers.acquire().await
+                    && let Ok(outcome) = dialect.outcome(&mut conn, &transaction).await
+                    && outcome != Outcome::UnderWay
+                {
+                    return outcome;
+                }
+                tokio::time::sleep(OUTCOME_PAUSE).await;
+            }
+        });
+        match asked.await {
+            Ok(Outcome::Committed) => Ok(()),
+            Ok(Outcome::Nothing) => Err(Fault::NotCommitted(error).into()),
+            Ok(Outcome::Forgotten) => Err(Uncertain::Forgotten(error).into()),
+            Ok(Outcome::UnderWay) | Err(_) => Err(Uncertain::Unanswered(error).into()),
+        }
+    }
+}
+
+/// How the server knows a transaction that is about to be committed.
+async fn name(dialect: Dialect, conn: &mut AnyConnection) -> Result<Option<TransactionName>> {
+    let naming = dialect.name_transaction(conn);
+    let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
+    Ok(named.unwrap_or_else(|_| Err(timed_out("naming a transaction")))?)
+}
+
+/// What a server's answer to a commit says.
+fn committed_on_server(
+    committed: std::result::Result<(), sqlx::Error>,
+    known_as: Option<TransactionName>,
+) -> Result<Committed> {
+    match (committed, known_as) {
+        (Ok(()), _) => Ok(Committed::Yes),
+        // The server itself said no, and didn't only end the connection.
+        (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => Err(error.into()),
+        (Err(error), Some(transaction)) => {
+            tracing::warn!(%error, ?transaction, "a commit wasn't answered");
+            Ok(Committed::Unanswered(Unanswered { transaction, error }))
+        }
+        (Err(error), None) => Err(error.into()),
+    }
+}
