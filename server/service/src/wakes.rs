@@ -110,7 +110,7 @@ pub(crate) async fn tell_now(service: &Service) {
     if untold == 0 {
         return;
     }
-    let payload = format!("{} {untold}", service.inner.node.key().1);
+    let payload = format!("{} {untold}", service.inner.node.key().token);
     let told = async {
         let mut conn = service.store().read().await?;
         listening::notify(&mut conn, &payload).await
@@ -132,7 +132,7 @@ async fn listen(inner: Weak<Inner>) {
                 Err(error) => Err(error),
             },
             Some(listener) => {
-                let own = here.node.key().1;
+                let own = here.node.key().token;
                 drop(here);
                 let payload = listener.next().await;
                 let Some(here) = inner.upgrade() else { return };

@@ -16,7 +16,7 @@ use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::error::{Error, Result as VerbResult};
 use crate::store::applications::{self, KeyRow};
-use crate::store::idempotency as kept_answers;
+use crate::store::idempotency::{self as kept_answers, KeptKey};
 
 /// Play money that a test key has at the start of each day (UTC), in units.
 const PLAY_MONEY_UNITS: i64 = 1_000;
@@ -200,8 +200,11 @@ impl Service {
     }
 
     async fn is_kept(&self, access: &KeyAccess, key: &IdempotencyKey) -> VerbResult<bool> {
-        let test = i64::from(access.kind == KeyKind::Test);
-        let keys = [(access.application_id, test, key.as_str().to_owned())];
+        let keys = [KeptKey {
+            application_id: access.application_id,
+            test: access.kind == KeyKind::Test,
+            key: key.as_str().to_owned(),
+        }];
         let mut conn = self.store().read().await?;
         let kept = kept_answers::find(&mut conn, &keys, kept_since(self.now())).await?;
         Ok(!kept.is_empty())
@@ -224,11 +227,10 @@ impl Service {
     pub async fn balance(&self, access: &KeyAccess) -> Result<Money, Error> {
         let mut conn = self.store().read().await?;
         let found = applications::balances(&mut conn, access.application_id).await?;
-        let (balance, test_balance, test_day) =
-            found.ok_or(crate::error::Refusal::NoSuchApplication)?;
+        let found = found.ok_or(crate::error::Refusal::NoSuchApplication)?;
         Ok(match access.kind {
-            KeyKind::Live => balance,
-            KeyKind::Test => play_money(test_balance, test_day, self.now()),
+            KeyKind::Live => found.balance,
+            KeyKind::Test => play_money(found.test_balance, found.test_day, self.now()),
         })
     }
 

@@ -153,9 +153,9 @@ impl Service {
         now: Timestamp,
     ) -> Result<i64> {
         let limit = self.inner.rates.limit().unwrap_or(u32::MAX);
-        let (taken, level) = shared::take_requests(conn, key, wanted, limit, now).await?;
-        self.inner.rates.note(key, level, now);
-        Ok(taken)
+        let requests = shared::take_requests(conn, key, wanted, limit, now).await?;
+        self.inner.rates.note(key, requests.level, now);
+        Ok(requests.taken)
     }
 }
 

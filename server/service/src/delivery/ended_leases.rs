@@ -152,8 +152,14 @@ impl Service {
                 let known = of_this().find(|segment| segment.segment == number);
                 let sent = known.is_none_or(|segment| row.begun == 2 && !segment.is_taken());
                 if sent {
-                    let status = MessageStatus::Unknown;
-                    found.push((row.id, number, total, row.application_id, None, status));
+                    found.push(NewSegment {
+                        message_id: row.id,
+                        segment: number,
+                        segments: total,
+                        application_id: row.application_id,
+                        name: None,
+                        status: MessageStatus::Unknown,
+                    });
                 }
             }
         }

@@ -17,13 +17,13 @@ use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
 use crate::delivery::routing::Network;
 use crate::error::Result;
-use crate::store::claims::{self, DueLimits, DueRow, Held, StartedMessage};
+use crate::store::claims::{self, DueLimits, DueRow, Held, Leased, StartedMessage};
 use crate::store::events::{self, Event};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ended, Ending};
 use crate::store::queue::{self, QueueState, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
-use crate::store::submits::{self, Begun, Outstanding};
+use crate::store::submits::{self, Begun, Outstanding, Taken};
 use crate::store::{WriteTx, installation};
 use crate::wakes::Wake;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
@@ -133,6 +133,16 @@ impl Claimed {
             message: MessageText::from_stored(row.body),
             handed_over: Vec::new(),
             expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+        }
+    }
+}
+
+impl Lease {
+    /// What says of a message's row that it carries this token.
+    const fn of(self, id: Transid) -> Leased {
+        Leased {
+            message_id: id.0,
+            token: self.token,
         }
     }
 }
@@ -260,7 +270,7 @@ impl Service {
         let look = async || {
             let mut tx = self.store().begin_as(Priority::Results).await?;
             tx.concerns([message.application_id].into_iter());
-            let held = claims::held(&mut tx, &[(message.id.0, lease.token)]).await?;
+            let held = claims::held(&mut tx, &[lease.of(message.id)]).await?;
             Ok(!held.is_empty())
         };
         self.store().insist(look).await
@@ -376,7 +386,10 @@ impl Service {
         let ids: Vec<i64> = results.iter().map(|r| r.id.0).collect();
         tx.concerns(results.iter().map(|result| result.application_id));
         messages::lock(tx, &ids).await?;
-        let leases: Vec<_> = results.iter().map(|r| (r.id.0, r.lease.token)).collect();
+        let leases: Vec<_> = results
+            .iter()
+            .map(|result| result.lease.of(result.id))
+            .collect();
         let held = claims::held(tx, &leases).await?;
         let begun: Vec<i64> = held
             .values()
@@ -493,9 +506,9 @@ impl Service {
         // A bit at a time: where a carrier has little, all messages would be gone through at once.
         loop {
             let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
-            let ids = (after, below);
             let found =
-                submits::outstanding(&mut conn, ids, carrier, submitted_before, limit).await?;
+                submits::outstanding(&mut conn, after, below, carrier, submitted_before, limit)
+                    .await?;
             if !found.is_empty() || below >= end {
                 return Ok(found);
             }
@@ -529,8 +542,8 @@ async fn skip_handed_over(
 #[derive(Default)]
 struct Plan {
     leaving: Vec<i64>,
-    /// Taken whole: message, segments.
-    taken: Vec<(i64, Option<u16>)>,
+    /// Taken whole.
+    taken: Vec<Taken>,
     begun: Vec<Begun>,
     /// Refused when some of it was taken.
     failed: Vec<Ending>,
@@ -576,9 +589,10 @@ impl Plan {
             taken: !release,
         };
         match outcome {
-            MessageOutcome::Submitted => self
-                .taken
-                .push((id.0, self.counted.then_some(result.segments))),
+            MessageOutcome::Submitted => self.taken.push(Taken {
+                id,
+                segments: self.counted.then_some(result.segments),
+            }),
             MessageOutcome::Failed { error } => {
                 self.failed
                     .push(ending(MessageStatus::Failed, error, false));
@@ -642,9 +656,9 @@ impl Plan {
         segments::insert(tx, &self.segments, carrier, now).await?;
         segments::name(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
-        let names: Vec<&str> = answered.filter_map(|row| row.4.as_deref()).collect();
+        let names: Vec<&str> = answered.filter_map(|row| row.name.as_deref()).collect();
         service.match_parked(tx, carrier, &names, now).await?;
-        let taken = self.taken.into_iter().map(|(id, _)| Transid(id));
+        let taken = self.taken.into_iter().map(|taken| taken.id);
         Ok((taken.collect(), ended))
     }
 }
@@ -659,7 +673,13 @@ fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
             SubmitOutcome::Unknown { .. } => (None, MessageStatus::Unknown),
             _ => return None,
         };
-        let (id, application_id) = (result.id.0, result.application_id);
-        Some((id, *number, result.segments, application_id, name, status))
+        Some(NewSegment {
+            message_id: result.id.0,
+            segment: *number,
+            segments: result.segments,
+            application_id: result.application_id,
+            name,
+            status,
+        })
     })
 }

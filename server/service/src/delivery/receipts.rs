@@ -8,8 +8,9 @@ use crate::error::Result;
 use crate::store::events::{self, Event};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
-use crate::store::segments::{self, Segment, SegmentId, Unanswered};
-use crate::store::{Chore, WriteTx, carriers, parked, queue};
+use crate::store::parked::{self, ParkedReceipt};
+use crate::store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
+use crate::store::{Chore, WriteTx, carriers, queue};
 use crate::{Service, run_detached};
 
 /// How far a receipt's submit date may be from ours when nothing else tells which message it is
@@ -146,7 +147,11 @@ impl Service {
             } else {
                 count += 1;
                 let names = receipt.names.iter();
-                parked.extend(names.map(|name| (name.as_str(), status, error)));
+                parked.extend(names.map(|name| ParkedReceipt {
+                    name,
+                    status,
+                    error,
+                }));
             }
         }
         let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
@@ -224,7 +229,7 @@ impl Service {
         if parked.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = parked.iter().map(|(_, name, ..)| name.as_str()).collect();
+        let names: Vec<&str> = parked.iter().map(|parked| parked.name.as_str()).collect();
         let found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
             .await?
             .into_iter()
@@ -232,11 +237,11 @@ impl Service {
         let matched: Vec<_> = parked
             .iter()
             .enumerate()
-            .filter_map(|(place, (_, _, status, error))| {
+            .filter_map(|(place, parked)| {
                 Some(Matched {
                     segment: *found.get(&place)?,
-                    status: *status,
-                    error: error.as_deref(),
+                    status: parked.status,
+                    error: parked.error.as_deref(),
                 })
             })
             .collect();
@@ -358,7 +363,12 @@ async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) ->
             continue;
         }
         *was = *status;
-        rows.push((id.message_id, id.segment, *status, *error));
+        rows.push(SegmentEnding {
+            message_id: id.message_id,
+            segment: id.segment,
+            status: *status,
+            error: *error,
+        });
         if id.segments > 1 {
             in_parts.push(*id);
         } else {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
-use crate::store::queue::{self, Routed};
+use crate::store::queue::{self, Moved, Routed};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
@@ -274,18 +274,21 @@ impl Service {
         } else {
             queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
         };
-        let Some((last, _)) = waiting.last().copied() else {
+        let Some(last) = waiting.last().map(|row| row.message_id) else {
             return Ok(None);
         };
-        tx.concerns(waiting.iter().map(|(_, application_id)| *application_id));
-        let ids: Vec<i64> = waiting.into_iter().map(|(id, _)| id).collect();
+        tx.concerns(waiting.iter().map(|row| row.application_id));
+        let ids: Vec<i64> = waiting.iter().map(|row| row.message_id).collect();
         let (mut moved, mut rejected) = (Vec::new(), Vec::new());
         for row in queue::routed(&mut tx, &ids).await? {
             let to = self.way_for(&row);
             if to == NO_CARRIER {
                 rejected.push(unroutable(&row));
             } else if to != carrier {
-                moved.push((row.message_id, to));
+                moved.push(Moved {
+                    message_id: row.message_id,
+                    carrier: to,
+                });
             }
         }
         if moved.is_empty() && rejected.is_empty() {

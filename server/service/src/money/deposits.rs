@@ -294,8 +294,9 @@ async fn transfer(
     now: Timestamp,
 ) -> Result<Money> {
     let before = applications::balances(conn, application_id).await?;
-    let (before, ..) = before.ok_or(Refusal::NoSuchApplication)?;
+    let before = before.ok_or(Refusal::NoSuchApplication)?;
     before
+        .balance
         .checked_add(amount)
         .ok_or(Error::Refused(Refusal::BalanceTooLarge))?;
     let balance = applications::add_balance(conn, application_id, amount).await?;

@@ -6,7 +6,7 @@ use domain::{Money, Timestamp};
 
 use crate::admission::play_money_max;
 use crate::error::{Error, Fault, Result};
-use crate::store::balances;
+use crate::store::balances::{self, SettledApplication};
 use crate::store::messages::Ended;
 use crate::store::query::Connection;
 use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject, TransferKind};
@@ -26,18 +26,17 @@ pub(crate) async fn settle(
         return Ok(());
     }
     let ids: Vec<i64> = released.iter().map(|ended| ended.application_id).collect();
-    let mut balances: BTreeMap<i64, Balances> = balances::of(conn, &ids)
+    let mut balances: BTreeMap<i64, SettledApplication> = balances::of(conn, &ids)
         .await?
         .into_iter()
-        .map(|(id, balance)| {
-            (
-                id,
-                Balances {
-                    before: balance,
-                    balance,
-                    play: Money::ZERO,
-                },
-            )
+        .map(|found| {
+            let settled = SettledApplication {
+                id: found.application_id,
+                before: found.balance,
+                balance: found.balance,
+                play: Money::ZERO,
+            };
+            (settled.id, settled)
         })
         .collect();
     let mut transfers = Vec::with_capacity(released.len());
@@ -64,16 +63,7 @@ pub(crate) async fn settle(
             });
         }
     }
-    let rows: Vec<_> = balances
-        .into_iter()
-        .map(|(id, p)| (id, p.before.micros(), p.balance.micros(), p.play.micros()))
-        .collect();
-    balances::settle(conn, &rows, play_money_max()).await?;
+    let settled: Vec<_> = balances.into_values().collect();
+    balances::settle(conn, &settled, play_money_max()).await?;
     transfers::insert_of_messages(conn, &transfers, now).await
-}
-
-struct Balances {
-    before: Money,
-    balance: Money,
-    play: Money,
 }

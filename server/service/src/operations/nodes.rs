@@ -9,7 +9,8 @@ use domain::Timestamp;
 use crate::error::{OpenError, Result};
 use crate::store::gate::Priority;
 use crate::store::nodes::{self, NodeRow};
-use crate::store::{Chore, Store, shared};
+use crate::store::shared::{self, NodeKey};
+use crate::store::{Chore, Store};
 use crate::{Service, run_detached};
 
 /// Numbers that there are: an id has 10 bits for them, and uploads have numbers of their own.
@@ -71,8 +72,11 @@ impl Node {
     }
 
     /// Slot and token.
-    pub(crate) fn key(&self) -> (i64, i64) {
-        (self.slot(), self.token)
+    pub(crate) fn key(&self) -> NodeKey {
+        NodeKey {
+            slot: self.slot(),
+            token: self.token,
+        }
     }
 
     /// Gives the number back.

@@ -85,15 +85,15 @@ impl Service {
         let mut conn = self.report_connection(filter).await?;
         let mut owned = applications::ids_by_account(conn.as_mut(), account_id).await?;
         if let Some(wanted) = reference {
-            owned.retain(|(_, reference)| *reference == wanted);
+            owned.retain(|owned| owned.reference == wanted);
             if owned.is_empty() {
                 return Err(Refusal::NoSuchApplication.into());
             }
         }
         let mut selections = Vec::new();
-        for (id, _) in owned {
+        for owned in owned {
             for test in [false, true] {
-                selections.push(selection(id, test, filter)?);
+                selections.push(selection(owned.id, test, filter)?);
             }
         }
         self.merged(conn.as_mut(), selections).await
@@ -109,9 +109,9 @@ impl Service {
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
         let mut conn = self.store().read().await?;
-        for (id, _) in applications::ids_by_account(&mut conn, account_id).await? {
+        for owned in applications::ids_by_account(&mut conn, account_id).await? {
             for test in [false, true] {
-                if let Some(found) = detail(&mut conn, id, test, transid).await? {
+                if let Some(found) = detail(&mut conn, owned.id, test, transid).await? {
                     return Ok(Some(found));
                 }
             }

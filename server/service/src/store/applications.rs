@@ -401,32 +401,47 @@ pub(crate) async fn add_balance(
     Ok(Money::from_micros(row::int(&row, "balance")?))
 }
 
-/// Balance, play money, and the day of the play money.
-pub(crate) async fn balances(
-    conn: &mut dyn Connection,
-    id: i64,
-) -> Result<Option<(Money, Money, i64)>> {
+/// What an application has.
+pub(crate) struct Balances {
+    pub(crate) balance: Money,
+    pub(crate) test_balance: Money,
+    /// The day of the play money.
+    pub(crate) test_day: i64,
+}
+
+pub(crate) async fn balances(conn: &mut dyn Connection, id: i64) -> Result<Option<Balances>> {
     let Some(row) = query(BALANCES).bind(id).fetch_optional(conn).await? else {
         return Ok(None);
     };
-    Ok(Some((
-        Money::from_micros(row::int(&row, "balance")?),
-        Money::from_micros(row::int(&row, "test_balance")?),
-        row::int(&row, "test_day")?,
-    )))
+    Ok(Some(Balances {
+        balance: Money::from_micros(row::int(&row, "balance")?),
+        test_balance: Money::from_micros(row::int(&row, "test_balance")?),
+        test_day: row::int(&row, "test_day")?,
+    }))
 }
 
-/// Ids and references of an account's applications.
+/// What names an application.
+pub(crate) struct ApplicationIds {
+    pub(crate) id: i64,
+    pub(crate) reference: Reference,
+}
+
+/// What names an account's applications.
 pub(crate) async fn ids_by_account(
     conn: &mut dyn Connection,
     account_id: i64,
-) -> Result<Vec<(i64, Reference)>> {
+) -> Result<Vec<ApplicationIds>> {
     let rows = query(IDS_BY_ACCOUNT)
         .bind(account_id)
         .fetch_all(conn)
         .await?;
     rows.iter()
-        .map(|row| Ok((row::int(row, "id")?, reference(row)?)))
+        .map(|row| {
+            Ok(ApplicationIds {
+                id: row::int(row, "id")?,
+                reference: reference(row)?,
+            })
+        })
         .collect()
 }
 

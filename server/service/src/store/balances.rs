@@ -80,25 +80,44 @@ pub(crate) async fn lock(
     Ok(())
 }
 
+/// What an application has.
+pub(crate) struct Balance {
+    pub(crate) application_id: i64,
+    pub(crate) balance: Money,
+}
+
 /// Balances of these applications; duplicates are fine.
-pub(crate) async fn of(conn: &mut dyn Connection, ids: &[i64]) -> Result<Vec<(i64, Money)>> {
+pub(crate) async fn of(conn: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Balance>> {
     let rows = query(BALANCES).bind(json(&ids)?).fetch_all(conn).await?;
     rows.iter()
         .map(|row| {
-            Ok((
-                row::int(row, "id")?,
-                Money::from_micros(row::int(row, "balance")?),
-            ))
+            Ok(Balance {
+                application_id: row::int(row, "id")?,
+                balance: Money::from_micros(row::int(row, "balance")?),
+            })
         })
         .collect()
 }
 
-/// Application, balance before, balance, play money to add.
+/// An application that gets money back.
+pub(crate) struct SettledApplication {
+    pub(crate) id: i64,
+    pub(crate) before: Money,
+    pub(crate) balance: Money,
+    /// Play money to add.
+    pub(crate) play: Money,
+}
+
+/// Writes the balances of applications that get money back.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
-    rows: &[(i64, i64, i64, i64)],
+    settled: &[SettledApplication],
     play_money_max: Money,
 ) -> Result<()> {
+    let rows: Vec<_> = settled
+        .iter()
+        .map(|s| (s.id, s.before.micros(), s.balance.micros(), s.play.micros()))
+        .collect();
     let done = query(SETTLE)
         .bind(json(&rows)?)
         .bind(play_money_max.micros())

@@ -378,16 +378,21 @@ pub(crate) async fn give_up(
     Ok(done.rows_affected() == 1)
 }
 
-/// A row of an upload as a frame of its spool has it: digits, and 1 for a local number; then text,
-/// pages and segments, where each row has its own text.
+/// A row of an upload as a frame of its spool has it, an array with the fields in this order.
 #[derive(Deserialize)]
-pub(crate) struct FrameRow<'a>(
-    #[serde(borrow)] Cow<'a, str>,
-    i64,
-    #[serde(default)] Option<String>,
-    #[serde(default)] Option<usize>,
-    #[serde(default)] Option<usize>,
-);
+pub(crate) struct FrameRow<'a> {
+    #[serde(borrow)]
+    digits: Cow<'a, str>,
+    /// 1 for a local number.
+    local: i64,
+    /// Where each row has its own text.
+    #[serde(default)]
+    body: Option<String>,
+    #[serde(default)]
+    pages: Option<usize>,
+    #[serde(default)]
+    segments: Option<usize>,
+}
 
 impl<'a> FrameRow<'a> {
     /// Reads the rows of a frame.
@@ -396,11 +401,11 @@ impl<'a> FrameRow<'a> {
     }
 
     pub(crate) fn digits(&self) -> &str {
-        &self.0
+        &self.digits
     }
 
     pub(crate) const fn kind(&self) -> Kind {
-        if self.1 == 1 {
+        if self.local == 1 {
             Kind::Local
         } else {
             Kind::International
@@ -451,23 +456,22 @@ fn expand_in_file(
     let rows = FrameRow::parse_all(rows)?;
     let rows = rows.iter().zip(first..);
     each(conn, EXPAND, rows, |statement, (row, place)| {
-        let FrameRow(digits, _, own_text, own_pages, own_segments) = row;
         let id = domain::ids::nth_id(upload.first_message_id, place);
         let price = upload.prices.per_page(row.kind()).micros();
         let (shared_body, (shared_pages, shared_segments)) = shared;
-        let pages = own_pages.unwrap_or(shared_pages).cast_signed() as i64;
+        let pages = row.pages.unwrap_or(shared_pages).cast_signed() as i64;
         statement.execute(params![
             id,
             upload.application_id,
             i64::from(upload.test),
-            digits,
+            row.digits,
             row.kind().as_str(),
             upload.sender,
-            own_text.as_deref().or(shared_body),
+            row.body.as_deref().or(shared_body),
             upload.requestid,
             upload.id.0,
             pages,
-            own_segments.unwrap_or(shared_segments).cast_signed() as i64,
+            row.segments.unwrap_or(shared_segments).cast_signed() as i64,
             price,
             // At most what was reserved for the whole upload.
             pages * price,

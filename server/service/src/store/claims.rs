@@ -355,17 +355,20 @@ fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, 
     Ok(i64::deserialize(from)? == 1)
 }
 
-/// Those of the rows, given with their leases' tokens, whose lease still holds.
-pub(crate) async fn held(
-    tx: &mut WriteTx<'_>,
-    leases: &[(i64, i64)],
-) -> Result<HashMap<i64, Held>> {
+/// A row and the token that it was claimed with.
+pub(crate) struct Leased {
+    pub(crate) message_id: i64,
+    pub(crate) token: i64,
+}
+
+/// Those of the rows whose lease still holds.
+pub(crate) async fn held(tx: &mut WriteTx<'_>, leases: &[Leased]) -> Result<HashMap<i64, Held>> {
     if let Conn::File(conn) = tx.conn() {
         let held = look_up(
             given(conn)?,
             LEASED,
             leases,
-            |s, lease| s.query(**lease),
+            |s, lease| s.query((lease.message_id, lease.token)),
             |_, row| {
                 let held = Held {
                     id: row.get(0)?,
@@ -378,6 +381,10 @@ pub(crate) async fn held(
         )?;
         return Ok(held.into_iter().collect());
     }
+    let leases: Vec<_> = leases
+        .iter()
+        .map(|lease| (lease.message_id, lease.token))
+        .collect();
     let row = query(LEASED)
         .bind(json(&leases)?)
         .bind(tx.named())

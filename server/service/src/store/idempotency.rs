@@ -48,8 +48,21 @@ statements! {
     };
 }
 
-/// Application, test, the caller's key.
-pub(crate) type KeptKey = (i64, i64, String);
+/// What an answer is kept under.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KeptKey {
+    pub(crate) application_id: i64,
+    pub(crate) test: bool,
+    /// The caller's.
+    pub(crate) key: String,
+}
+
+impl KeptKey {
+    /// As a row of a parameter.
+    fn columns(&self) -> (i64, i64, &str) {
+        (self.application_id, i64::from(self.test), &self.key)
+    }
+}
 
 /// An answer and the request that it was given to.
 #[derive(Clone)]
@@ -68,6 +81,7 @@ pub(crate) async fn find(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
+    let keys: Vec<_> = keys.iter().map(KeptKey::columns).collect();
     let rows = query(FIND)
         .bind(json(&keys)?)
         .bind(kept_since.unix_ms())
@@ -75,11 +89,11 @@ pub(crate) async fn find(
         .await?;
     rows.iter()
         .map(|row| {
-            let key = (
-                row::int(row, "application_id")?,
-                row::int(row, "test")?,
-                row::text(row, "key")?,
-            );
+            let key = KeptKey {
+                application_id: row::int(row, "application_id")?,
+                test: row::int(row, "test")? == 1,
+                key: row::text(row, "key")?,
+            };
             let answer = KeptAnswer {
                 digest: row::text(row, "digest")?,
                 answer: row::text(row, "answer")?,
@@ -100,7 +114,8 @@ pub(crate) async fn keep(
     }
     let rows: Vec<_> = answers
         .iter()
-        .map(|((application, test, key), kept)| {
+        .map(|(key, kept)| {
+            let (application, test, key) = key.columns();
             (application, test, key, &kept.digest, &kept.answer)
         })
         .collect();

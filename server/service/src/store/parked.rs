@@ -1,9 +1,10 @@
 //! Receipts for segments that nothing is known of yet.
 
 use domain::{MessageStatus, Timestamp};
+use serde::Deserialize;
 
 use super::query::{Conn, Connection, given, look_up, query};
-use super::row::{self, StatusInJson, json};
+use super::row::{self, json};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -54,19 +55,35 @@ statements! {
     };
 }
 
-/// A receipt that nothing was known for: id, the carrier's name, status, error.
-pub(crate) type Parked = (i64, String, MessageStatus, Option<String>);
+/// A receipt that is parked. The fields are in the order of [`PARKED`].
+#[derive(Deserialize)]
+pub(crate) struct Parked {
+    id: i64,
+    /// The carrier's, for the segment.
+    pub(crate) name: String,
+    #[serde(deserialize_with = "row::status_in_json")]
+    pub(crate) status: MessageStatus,
+    pub(crate) error: Option<String>,
+}
 
-/// Keeps receipts for ids that may become known: the carrier's name, status, error.
+/// A receipt that is to be parked.
+pub(crate) struct ParkedReceipt<'a> {
+    /// The carrier's, for the segment.
+    pub(crate) name: &'a str,
+    pub(crate) status: MessageStatus,
+    pub(crate) error: Option<&'a str>,
+}
+
+/// Keeps receipts for names that may become known.
 pub(crate) async fn park(
     conn: &mut dyn Connection,
-    rows: &[(&str, MessageStatus, Option<&str>)],
+    rows: &[ParkedReceipt<'_>],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
     let values: Vec<_> = rows
         .iter()
-        .map(|(name, status, error)| (name, status.code(), error))
+        .map(|row| (row.name, row.status.code(), row.error))
         .collect();
     query(PARK)
         .bind(json(&values)?)
@@ -84,7 +101,6 @@ pub(crate) async fn unpark(
     names: &[&str],
     since: Timestamp,
 ) -> Result<Vec<Parked>> {
-    type Row = (i64, String, StatusInJson, Option<String>);
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -97,14 +113,10 @@ pub(crate) async fn unpark(
             .bind(since.unix_ms())
             .fetch_one(&mut *conn)
             .await?;
-        let found: Vec<Row> = row::found(&row, "parked_receipts")?;
-        found
-            .into_iter()
-            .map(|(id, name, status, error)| (id, name, status.0, error))
-            .collect()
+        row::found(&row, "parked_receipts")?
     };
     if !found.is_empty() {
-        let ids: Vec<i64> = found.iter().map(|(id, ..)| *id).collect();
+        let ids: Vec<i64> = found.iter().map(|parked| parked.id).collect();
         query(DROP)
             .bind(json(&ids)?)
             .bind(carrier)
@@ -127,11 +139,15 @@ fn parked_in_file(
         names,
         |s, name| s.query((carrier, name, since)),
         |name, row| {
-            let status = row::file_status(row, 1, "parked_receipts")?;
-            Ok((row.get(0)?, (**name).to_owned(), status, row.get(2)?))
+            Ok(Parked {
+                id: row.get(0)?,
+                name: (**name).to_owned(),
+                status: row::file_status(row, 1, "parked_receipts")?,
+                error: row.get(2)?,
+            })
         },
     )?;
-    found.sort_by_key(|(id, ..)| *id);
+    found.sort_by_key(|parked| parked.id);
     Ok(found)
 }
 

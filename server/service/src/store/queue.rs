@@ -248,14 +248,17 @@ pub(crate) async fn anything(conn: &mut dyn Connection, carrier: &str) -> Result
     Ok(row.fetch_optional(conn).await?.is_some())
 }
 
-/// A row that nobody claimed: message, application.
-pub(crate) type WaitingRow = (i64, i64);
+/// A row that nobody claimed.
+pub(crate) struct WaitingRow {
+    pub(crate) message_id: i64,
+    pub(crate) application_id: i64,
+}
 
 fn waiting_row(row: &Row) -> Result<WaitingRow> {
-    Ok((
-        row::int(row, "message_id")?,
-        row::int(row, "application_id")?,
-    ))
+    Ok(WaitingRow {
+        message_id: row::int(row, "message_id")?,
+        application_id: row::int(row, "application_id")?,
+    })
 }
 
 /// Unclaimed rows that no submit has begun, after this id.
@@ -313,14 +316,20 @@ pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<Vec<Rout
     row::found(&row, "queue")
 }
 
+/// A row that is given to another carrier.
+pub(crate) struct Moved {
+    pub(crate) message_id: i64,
+    pub(crate) carrier: String,
+}
+
 /// Gives rows that nobody claimed to other carriers.
-pub(crate) async fn move_to(
-    tx: &mut WriteTx<'_>,
-    rows: &[(i64, String)],
-    now: Timestamp,
-) -> Result<()> {
+pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
+    let values: Vec<_> = rows
+        .iter()
+        .map(|row| (row.message_id, &row.carrier))
+        .collect();
     query(MOVE)
-        .bind(json(&rows)?)
+        .bind(json(&values)?)
         .bind(now.unix_ms())
         .bind(tx.named())
         .execute(tx)

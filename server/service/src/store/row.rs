@@ -84,12 +84,6 @@ pub(crate) fn status_in_json<'de, D: serde::Deserializer<'de>>(
     MessageStatus::from_code(code).ok_or_else(|| D::Error::custom("no status has this number"))
 }
 
-/// The same in a row that is a tuple.
-#[derive(Deserialize)]
-pub(crate) struct StatusInJson(
-    #[serde(deserialize_with = "status_in_json")] pub(crate) MessageStatus,
-);
-
 /// A JSON parameter.
 pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Failed(error.into()))

@@ -5,7 +5,7 @@ use rusqlite::params;
 use serde::Deserialize;
 
 use super::query::{Conn, Connection, each, given, look_up, query};
-use super::row::{self, StatusInJson, json};
+use super::row::{self, json};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -145,9 +145,21 @@ statements! {
     };
 }
 
-/// A segment that was handed over: message, segment, how many the message has, application, the
-/// carrier's name for it, and its status.
-pub(crate) type NewSegment = (i64, u16, u16, i64, Option<String>, MessageStatus);
+/// A segment that was handed over.
+#[expect(
+    clippy::struct_field_names,
+    reason = "a segment's number and how many there are have the columns' names"
+)]
+pub(crate) struct NewSegment {
+    pub(crate) message_id: i64,
+    pub(crate) segment: u16,
+    /// How many the message has.
+    pub(crate) segments: u16,
+    pub(crate) application_id: i64,
+    /// The carrier's, for the segment.
+    pub(crate) name: Option<String>,
+    pub(crate) status: MessageStatus,
+}
 
 /// A segment as it is stored, in the order of [`OF`].
 #[derive(Clone, Debug, Deserialize)]
@@ -227,8 +239,15 @@ async fn write(
         }
         let values: Vec<_> = rows
             .iter()
-            .map(|(message, segment, segments, application, name, status)| {
-                (message, segment, segments, application, name, status.code())
+            .map(|row| {
+                (
+                    row.message_id,
+                    row.segment,
+                    row.segments,
+                    row.application_id,
+                    &row.name,
+                    row.status.code(),
+                )
             })
             .collect();
         query(statement)
@@ -249,17 +268,15 @@ fn write_in_file(
     now: Timestamp,
 ) -> Result<()> {
     each(conn, statement, rows, |statement, row| {
-        let (message, segment, segments, application, name, status) = row;
-        let (status, now) = (status.code(), now.unix_ms());
         statement.execute(params![
-            message,
-            segment,
-            segments,
-            application,
+            row.message_id,
+            row.segment,
+            row.segments,
+            row.application_id,
             carrier,
-            name,
-            status,
-            now
+            row.name,
+            row.status.code(),
+            now.unix_ms(),
         ])
     })?;
     Ok(())
@@ -304,7 +321,6 @@ pub(crate) async fn named(
     carrier: &str,
     names: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
-    type Row = (usize, i64, u16, u16, i64, StatusInJson);
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -334,18 +350,33 @@ pub(crate) async fn named(
         .bind(carrier)
         .fetch_one(conn)
         .await?;
-    let found: Vec<Row> = row::found(&row, "segments")?;
-    let id = |(place, message_id, segment, segments, application_id, status): Row| {
-        let id = SegmentId {
-            message_id,
-            segment,
-            segments,
-            application_id,
-            status: status.0,
-        };
-        (place, id)
-    };
-    Ok(found.into_iter().map(id).collect())
+    let found: Vec<Named> = row::found(&row, "segments")?;
+    Ok(found.into_iter().map(|row| (row.place, row.id())).collect())
+}
+
+/// A segment that was found by its name. The fields are in the order of [`NAMED`].
+#[derive(Deserialize)]
+struct Named {
+    /// The name's, in the parameter.
+    place: usize,
+    message_id: i64,
+    segment: u16,
+    segments: u16,
+    application_id: i64,
+    #[serde(deserialize_with = "row::status_in_json")]
+    status: MessageStatus,
+}
+
+impl Named {
+    const fn id(&self) -> SegmentId {
+        SegmentId {
+            message_id: self.message_id,
+            segment: self.segment,
+            segments: self.segments,
+            application_id: self.application_id,
+            status: self.status,
+        }
+    }
 }
 
 /// The segments to these numbers, as the carrier has them, whose submits it didn't answer.
@@ -356,7 +387,6 @@ pub(crate) async fn unanswered(
     country_code: &str,
     least: i64,
 ) -> Result<Vec<Unanswered>> {
-    type Row = (i64, u16, u16, i64, i64, Option<String>, String);
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
@@ -367,24 +397,37 @@ pub(crate) async fn unanswered(
         .bind(least)
         .fetch_one(conn)
         .await?;
-    let found: Vec<Row> = row::found(&row, "segments")?;
-    Ok(found
-        .into_iter()
-        .map(
-            |(message_id, segment, segments, application_id, at, sender, address)| Unanswered {
-                id: SegmentId {
-                    message_id,
-                    segment,
-                    segments,
-                    application_id,
-                    status: MessageStatus::Unknown,
-                },
-                submitted_at: Timestamp::from_unix_ms(at),
-                sender,
-                address,
+    let found: Vec<UnansweredRow> = row::found(&row, "segments")?;
+    Ok(found.into_iter().map(Unanswered::from).collect())
+}
+
+/// The fields are in the order of [`UNANSWERED`].
+#[derive(Deserialize)]
+struct UnansweredRow {
+    message_id: i64,
+    segment: u16,
+    segments: u16,
+    application_id: i64,
+    submitted_at: i64,
+    sender: Option<String>,
+    address: String,
+}
+
+impl From<UnansweredRow> for Unanswered {
+    fn from(row: UnansweredRow) -> Self {
+        Self {
+            id: SegmentId {
+                message_id: row.message_id,
+                segment: row.segment,
+                segments: row.segments,
+                application_id: row.application_id,
+                status: MessageStatus::Unknown,
             },
-        )
-        .collect())
+            submitted_at: Timestamp::from_unix_ms(row.submitted_at),
+            sender: row.sender,
+            address: row.address,
+        }
+    }
 }
 
 /// Whether a message to a number, other than this one, is being submitted now.
@@ -407,26 +450,26 @@ pub(crate) async fn is_another_submitted(
     Ok(found.is_some())
 }
 
-/// Makes segments final by their receipts: message, segment, status, error.
-pub(crate) async fn finish(
-    tx: &mut WriteTx<'_>,
-    rows: &[(i64, u16, MessageStatus, Option<&str>)],
-) -> Result<()> {
+/// How a segment ends.
+pub(crate) struct SegmentEnding<'a> {
+    pub(crate) message_id: i64,
+    pub(crate) segment: u16,
+    pub(crate) status: MessageStatus,
+    pub(crate) error: Option<&'a str>,
+}
+
+/// Makes segments final by their receipts.
+pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
     if let Conn::File(conn) = tx.conn() {
-        each(
-            given(conn)?,
-            FINISH,
-            rows,
-            |statement, (id, segment, status, error)| {
-                statement.execute((id, segment, status.code(), error))
-            },
-        )?;
+        each(given(conn)?, FINISH, rows, |statement, row| {
+            statement.execute((row.message_id, row.segment, row.status.code(), row.error))
+        })?;
         return Ok(());
     }
     if !rows.is_empty() {
         let values: Vec<_> = rows
             .iter()
-            .map(|(message, segment, status, error)| (message, segment, status.code(), error))
+            .map(|row| (row.message_id, row.segment, row.status.code(), row.error))
             .collect();
         query(FINISH)
             .bind(json(&values)?)

@@ -53,26 +53,40 @@ statements! {
         RETURNING LEAST($3, b.filled / 1000) AS taken, level");
 }
 
-/// How many uploads of an application are under way, and how many of them under this key.
+/// Uploads of an application that are under way.
+pub(crate) struct UploadsUnderWay {
+    pub(crate) all: i64,
+    /// Those with the same idempotency key.
+    pub(crate) with_key: i64,
+}
+
+/// How many uploads of an application are under way.
 pub(crate) async fn uploads(
     conn: &mut dyn Connection,
     application_id: i64,
     kind: KeyKind,
     key: Option<&str>,
-) -> Result<(i64, i64)> {
+) -> Result<UploadsUnderWay> {
     let row = query(UPLOADS)
         .bind(application_id)
         .bind(i64::from(kind == KeyKind::Test))
         .bind(key.map(str::to_owned))
         .fetch_one(conn)
         .await?;
-    Ok((row::int(&row, "n")?, row::int(&row, "with_key")?))
+    Ok(UploadsUnderWay {
+        all: row::int(&row, "n")?,
+        with_key: row::int(&row, "with_key")?,
+    })
 }
 
-/// A process: slot and token.
-pub(crate) type NodeKey = (i64, i64);
+/// A process that serves the database.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeKey {
+    pub(crate) slot: i64,
+    pub(crate) token: i64,
+}
 
-/// The id to end it by.
+/// Counts an upload; the id to end it by.
 pub(crate) async fn begin_upload(
     conn: &mut dyn Connection,
     node: NodeKey,
@@ -81,8 +95,8 @@ pub(crate) async fn begin_upload(
     key: Option<&str>,
 ) -> Result<i64> {
     let row = query(BEGIN_UPLOAD)
-        .bind(node.0)
-        .bind(node.1)
+        .bind(node.slot)
+        .bind(node.token)
         .bind(application_id)
         .bind(i64::from(kind == KeyKind::Test))
         .bind(key.map(str::to_owned))
@@ -148,15 +162,21 @@ pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) 
     Ok(())
 }
 
-/// Takes requests out of a key's bucket, or gives them back: how many were taken, and what is left,
-/// in thousandths of a request.
+/// Requests that were taken out of a key's bucket.
+pub(crate) struct TakenRequests {
+    pub(crate) taken: i64,
+    /// What is left, in thousandths of a request.
+    pub(crate) level: i64,
+}
+
+/// Takes requests out of a key's bucket, or gives them back.
 pub(crate) async fn take_requests(
     conn: &mut dyn Connection,
     (reference, kind): (Reference, KeyKind),
     wanted: i64,
     limit: u32,
     now: Timestamp,
-) -> Result<(i64, i64)> {
+) -> Result<TakenRequests> {
     let (reference, test) = (reference.to_string(), i64::from(kind == KeyKind::Test));
     loop {
         let found = query(TAKE)
@@ -168,7 +188,10 @@ pub(crate) async fn take_requests(
             .fetch_optional(&mut *conn)
             .await?;
         if let Some(row) = found {
-            return Ok((row::int(&row, "taken")?, row::int(&row, "level")?));
+            return Ok(TakenRequests {
+                taken: row::int(&row, "taken")?,
+                level: row::int(&row, "level")?,
+            });
         }
         query(ENSURE_BUCKET)
             .bind(reference.clone())

@@ -60,30 +60,40 @@ statements! {
     };
 }
 
-/// Records that a carrier took messages whole: id, and the segments where they are known better
-/// now.
+/// A message that a carrier took whole.
+pub(crate) struct Taken {
+    pub(crate) id: Transid,
+    /// Set where they are known better now.
+    pub(crate) segments: Option<u16>,
+}
+
+/// Records that a carrier took messages whole.
 pub(crate) async fn submitted(
     tx: &mut WriteTx<'_>,
-    taken: &[(i64, Option<u16>)],
+    taken: &[Taken],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
     if taken.is_empty() {
         return Ok(());
     }
-    let ids: Vec<i64> = taken.iter().map(|(id, _)| *id).collect();
+    let ids: Vec<i64> = taken.iter().map(|taken| taken.id.0).collect();
     for message in open_messages(tx, &ids).await? {
         if message.status.may_become(MessageStatus::Submitted) {
             tx.tally.change(&message, MessageStatus::Submitted, now);
         }
     }
     if let Conn::File(conn) = tx.conn() {
-        each(given(conn)?, SUBMIT, taken, |statement, (id, segments)| {
-            statement.execute((id, carrier, segments, now.unix_ms()))
+        each(given(conn)?, SUBMIT, taken, |statement, taken| {
+            statement.execute((taken.id.0, carrier, taken.segments, now.unix_ms()))
         })?;
         return Ok(());
     }
     let ids = Ids::new(&ids)?;
+    let taken: Vec<_> = taken
+        .iter()
+        .map(|taken| (taken.id.0, taken.segments))
+        .collect();
     query(SUBMIT)
         .bind(json(&taken)?)
         .bind(carrier)
@@ -151,7 +161,8 @@ pub struct Outstanding {
 /// Messages that a carrier took and that aren't final, between these ids.
 pub(crate) async fn outstanding(
     conn: &mut dyn Connection,
-    (after, below): (i64, i64),
+    after: i64,
+    below: i64,
     carrier: &str,
     submitted_before: Timestamp,
     limit: i64,

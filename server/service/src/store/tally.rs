@@ -112,8 +112,16 @@ statements! {
     };
 }
 
-/// An application's messages of one day: application, test, day.
-type DayKey = (i64, i64, i64);
+/// What is counted: an application's messages of one day and one status. Transactions change counts
+/// in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct DayKey {
+    application_id: i64,
+    test: i64,
+    day: i64,
+    /// The status's number.
+    status: i64,
+}
 
 /// Who changes counts. Each has parts of its own, of each process: those who count at the same time
 /// don't wait for each other's commits.
@@ -141,7 +149,7 @@ pub(crate) struct Tally {
     /// Slot of this process.
     node: i64,
     pub(crate) counter: Counter,
-    days: BTreeMap<(DayKey, i64), i64>,
+    days: BTreeMap<DayKey, i64>,
     batches: BTreeMap<i64, StatusCounts>,
     /// When a batch is done, if it is.
     now: Option<Timestamp>,
@@ -172,17 +180,26 @@ impl Tally {
         status: MessageStatus,
         n: i64,
     ) {
-        let key = (application_id, i64::from(test), day);
-        *self.days.entry((key, status.code())).or_default() += n;
+        let key = DayKey {
+            application_id,
+            test: i64::from(test),
+            day,
+            status: status.code(),
+        };
+        *self.days.entry(key).or_default() += n;
     }
 
     /// A message that becomes something else.
     pub(crate) fn change(&mut self, message: &OpenMessage, to: MessageStatus, now: Timestamp) {
         self.now = Some(now);
-        let day = Timestamp::from_unix_ms(message.created_at).day();
-        let key = (message.application_id, message.test, day);
-        *self.days.entry((key, message.status.code())).or_default() -= 1;
-        *self.days.entry((key, to.code())).or_default() += 1;
+        let key = |status: MessageStatus| DayKey {
+            application_id: message.application_id,
+            test: message.test,
+            day: Timestamp::from_unix_ms(message.created_at).day(),
+            status: status.code(),
+        };
+        *self.days.entry(key(message.status)).or_default() -= 1;
+        *self.days.entry(key(to)).or_default() += 1;
         if let Some(batch) = message.batch_id {
             let counts = self.batches.entry(batch).or_default();
             *counts.get_mut(message.status) -= 1;
@@ -202,12 +219,8 @@ impl Tally {
     /// Writes the changes. `named` are the applications that the batches are of.
     pub(super) async fn write(self, conn: &mut dyn Connection, named: String) -> Result<()> {
         if !self.days.is_empty() {
-            let rows: Vec<_> = self
-                .days
-                .into_iter()
-                .filter(|(_, n)| *n != 0)
-                .map(|(((application, test, day), status), n)| (application, test, day, status, n))
-                .collect();
+            let days = self.days.into_iter().filter(|(_, n)| *n != 0);
+            let rows: Vec<(DayKey, i64)> = days.collect();
             add_days(conn, &rows, self.node, self.counter).await?;
         }
         if !self.batches.is_empty() {
@@ -241,20 +254,31 @@ async fn move_batches(
     touched("batches", rows.len(), done.rows_affected())
 }
 
-/// Adds to the counts: application, test, day, status, how many.
+/// Adds to the counts.
 async fn add_days(
     conn: &mut dyn Connection,
-    rows: &[(i64, i64, i64, i64, i64)],
+    rows: &[(DayKey, i64)],
     node: i64,
     counter: Counter,
 ) -> Result<()> {
     if let Conn::File(conn) = conn.conn() {
-        each(given(conn)?, ADD_DAYS, rows, |statement, row| {
-            let (application, test, day, status, n) = row;
-            statement.execute((application, test, day, status, node, counter.code(), n))
+        each(given(conn)?, ADD_DAYS, rows, |statement, (key, n)| {
+            statement.execute((
+                key.application_id,
+                key.test,
+                key.day,
+                key.status,
+                node,
+                counter.code(),
+                n,
+            ))
         })?;
         return Ok(());
     }
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|(key, n)| (key.application_id, key.test, key.day, key.status, n))
+        .collect();
     let adding = query(ADD_DAYS)
         .bind(json(&rows)?)
         .bind(node)

@@ -362,6 +362,9 @@ fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
 fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
     let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;
-    let test = i64::from(request.key.kind() == KeyKind::Test);
-    Some((application.row.id, test, key.as_str().to_owned()))
+    Some(KeptKey {
+        application_id: application.row.id,
+        test: request.key.kind() == KeyKind::Test,
+        key: key.as_str().to_owned(),
+    })
 }

@@ -266,9 +266,10 @@ impl PendingUpload {
     fn new(permit: &UploadPermit, spooled: &Spooled, request: BatchRequest) -> Self {
         let access = permit.access.access;
         let key = permit.idempotency.as_ref().filter(|_| !request.dry_run);
-        let kept_key = key.map(|key| {
-            let test = i64::from(access.kind == KeyKind::Test);
-            (access.application_id, test, key.as_str().to_owned())
+        let kept_key = key.map(|key| KeptKey {
+            application_id: access.application_id,
+            test: access.kind == KeyKind::Test,
+            key: key.as_str().to_owned(),
         });
         let file = spooled.digest.as_deref().unwrap_or_default();
         let (message, requestid) = (request.message.as_ref(), request.requestid.as_ref());

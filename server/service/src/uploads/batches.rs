@@ -125,12 +125,12 @@ async fn owned_ids(
 ) -> Result<Vec<i64>> {
     let mut owned = applications::ids_by_account(conn, account_id).await?;
     if let Some(wanted) = reference {
-        owned.retain(|(_, reference)| *reference == wanted);
+        owned.retain(|owned| owned.reference == wanted);
         if owned.is_empty() {
             return Err(Refusal::NoSuchApplication.into());
         }
     }
-    Ok(owned.into_iter().map(|(id, _)| id).collect())
+    Ok(owned.into_iter().map(|owned| owned.id).collect())
 }
 
 /// One more than asked for when there are more.

@@ -9,13 +9,14 @@ use crate::admission::play_money_max;
 use crate::delivery::expiry::first_unexpired;
 use crate::delivery::routing::Message;
 use crate::error::{Error, Fault, OpenError, Result};
+use crate::store::balances::{self, SettledApplication};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
 use crate::store::queue::{self, QueuedAs, QueuedRow};
 use crate::store::row::touched;
 use crate::store::tally::Tally;
 use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, TransferKind};
-use crate::store::{Chore, WriteTx, balances};
+use crate::store::{Chore, WriteTx};
 use crate::uploads::acceptance::{cost_of, measures};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::Spools;
@@ -269,7 +270,7 @@ impl Service {
         if !batches::give_up(&mut tx, upload, rest, now).await? {
             return Ok(Step::Elsewhere);
         }
-        let before = found.first().map_or(Money::ZERO, |(_, balance)| *balance);
+        let before = found.first().map_or(Money::ZERO, |found| found.balance);
         let (back, play) = if upload.test {
             (Money::ZERO, amount)
         } else {
@@ -278,8 +279,13 @@ impl Service {
         let balance = before
             .checked_add(back)
             .ok_or(Error::Failed(Fault::MoneyOverflow))?;
-        let row = (id, before.micros(), balance.micros(), play.micros());
-        balances::settle(&mut tx, &[row], play_money_max()).await?;
+        let settled = SettledApplication {
+            id,
+            before,
+            balance,
+            play,
+        };
+        balances::settle(&mut tx, &[settled], play_money_max()).await?;
         let release = (back > Money::ZERO).then_some(MessageTransfer {
             debit: RESERVED,
             credit: id,

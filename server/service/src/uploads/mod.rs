@@ -232,12 +232,12 @@ impl Service {
             } = access.access;
             let key = key.as_ref().map(IdempotencyKey::as_str);
             let mut tx = service.store().begin().await?;
-            let (all, with_key) = shared::uploads(&mut tx, application_id, kind, key).await?;
-            if with_key > 0 {
+            let under_way = shared::uploads(&mut tx, application_id, kind, key).await?;
+            if under_way.with_key > 0 {
                 return Ok(Err(Reason::IdempotencyInProgress));
             }
             let max = i64::try_from(service.limits().uploads_max).unwrap_or(i64::MAX);
-            if !access.known && all >= max {
+            if !access.known && under_way.all >= max {
                 return Ok(Err(Reason::RateLimited));
             }
             let node = service.inner.node.key();
