@@ -6,6 +6,7 @@
 //! quote that is never closed must cost one row, not swallow the rest of the file. So the rows are
 //! found here, by [`BulkParser`], in constant memory and in one pass.
 
+mod number_fault;
 mod parser;
 mod quoted;
 mod row;

@@ -2,6 +2,7 @@
 
 use std::str;
 
+use super::number_fault::NumberFault;
 use super::{BulkMode, BulkRow, BulkWriting};
 use crate::message::InvalidMessage;
 use crate::{MessageText, Number, Reason};
@@ -12,7 +13,7 @@ pub enum Fault {
     NoRows,
     Blank,
     Encoding,
-    Number,
+    Number(NumberFault),
     NoComma,
     Empty,
     Nul,
@@ -27,7 +28,7 @@ impl Fault {
         match self {
             Self::NoRows => Reason::InvalidFile,
             Self::Encoding => Reason::InvalidEncoding,
-            Self::Blank | Self::Number => Reason::InvalidNumber,
+            Self::Blank | Self::Number(_) => Reason::InvalidNumber,
             Self::MessageTooLong => Reason::MessageTooLong,
             Self::NoComma
             | Self::Empty
@@ -43,9 +44,7 @@ impl Fault {
             Self::NoRows => "The file has no rows.",
             Self::Blank => "The line is blank, and rows follow; remove it.",
             Self::Encoding => "The row isn't valid UTF-8; save the file as UTF-8.",
-            Self::Number => {
-                "The row doesn't start with a number: 4 to 15 digits, with at most a leading +. A header line must be removed."
-            }
+            Self::Number(fault) => fault.sentence(),
             Self::NoComma => "There is no comma after the number, and so no message.",
             Self::Empty => "The message is empty.",
             Self::Nul => "The message has a NUL character; remove it.",
@@ -133,16 +132,18 @@ impl Rules {
         }
         match str::from_utf8(before_comma).map(|text| self.number(text)) {
             Ok(Ok(_)) => message_fault,
-            _ => Fault::Number,
+            Ok(Err(fault)) => fault,
+            Err(_) => Fault::Number(NumberFault::Other),
         }
     }
 
     fn number(self, text: &str) -> Result<Number, Fault> {
+        let fault = || Fault::Number(NumberFault::find(text, self.mode));
         // In a form a space is a + that wasn't escaped; in a file it is a space.
         if self.writing == BulkWriting::Plain && text.starts_with(' ') {
-            return Err(Fault::Number);
+            return Err(fault());
         }
-        Number::parse(text).map_err(|_| Fault::Number)
+        Number::parse(text).map_err(|_| fault())
     }
 
     fn message(self, text: String) -> Result<MessageText, Fault> {

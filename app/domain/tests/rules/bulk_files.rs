@@ -476,6 +476,74 @@ fn details_say_what_to_do_and_quote_nothing() {
     assert_eq!(file.errors[0].reason, Reason::InvalidNumber);
 }
 
+/// The details of the bad rows of a file.
+fn details(mode: BulkMode, file: &str) -> Vec<&'static str> {
+    let mut parser = BulkParser::new(mode, BulkWriting::Plain, LIMITS);
+    parser.push(file.as_bytes(), &mut |_| {}).unwrap();
+    let Err(BulkError::Bad(bad)) = parser.finish(&mut |_| {}) else {
+        panic!("taken: {file:?}");
+    };
+    for error in &bad.errors {
+        assert_eq!(error.reason, Reason::InvalidNumber, "{file:?}");
+    }
+    bad.errors.iter().map(|error| error.detail).collect()
+}
+
+#[test]
+fn a_number_that_is_written_wrongly_is_told_how() {
+    for (row, words) in [
+        ("71234567;Hello", "semicolon"),
+        ("71234567;Hello, you", "semicolon"),
+        ("\"71234567\";\"Hello\"", "semicolon"),
+        ("71234567\tHello", "tab"),
+        ("\"71234567\",\"Hello\"", "in quotes"),
+        ("\u{201c}71234567\u{201d},Hello", "in quotes"),
+        ("'71234567,Hello", "in quotes"),
+        ("=\"71234567\",Hello", "formula"),
+        ("=71234567,Hello", "formula"),
+        ("71234567 ,Hello", "space before or after"),
+        (" 71234567,Hello", "space before or after"),
+        ("71234567\u{200b},Hello", "invisible"),
+        ("\u{feff}71234567,Hello", "invisible"),
+        ("71234567\u{a0},Hello", "invisible"),
+        ("7123-4567,Hello", "hyphens"),
+        ("7123 4567,Hello", "hyphens"),
+        ("+266 (7123) 4567,Hello", "hyphens"),
+        ("71234567.0,Hello", "hyphens"),
+        ("7.12E+07,Hello", "exponent"),
+        ("7e7,Hello", "exponent"),
+        ("71234567\rHello", "carriage return"),
+        (",71234567,Hello", "Remove empty columns"),
+        ("  ,Hello", "only spaces"),
+        ("712,Hello", "4 to 15 digits"),
+        ("1234567890123456,Hello", "4 to 15 digits"),
+        ("٧١٢٣٤٥٦٧,Hello", "other than 0 to 9"),
+        ("number,message", "header lines"),
+        ("Number;Message", "header lines"),
+        ("?,Hello", "doesn't start with a number"),
+        ("++71234567,Hello", "doesn't start with a number"),
+    ] {
+        let file = format!("58000000,ok\n{row}\n");
+        let details = details(BulkMode::OneToOne, &file);
+        assert_eq!(details.len(), 1, "{row:?}");
+        assert!(details[0].contains(words), "{row:?}: {}", details[0]);
+    }
+    for (row, words) in [
+        ("71234567,", "A comma follows"),
+        ("71234567,Hello", "A comma follows"),
+        ("71234567;", "semicolon"),
+        (",71234567", "Remove empty columns"),
+        ("\"71234567\"", "in quotes"),
+        ("71234567 ", "space before or after"),
+        ("71234567\r71234568", "carriage return"),
+        ("number", "header lines"),
+    ] {
+        let details = details(BulkMode::OneToMany, &format!("58000000\n{row}\n"));
+        assert_eq!(details.len(), 1, "{row:?}");
+        assert!(details[0].contains(words), "{row:?}: {}", details[0]);
+    }
+}
+
 /// A row as a program that knows the dialect writes it.
 fn write(number: &str, message: &str, line_end: &str) -> String {
     if message.starts_with('"') || message.contains(['\n', '\r']) {
