@@ -36,10 +36,13 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
     match ops.service.ping().await {
         Ok(()) => (StatusCode::OK, "ready\n"),
         Err(error) => {
-            tracing::warn!(?error, "not ready: the database doesn't answer");
+            tracing::warn!(
+                ?error,
+                "not ready: the database doesn't answer, or takes no writes"
+            );
             (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "the database doesn't answer\n",
+                "the database doesn't answer, or takes no writes\n",
             )
         }
     }

@@ -316,16 +316,25 @@ impl Service {
         self.store().failed().await;
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers, and takes what is written: on a full disk it only answers.
     ///
     /// # Errors
     /// When it doesn't.
     pub async fn ping(&self) -> Result<()> {
-        if self.is_shared() {
-            // The way of what writes, too: old connections may be dead where new ones can be made.
-            let tx = self.store().begin_as(store::gate::Priority::Verb);
-            drop(tx.await?);
-        }
+        let service = self.clone();
+        run_detached(async move {
+            let now = service.now();
+            let mut tx = service
+                .store()
+                .begin_as(store::gate::Priority::Verb)
+                .await?;
+            // A count of attempts that nothing is counted by, gone again with the commit; its pages
+            // are written all the same.
+            store::throttles::hit(&mut tx, PING_BUCKET, now, 0).await?;
+            store::throttles::clear(&mut tx, PING_BUCKET).await?;
+            tx.commit().await
+        })
+        .await?;
         self.price_list().await.map(drop)
     }
 
@@ -355,6 +364,9 @@ impl Service {
         self.inner.clock.now()
     }
 }
+
+/// What [`Service::ping`] writes.
+const PING_BUCKET: &str = "ping";
 
 /// How often work is tried that the database ends for the sake of another process's.
 pub(crate) const TRIES: u32 = 6;

@@ -30,7 +30,11 @@ fn a_full_disk_answers_500_and_charges_nothing() {
     let answer = server.send(key, &pairs);
     assert_eq!(answer.status, 500, "{}", answer.text());
     assert_eq!(answer.json()["reason"], "internal");
+    assert_eq!(server.get_ops("/healthz").status, 200);
+    let ready = server.get_ops("/readyz");
+    assert_eq!(ready.status, 503, "{}", ready.text());
     disk.heal();
+    assert_eq!(server.get_ops("/readyz").status, 200);
     assert_eq!(server.balance(key), "0.95");
     let answer = server.send(key, &pairs);
     assert_eq!(answer.status, 200, "{} {}", answer.text(), server.log());
