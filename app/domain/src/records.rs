@@ -136,6 +136,8 @@ pub struct MessageRecord {
     /// Radio units.
     pub segments: i64,
     pub cost: Money,
+    /// What was given back of the cost.
+    pub released: Money,
     /// Why it isn't delivered, in a stable word.
     pub error: Option<String>,
     pub created_at: Timestamp,

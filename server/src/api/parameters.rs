@@ -18,12 +18,12 @@ enum Given {
     Twice,
 }
 
-/// The parameters with a known name; of the others only whether there were any.
+/// The parameters with a known name; of the others only the first one's name.
 #[derive(Debug)]
 pub struct Parameters {
     known: &'static [&'static str],
     given: Vec<Option<Given>>,
-    unknown: bool,
+    unknown: Option<String>,
 }
 
 impl Parameters {
@@ -32,7 +32,7 @@ impl Parameters {
         let mut parameters = Self {
             known,
             given: vec![None; known.len()],
-            unknown: false,
+            unknown: None,
         };
         parameters.add_form(query.unwrap_or_default().as_bytes());
         parameters
@@ -83,13 +83,21 @@ impl Parameters {
                 let slot = &mut self.given[place];
                 *slot = Some(if slot.is_some() { Given::Twice } else { given });
             }
-            None => self.unknown = true,
+            None if self.unknown.is_none() => {
+                self.unknown = Some(name.unwrap_or_default().to_owned());
+            }
+            None => {}
         }
     }
 
-    /// Whether a name came that isn't known.
-    pub const fn has_unknown(&self) -> bool {
-        self.unknown
+    /// The first name that isn't known; empty when it isn't text.
+    pub fn unknown(&self) -> Option<&str> {
+        self.unknown.as_deref()
+    }
+
+    /// The known names.
+    pub const fn known(&self) -> &'static [&'static str] {
+        self.known
     }
 
     /// Whether the parameter came at all, however wrong.

@@ -30,6 +30,8 @@ const KNOWN: [&str; 10] = [
 ];
 /// The parameters of one message.
 const KNOWN_OF_ONE: [&str; 1] = ["format"];
+/// Bytes of a date, such as 2026-11-21.
+const DATE_BYTES: usize = 10;
 /// Where a CSV report, which has no other place for it, carries the cursor.
 const NEXT_CURSOR: &str = "x-next-cursor";
 
@@ -67,9 +69,8 @@ pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answe
         Err(Error::Refused(Refusal::InvalidCursor)) => return Err(invalid("cursor")),
         Err(error) => return Err(error.into()),
     };
-    let reports = reports(api, page.items);
     if as_csv {
-        let mut response = csv_report::response(&reports)?;
+        let mut response = csv_report::response(&page.items, &api.currency)?;
         if let Some(next) = page.next.and_then(|next| HeaderValue::from_str(&next).ok()) {
             response.headers_mut().insert(NEXT_CURSOR, next);
         }
@@ -77,7 +78,7 @@ pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answe
     }
     Ok(json(&ListAnswer {
         head: Head::success(),
-        reports,
+        reports: reports(api, page.items),
         next: page.next,
     }))
 }
@@ -96,10 +97,10 @@ pub async fn one(
         .message(&access, transid)
         .await?
         .ok_or_else(not_found)?;
-    let report = Report::new(detail.record, &api.currency);
     if as_csv {
-        return csv_report::response(&[report]);
+        return csv_report::response(&[detail.record], &api.currency);
     }
+    let report = Report::new(detail.record, &api.currency);
     Ok(json(&OneAnswer {
         head: Head::success(),
         report: Detailed {
@@ -153,8 +154,8 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
         batchid: read(parameters, "batchid", BatchId::parse)?,
         number: number.map(|number| number.digits().to_owned()),
         status: read(parameters, "status", MessageStatus::parse)?,
-        from: read(parameters, "from", moment)?,
-        to: read(parameters, "to", moment)?,
+        from: moment(parameters, "from")?,
+        to: moment(parameters, "to")?,
         limit: listing::limit(parameters)?,
         cursor: listing::cursor(parameters)?,
     };
@@ -162,7 +163,21 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
     Ok(filter)
 }
 
-/// RFC 3339. The `+` of an offset that wasn't escaped came as a space.
-fn moment(text: &str) -> Option<Timestamp> {
-    Timestamp::parse(&text.replace(' ', "+"))
+/// A moment in RFC 3339, or a date, which begins at midnight UTC.
+fn moment(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Failure> {
+    let Some(text) = parameters.optional(name, Reason::InvalidParameter)? else {
+        return Ok(None);
+    };
+    let found = if text.len() == DATE_BYTES {
+        Timestamp::parse(&format!("{text}T00:00:00Z"))
+    } else {
+        // The `+` of an offset that wasn't escaped came as a space.
+        Timestamp::parse(&text.replace(' ', "+"))
+    };
+    found.map(Some).ok_or_else(|| {
+        let detail = format!(
+            "{name} must be a moment in RFC 3339, such as 2026-11-21T08:30:00Z, or a date in UTC, such as 2026-11-21."
+        );
+        Failure::with_detail(Reason::InvalidParameter, detail)
+    })
 }

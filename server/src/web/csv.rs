@@ -1,6 +1,8 @@
 //! The reports page's messages as a CSV file (RFC 4180).
 
-use app::portal_request::{PortalRequest as _, sign_in_path};
+use std::sync::Arc;
+
+use app::portal_request::{PortalRequest as _, SiteSettings, sign_in_path};
 use app::problem::Problem;
 use app::reports::{CSV_PATH, ReportFilter};
 use axum::body::Body;
@@ -15,29 +17,10 @@ use service::{MessageFilter, Refusal, Service};
 
 use super::Portal;
 use super::portal_request::ServedRequest;
-use crate::csv_cell::safe;
+use crate::report_csv;
 
 /// Messages read at a time: the file is as long as the list, and never in memory as a whole.
 const MESSAGES_AT_ONCE: i64 = 1000;
-
-const HEADER: [&str; 16] = [
-    "transid",
-    "requestid",
-    "batchid",
-    "number",
-    "kind",
-    "sender",
-    "message",
-    "status",
-    "pages",
-    "segments",
-    "cost",
-    "error",
-    "created_at",
-    "submitted_at",
-    "final_at",
-    "test",
-];
 
 /// `GET /reports/messages.csv`, with the filters of the page.
 pub async fn download(State(portal): State<Portal>, request: Request) -> Response {
@@ -61,6 +44,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     };
     let list = List {
         service: portal.service,
+        site: portal.site,
         account_id: account.id,
         reference,
         filter,
@@ -99,6 +83,7 @@ fn refuse(status: StatusCode, problem: &Problem) -> Response {
 /// The messages that go into a file.
 struct List {
     service: Service,
+    site: Arc<SiteSettings>,
     account_id: i64,
     reference: Option<Reference>,
     filter: MessageFilter,
@@ -114,7 +99,7 @@ enum Step {
 fn file(list: List, first: Paged<MessageRecord>) -> Response {
     let chunks = try_unfold(Step::First(list, first), |step| async move {
         let result = match step {
-            Step::First(list, page) => list.step(text(HEADER)?, page).map(Some),
+            Step::First(list, page) => list.step(report_csv::header()?, page).map(Some),
             Step::Messages(list) => match list.read().await {
                 Ok(page) => list.step(Vec::new(), page).map(Some),
                 Err(error) => Err(error.into()),
@@ -145,9 +130,7 @@ impl List {
         mut chunk: Vec<u8>,
         page: Paged<MessageRecord>,
     ) -> Result<(Vec<u8>, Step), Fault> {
-        for message in page.items {
-            chunk.extend(text(cells(message))?);
-        }
+        chunk.extend(report_csv::rows(&page.items, &self.site.currency)?);
         self.filter.cursor = page.next;
         let next = if self.filter.cursor.is_some() {
             Step::Messages(self)
@@ -156,35 +139,4 @@ impl List {
         };
         Ok((chunk, next))
     }
-}
-
-fn text<const N: usize>(cells: [impl AsRef<[u8]>; N]) -> Result<Vec<u8>, Fault> {
-    let mut writer = csv::WriterBuilder::new()
-        .terminator(csv::Terminator::CRLF)
-        .from_writer(Vec::new());
-    writer.write_record(cells)?;
-    Ok(writer.into_inner()?)
-}
-
-fn cells(message: MessageRecord) -> [String; 16] {
-    let text = |text: Option<String>| text.as_deref().map(safe).unwrap_or_default();
-    let moment = |at: Option<domain::Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
-    [
-        message.transid.to_string(),
-        text(message.requestid),
-        message.batchid.map(|id| id.to_string()).unwrap_or_default(),
-        message.number,
-        message.kind.as_str().to_owned(),
-        text(message.sender),
-        safe(&message.message),
-        message.status.as_str().to_owned(),
-        message.pages.to_string(),
-        message.segments.to_string(),
-        message.cost.to_string(),
-        text(message.error),
-        message.created_at.to_string(),
-        moment(message.submitted_at),
-        moment(message.final_at),
-        if message.test { "yes" } else { "no" }.to_owned(),
-    ]
 }

@@ -26,7 +26,9 @@ fn wrong_parameters_are_refused() {
         ("status=", "invalid_parameter"),
         ("status=Delivered", "invalid_parameter"),
         ("from=yesterday", "invalid_parameter"),
-        ("from=2026-01-01", "invalid_parameter"),
+        ("from=2026-02-30", "invalid_parameter"),
+        ("from=2026-1-001", "invalid_parameter"),
+        ("to=20260101", "invalid_parameter"),
         ("to=2026-13-01T00:00:00Z", "invalid_parameter"),
         ("limit=0", "invalid_parameter"),
         ("limit=1001", "invalid_parameter"),
@@ -45,6 +47,40 @@ fn wrong_parameters_are_refused() {
         let answer = server.get(&format!("{path}?{query}"));
         assert_eq!(answer.reason(), reason, "{query}: {}", answer.text());
         answer.is(400, 500, reason);
+    }
+    let words = |target: &str| server.get(target).json()["message"].to_string();
+    for name in ["from", "to"] {
+        let words = words(&format!("{path}?{name}=yesterday"));
+        assert!(
+            words.contains(name) && words.contains("RFC 3339"),
+            "{words}"
+        );
+    }
+    let batches = format!("/sms/batches/{}", server.key());
+    for (target, expected) in [
+        (
+            format!("{path}?colour=blue"),
+            "colour is no parameter here; known are transid, ",
+        ),
+        (
+            format!("{path}/m_0000000000000?limit=1"),
+            "limit is no parameter here; known are format.",
+        ),
+        (
+            format!("{batches}?number=1"),
+            "number is no parameter here; known are requestid, limit, ",
+        ),
+        (
+            format!("{batches}/b_0000000000000?x=1"),
+            "x is no parameter here; there are none.",
+        ),
+        (
+            format!("{path}?a%20key=1"),
+            "There is a parameter that isn't known here; known are ",
+        ),
+    ] {
+        let words = words(&target);
+        assert!(words.contains(expected), "{target}: {words}");
     }
     let one = format!("{path}/m_0000000000000");
     server.get(&one).is(404, 500, "not_found");
@@ -104,6 +140,11 @@ fn filters_find_what_they_name() {
         ids("from=2020-01-01T00:00:00+02:00&to=2020-01-02T00:00:00Z").len(),
         0
     );
+    // A date is its midnight, UTC.
+    let day = at.split_once('T').unwrap().0;
+    assert!(ids(&format!("from={day}")).contains(&failed));
+    assert!(!ids(&format!("to={day}")).contains(&failed));
+    assert_eq!(ids("from=2020-01-01&to=2020-01-02").len(), 0);
 }
 
 #[test]
@@ -162,7 +203,9 @@ fn one_message_tells_its_whole_story() {
         "pages",
         "segments",
         "cost",
+        "released",
         "currency",
+        "test",
         "error",
         "created_at",
         "submitted_at",
@@ -172,7 +215,11 @@ fn one_message_tells_its_whole_story() {
     ] {
         assert!(names.contains(&name), "{name} is missing of {names:?}");
     }
-    assert_eq!(names.len(), 18);
+    assert_eq!(names.len(), 20);
+    assert_eq!(
+        (&report["test"], report["released"].to_string().as_str()),
+        (&Value::Bool(false), "0")
+    );
     assert_eq!(report["status"], "delivered");
     assert_eq!(report["kind"], "local");
     assert_eq!(report["sender"], serde_json::Value::Null);
@@ -201,6 +248,44 @@ fn one_message_tells_its_whole_story() {
     }
 }
 
+const COLUMNS: &str = "transid,requestid,batchid,number,kind,sender,message,status,pages,segments,cost,\
+    released,currency,test,error,created_at,submitted_at,final_at\r\n";
+
+#[test]
+fn the_api_and_the_portal_write_the_same_table() {
+    let server = TestServer::demo();
+    let key = server.key();
+    for number in ["57000001", "00000004"] {
+        server.final_report(key, &server.accepted(key, number));
+    }
+    let of_api = server.get(&format!("/sms/reports/{key}?format=csv")).text();
+    let mut browser = Browser::of_customer(&server);
+    let of_portal = browser.get("/reports/messages.csv").text();
+    assert_eq!(of_api, of_portal);
+    let lines: Vec<&str> = of_api.split_inclusive("\r\n").collect();
+    assert_eq!(lines[0], COLUMNS);
+    assert!(
+        lines[1].contains(",rejected,1,1,0.05,0.05,USD,false,"),
+        "{}",
+        lines[1]
+    );
+    assert!(
+        lines[2].contains(",delivered,1,1,0.05,0,USD,false,"),
+        "{}",
+        lines[2]
+    );
+    let rejected = &server.reports(key, "status=rejected")[0];
+    assert_eq!(rejected["released"].to_string(), "0.05");
+    // With the test key: the same columns.
+    let test = server.test_key();
+    server.final_report(test, &server.accepted(test, "57000001"));
+    assert_eq!(server.reports(test, "")[0]["test"], true);
+    let of_test = server
+        .get(&format!("/sms/reports/{test}?format=csv"))
+        .text();
+    assert!(of_test.contains(",0.05,0,USD,true,"), "{of_test}");
+}
+
 #[test]
 fn csv_is_safe_in_spreadsheets() {
     let server = TestServer::demo();
@@ -222,9 +307,7 @@ fn csv_is_safe_in_spreadsheets() {
         Some("text/csv; charset=utf-8")
     );
     let text = answer.text();
-    assert!(text.starts_with(
-        "transid,requestid,batchid,number,kind,sender,message,status,pages,segments,cost,"
-    ));
+    assert!(text.starts_with(COLUMNS), "{text}");
     assert!(
         text.contains(",\"'@a\"\"b,c\",,57000001,local,,'=1+1,"),
         "{text}"

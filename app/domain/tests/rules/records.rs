@@ -84,6 +84,7 @@ fn messages_arrive() {
             pages: 10,
             segments: 24,
             cost: Money::from_micros(1),
+            released: Money::ZERO,
             error: None,
             created_at: at,
             submitted_at: Some(at),

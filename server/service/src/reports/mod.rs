@@ -309,14 +309,14 @@ fn charge(row: &MessageRow) -> Option<ChargeRecord> {
         }
         Kind::International => "an international number (not 8 digits)",
     };
-    let fate = match (row.released > Money::ZERO, record.status.is_final()) {
+    let fate = match (record.released > Money::ZERO, record.status.is_final()) {
         (true, _) => "It was given back because no carrier took the message.",
         (false, true) => "It stays because a carrier took the message.",
         (false, false) => "It is given back only if no carrier takes the message.",
     };
     let pages_word = if pages == 1 { "page" } else { "pages" };
     let why = format!("{pages} {pages_word} to {kind} at {unit_price} each. {fate}");
-    let (rule, released) = (number.rule().to_owned(), row.released);
+    let (rule, released) = (number.rule().to_owned(), record.released);
     Some(ChargeRecord {
         rule,
         pages,

@@ -43,7 +43,6 @@ pub(crate) struct MessageRow {
     pub(crate) application_id: i64,
     pub(crate) record: MessageRecord,
     pub(crate) unit_price: Money,
-    pub(crate) released: Money,
     pub(crate) carrier: Option<String>,
     pub(crate) sending_at: Option<Timestamp>,
 }
@@ -81,7 +80,6 @@ impl From<Columns> for MessageRow {
         Self {
             application_id: columns.application_id,
             unit_price: Money::from_micros(columns.unit_price),
-            released: Money::from_micros(columns.released),
             carrier: columns.carrier,
             sending_at: columns.sending_at.map(moment),
             record: MessageRecord {
@@ -96,6 +94,7 @@ impl From<Columns> for MessageRow {
                 pages: columns.pages,
                 segments: columns.segments,
                 cost: Money::from_micros(columns.cost),
+                released: Money::from_micros(columns.released),
                 error: columns.error,
                 created_at: moment(columns.created_at),
                 submitted_at: columns.submitted_at.map(moment),

@@ -1,0 +1,111 @@
+//! Reports as CSV (RFC 4180), for spreadsheets: the API and the portal write the same columns.
+
+use domain::Timestamp;
+use domain::records::MessageRecord;
+
+/// A column of a report: its name, and its cell for a message and the installation's currency.
+/// Absent values are empty cells.
+struct Column {
+    name: &'static str,
+    cell: fn(&MessageRecord, &str) -> String,
+}
+
+/// Every column, in the order of the fields of a report in JSON.
+const COLUMNS: [Column; 18] = [
+    column("transid", |message, _| message.transid.to_string()),
+    column("requestid", |message, _| text(message.requestid.as_ref())),
+    column("batchid", |message, _| {
+        text(message.batchid.map(|id| id.to_string()).as_ref())
+    }),
+    column("number", |message, _| message.number.clone()),
+    column("kind", |message, _| message.kind.as_str().to_owned()),
+    column("sender", |message, _| text(message.sender.as_ref())),
+    column("message", |message, _| message.message.clone()),
+    column("status", |message, _| message.status.as_str().to_owned()),
+    column("pages", |message, _| message.pages.to_string()),
+    column("segments", |message, _| message.segments.to_string()),
+    column("cost", |message, _| message.cost.to_string()),
+    column("released", |message, _| message.released.to_string()),
+    column("currency", |_, currency| currency.to_owned()),
+    column("test", |message, _| message.test.to_string()),
+    column("error", |message, _| text(message.error.as_ref())),
+    column("created_at", |message, _| message.created_at.to_string()),
+    column("submitted_at", |message, _| moment(message.submitted_at)),
+    column("final_at", |message, _| moment(message.final_at)),
+];
+
+const fn column(name: &'static str, cell: fn(&MessageRecord, &str) -> String) -> Column {
+    Column { name, cell }
+}
+
+fn text(text: Option<&String>) -> String {
+    text.cloned().unwrap_or_default()
+}
+
+fn moment(at: Option<Timestamp>) -> String {
+    at.map(|at| at.to_string()).unwrap_or_default()
+}
+
+/// The names of the columns, in their order.
+pub fn names() -> [&'static str; COLUMNS.len()] {
+    COLUMNS.map(|column| column.name)
+}
+
+/// The line with the names of the columns.
+///
+/// # Errors
+/// When the line can't be written.
+pub fn header() -> Result<Vec<u8>, csv::Error> {
+    write([names().map(str::to_owned)].into_iter())
+}
+
+/// A line for each message.
+///
+/// # Errors
+/// When a line can't be written.
+pub fn rows(messages: &[MessageRecord], currency: &str) -> Result<Vec<u8>, csv::Error> {
+    let row = |message| COLUMNS.map(|column| safe((column.cell)(message, currency)));
+    write(messages.iter().map(row))
+}
+
+fn write<const N: usize>(lines: impl Iterator<Item = [String; N]>) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::WriterBuilder::new()
+        .terminator(csv::Terminator::CRLF)
+        .from_writer(Vec::new());
+    for line in lines {
+        writer.write_record(line)?;
+    }
+    writer
+        .into_inner()
+        .map_err(|error| error.into_error().into())
+}
+
+/// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it
+/// makes it text again (OWASP, CSV injection).
+fn safe(text: String) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
+        format!("'{text}")
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::safe;
+
+    #[test]
+    fn formulas_are_defused() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("+26657000001", "'+26657000001"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("-2", "'-2"),
+            ("\t=1", "'\t=1"),
+            ("1=1", "1=1"),
+            ("", ""),
+        ] {
+            assert_eq!(safe(text.to_owned()), cell);
+        }
+    }
+}
