@@ -1,11 +1,11 @@
 //! HTTP/1.1 on a socket, with or without TLS: accepts, limits how long a client may take for its
 //! header, and at the end lets requests finish.
 //!
-//! What hyper refuses before it is a request has an answer of hyper's own, without body: 400 for
-//! what can't be read as HTTP, 414 for a target of more than 65,534 bytes, 431 for a head of more
-//! than 100 headers or more bytes than [`HEAD_BYTES_MAX`]. There is no hook to word these answers.
+//! What hyper refuses before it is a request, the handler puts into words: 400 for what can't be
+//! read as HTTP, 431 for a head of more than 100 headers or more bytes than [`HEAD_BYTES_MAX`].
 
 mod header_timer;
+mod refusals;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -29,13 +29,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use header_timer::HeaderTimer;
+use refusals::Refusals;
 
 /// How long a client may take for a request's header, and how long a connection may idle between
 /// requests: longer than a browser pauses, shorter than it takes to hoard connections.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
-/// Largest head of a request: the longest target that hyper takes, and as much again for the
-/// headers.
-const HEAD_BYTES_MAX: usize = 128 * 1024;
+/// Largest head of a request, its first line and its headers.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// What is read of a connection at a time, at most, and written.
+const BUFFER_BYTES_MAX: usize = 128 * 1024;
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at a time; more wait in the kernel's queue. Each costs some 10 KiB and a descriptor.
@@ -54,12 +56,18 @@ pub struct NoAnswer;
 pub type AnswerBody = Either<Full<Bytes>, Body>;
 
 /// Answers requests. Cloned for each.
-pub trait Handler: Clone + Send + Sync + 'static {
+pub trait Handler: Clone + Send + Sync + Unpin + 'static {
     fn handle(
         self,
         peer: SocketAddr,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<AnswerBody>, NoAnswer>> + Send;
+
+    /// The answer to what can't be read as a request, with headers and body: the status stays.
+    /// `None` for one without body.
+    fn refuse(&self, _status: StatusCode) -> Option<Response<Bytes>> {
+        None
+    }
 }
 
 /// An axum router answers everything.
@@ -150,11 +158,13 @@ async fn talk<H: Handler>(
     handler: H,
     stop: CancellationToken,
 ) {
+    let stream = Refusals::new(stream, handler.clone());
     let service = service_fn(move |request| handler.clone().handle(peer, request));
     let connection = http1::Builder::new()
         .timer(HeaderTimer::default())
         .header_read_timeout(HEADER_READ_TIMEOUT)
-        .max_buf_size(HEAD_BYTES_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
         // A client that says it will write no more may still read: what it sent is done, and it
         // should learn of it.
         .half_close(true)

@@ -15,12 +15,13 @@ use axum::extract::{ConnectInfo, MatchedPath};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use axum::middleware::{Next, from_fn};
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
-use crate::api::{self, Answer, Api};
+use crate::api::{self, Answer, Api, body};
 use crate::client_address::ClientAddress;
 use crate::config::Network;
 use crate::http::{AnswerBody, Handler, NoAnswer};
@@ -47,6 +48,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The status in log and metrics of a request whose connection was closed without an answer.
 const UNANSWERED: u16 = 0;
+
+/// The method in log and metrics of what can't be read as a request.
+const UNKNOWN_METHOD: &str = "other";
 
 /// Answers everything on the public address.
 #[derive(Clone)]
@@ -115,14 +119,7 @@ impl Handler for PublicAddress {
         request: Request<Incoming>,
     ) -> Result<Response<AnswerBody>, NoAnswer> {
         let site = &*self.0;
-        let mut entry = Entry {
-            site,
-            request_id: site.request_ids.next(),
-            method: method_name(request.method()),
-            route: Cow::Borrowed(UNMATCHED),
-            status: UNANSWERED,
-            started: Instant::now(),
-        };
+        let mut entry = Entry::begin(site, method_name(request.method()));
         let span = tracing::info_span!("request", id = entry.request_id);
         let (route, mut response) = site.answer(peer, request).instrument(span).await;
 
@@ -130,11 +127,15 @@ impl Handler for PublicAddress {
         if response.extensions().get::<CloseUnanswered>().is_some() {
             return Err(NoAnswer);
         }
-        if let Ok(value) = HeaderValue::from_str(&entry.request_id) {
-            response.headers_mut().insert(REQUEST_ID, value);
-        }
-        entry.status = response.status().as_u16();
+        entry.end(&mut response);
         Ok(response)
+    }
+
+    fn refuse(&self, status: StatusCode) -> Option<Response<Bytes>> {
+        let entry = Entry::begin(&self.0, UNKNOWN_METHOD);
+        let mut response = api::unreadable(status);
+        entry.end(&mut response);
+        Some(response)
     }
 }
 
@@ -147,6 +148,27 @@ struct Entry<'a> {
     route: Cow<'static, str>,
     status: u16,
     started: Instant,
+}
+
+impl<'a> Entry<'a> {
+    fn begin(site: &'a Inner, method: &'static str) -> Self {
+        Self {
+            site,
+            request_id: site.request_ids.next(),
+            method,
+            route: Cow::Borrowed(UNMATCHED),
+            status: UNANSWERED,
+            started: Instant::now(),
+        }
+    }
+
+    /// The request is answered so.
+    fn end<B>(mut self, response: &mut Response<B>) {
+        if let Ok(value) = HeaderValue::from_str(&self.request_id) {
+            response.headers_mut().insert(REQUEST_ID, value);
+        }
+        self.status = response.status().as_u16();
+    }
 }
 
 impl Drop for Entry<'_> {
@@ -181,6 +203,10 @@ impl Inner {
         peer: SocketAddr,
         request: Request<Incoming>,
     ) -> (Cow<'static, str>, Response<AnswerBody>) {
+        if !request.uri().path().starts_with('/') {
+            body::drop_rest(request.into_body());
+            return (UNMATCHED.into(), api::without_path().map(AnswerBody::Left));
+        }
         if api::is_in(request.uri().path()) {
             let (route, answer) = self.answer_api(request).await;
             return (route.into(), answer.map(AnswerBody::Left));

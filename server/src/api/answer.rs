@@ -1,7 +1,7 @@
 //! The API's answers: always JSON, always with a code and words.
 
 use axum::http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, Response, StatusCode};
@@ -15,7 +15,8 @@ use crate::public::CloseUnanswered;
 
 /// The words for code 200, as the specification names it.
 pub const SUCCESS: &str = "SUCCESS";
-/// Seconds that a client should wait before it tries again after `unavailable` or `rate_limited`.
+/// Seconds that a client should wait before it tries again after `unavailable`, `rate_limited` or
+/// `idempotency_in_progress`.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
 /// An answer; its body is there as a whole.
@@ -138,9 +139,14 @@ impl Failure {
     }
 
     pub fn into_response(self) -> Answer {
+        self.into_response_of()
+    }
+
+    /// The same with another kind of body.
+    fn into_response_of<B: From<Vec<u8>>>(self) -> Response<B> {
         let file = self.file.as_deref();
         let words = self.detail.as_deref().unwrap_or(self.reason.sentence());
-        let mut response = json(&ErrorBody {
+        let mut response = json_of(&ErrorBody {
             code: self.reason.code(),
             message: words,
             text: words,
@@ -153,7 +159,7 @@ impl Failure {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         match self.reason {
-            Reason::Unavailable | Reason::RateLimited => {
+            Reason::Unavailable | Reason::RateLimited | Reason::IdempotencyInProgress => {
                 headers.insert(RETRY_AFTER, RETRY_AFTER_S);
             }
             // RFC 9110 §11.6.1 wants it beside every 401.
@@ -200,8 +206,43 @@ pub fn without_host() -> Answer {
         .into_response()
 }
 
+/// The answer to what can't be read as a request, for which HTTP has this status: 400 or 431.
+/// Its connection is closed.
+pub fn unreadable(status: StatusCode) -> Response<Bytes> {
+    let (reason, detail) = if status == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
+        (
+            Reason::TooLarge,
+            "The request's head is larger than 64 KiB or has more than 100 headers; send long parameters in the \
+             body of a POST.",
+        )
+    } else {
+        (
+            Reason::InvalidParameter,
+            "The request can't be read as HTTP/1.1. In the address, a space is written %20, and every other \
+             character that isn't plain ASCII is percent-encoded as UTF-8.",
+        )
+    };
+    let mut response = Failure::with_detail(reason, detail).into_response_of();
+    *response.status_mut() = status;
+    response
+}
+
+/// The answer to a request that names no path: to CONNECT, which wants a proxy, and to `*`.
+pub fn without_path() -> Answer {
+    let detail = "The request names no path here; this server is no proxy.";
+    let failure = Failure::with_detail(Reason::MethodNotAllowed, detail).closing();
+    let mut response = failure.into_response();
+    let allowed = HeaderValue::from_static("GET, HEAD, POST");
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
 /// 200 with this body.
 pub fn json<T: Serialize>(body: &T) -> Answer {
+    json_of(body)
+}
+
+fn json_of<T: Serialize, B: From<Vec<u8>>>(body: &T) -> Response<B> {
     // Serialising our own records fails only for maps with keys that aren't strings; there are
     // none.
     let text = serde_json::to_vec(body).unwrap_or_else(|_| b"{\"code\":500}".to_vec());
@@ -210,8 +251,8 @@ pub fn json<T: Serialize>(body: &T) -> Answer {
 
 /// 200 with the headers that every answer of the API has: nothing between us and the client may
 /// store it, and its address, which holds the key, may not go on as a referrer.
-pub fn guarded(body: Vec<u8>, content_type: HeaderValue) -> Answer {
-    let mut response = Response::new(Full::from(body));
+pub fn guarded<B: From<Vec<u8>>>(body: Vec<u8>, content_type: HeaderValue) -> Response<B> {
+    let mut response = Response::new(B::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, content_type);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

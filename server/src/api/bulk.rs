@@ -63,7 +63,7 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
         Err(reason) => {
             body::drop_rest(body);
             let requestid = shared_parameters::requestid(&asked).ok().flatten();
-            Err(Failure::of(reason).about(requestid))
+            Err(not_begun(api, reason).about(requestid))
         }
     };
     let mut response = answered.unwrap_or_else(Failure::into_response);
@@ -71,6 +71,19 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
     response
+}
+
+/// The refusal of an upload that was not begun. Requests per second are counted later: what there
+/// are too many of are uploads.
+fn not_begun(api: &Api, reason: Reason) -> Failure {
+    if reason != Reason::RateLimited {
+        return reason.into();
+    }
+    let uploads_max = api.service.limits().uploads_max;
+    let detail = format!(
+        "The application has as many uploads under way as it may, {uploads_max}; wait until one of them is answered."
+    );
+    Failure::with_detail(reason, detail)
 }
 
 /// Reads the upload and hands it over.

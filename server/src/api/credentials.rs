@@ -1,7 +1,7 @@
 //! The key of a request: in the path, else in the header.
 
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue};
 
 use super::route::PathKey;
 
@@ -14,7 +14,7 @@ impl KeyText {
         Self(match in_path {
             // What isn't UTF-8 is no key, and must not fall back to the header.
             PathKey::Given(text) => Some(text.clone().unwrap_or_default()),
-            PathKey::Absent => bearer(headers).map(str::to_owned),
+            PathKey::Absent => in_header(headers),
         })
     }
 
@@ -24,9 +24,18 @@ impl KeyText {
     }
 }
 
+/// The key of the header. Of two headers, which may be of different customers, none is a key.
+fn in_header(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => bearer(value).map(str::to_owned),
+        (None, _) => None,
+        (Some(_), Some(_)) => Some(String::new()),
+    }
+}
+
 /// The token of `Authorization: Bearer …` (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1).
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -33,7 +33,7 @@ use crate::metrics::Metrics;
 use answer::Failure;
 use credentials::KeyText;
 
-pub use answer::{Answer, internal, without_host};
+pub use answer::{Answer, internal, unreadable, without_host, without_path};
 pub use route::{Route, is_in};
 
 /// What the API's handlers need. Clones share it.
@@ -53,8 +53,9 @@ impl Api {
     /// Answers a request whose path [`is_in`] the API; with the template of its route.
     pub async fn answer(&self, request: Request<Incoming>) -> (&'static str, Answer) {
         let Some(route) = Route::find(request.uri().path()) else {
+            let failure = not_found(request.uri().path());
             body::drop_rest(request.into_body());
-            return ("/sms/…", Failure::of(Reason::NotFound).into_response());
+            return ("/sms/…", failure.into_response());
         };
         let template = route.template();
         (template, self.dispatch(route, request).await)
@@ -98,4 +99,12 @@ impl Api {
         body::drop_rest(request.into_body());
         answered.unwrap_or_else(Failure::into_response)
     }
+}
+
+fn not_found(path: &str) -> Failure {
+    if path.starts_with("//") {
+        let detail = "There is nothing at this address: its path starts with more than one slash.";
+        return Failure::with_detail(Reason::NotFound, detail);
+    }
+    Failure::of(Reason::NotFound)
 }

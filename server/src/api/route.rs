@@ -34,10 +34,14 @@ const TRANSID_PREFIX: &str = "m_";
 /// How a batchid starts, in contrast to a key.
 const BATCHID_PREFIX: &str = "b_";
 
-/// Whether the API answers for this path.
+/// Whether the API answers for this path. It does so too where a base address that ends with a
+/// slash was put before it, to say that nothing is there.
 pub fn is_in(path: &str) -> bool {
-    path.strip_prefix("/sms")
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let inside = path.trim_start_matches('/');
+    inside.len() < path.len()
+        && inside
+            .strip_prefix("sms")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Route {
@@ -177,6 +181,7 @@ mod tests {
             ("/sms/send/k/", None),
             ("/sms/send//k", None),
             ("/sms//send/k", None),
+            ("//sms/send/k", None),
             ("/sms", None),
             ("/sms/", None),
             ("/sms/sent/k", None),
@@ -221,8 +226,14 @@ mod tests {
             ("/sms", true),
             ("/sms/", true),
             ("/sms/x", true),
+            ("//sms", true),
+            ("//sms/send/k", true),
             ("/smsx", false),
+            ("//smsx", false),
+            ("sms/x", false),
             ("/", false),
+            ("//", false),
+            ("", false),
         ] {
             assert_eq!(is_in(path), inside, "{path}");
         }

@@ -100,6 +100,16 @@ fn the_key_may_stand_in_the_header() {
         200
     );
     with("/sms/balance", "Basic dTpw").is(401, 504, "api_invalid");
+    // Of two headers neither is taken, whichever comes first; a key in the path needs none.
+    for second in ["Bearer wrong", bearer.as_str()] {
+        for headers in [[&bearer, second], [second, &bearer]] {
+            let headers = headers.map(|header| ("Authorization", header));
+            let answer = server.exchange(&bare("GET", "/sms/balance", &headers));
+            answer.is(401, 504, "api_invalid");
+            let target = format!("/sms/balance/{}", server.key());
+            assert_eq!(server.exchange(&bare("GET", &target, &headers)).status, 200);
+        }
+    }
     with(&format!("/sms/reports/{transid}"), "Bearer wrong").is(401, 504, "api_invalid");
 }
 

@@ -209,6 +209,7 @@ fn equal_requests_at_once_are_charged_once() {
                     let answer = upload(&server, server.key(), "b", &ROWS);
                     if answer.status == 409 {
                         answer.is(409, 500, "idempotency_in_progress");
+                        assert_eq!(answer.header("retry-after"), Some("1"));
                     }
                     statuses.lock().unwrap().push(answer.status);
                 }

@@ -65,6 +65,8 @@ fn unknown_paths_are_json() {
         format!("/sms/send/{key}/more"),
         format!("/sms/send//{key}"),
         format!("/sms//send/{key}"),
+        format!("//sms/send/{key}"),
+        format!("//sms/balance/{key}"),
         format!("/sms/reports/{key}/"),
         format!("/sms/reports/{key}/m_0000000000000/more"),
         "/sms/../sms/x".to_owned(),
@@ -98,9 +100,60 @@ fn raw_utf8_in_the_query_is_taken_and_other_bytes_are_not() {
     bytes.extend_from_slice(b"\xff HTTP/1.1\r\nHost: test\r\n\r\n");
     let mut connection = server.connect();
     connection.write(&bytes);
-    let status = connection.read().map(|answer| answer.status);
-    assert!(matches!(status, None | Some(400)), "{status:?}");
+    let answer = connection.read().unwrap();
+    assert_eq!((answer.status, answer.code()), (400, 500));
+    answer.is_guarded();
     assert_eq!(server.count(server.key()), 1);
+}
+
+#[test]
+fn what_is_not_http_is_told_so_in_json() {
+    let server = TestServer::demo();
+    let key = server.key();
+    for request in [
+        format!("GET /sms/send/{key}?number=57000001&message=Hi there HTTP/1.1\r\nHost: a\r\n\r\n"),
+        format!("GET /sms/balance/{key} HTTP/1.1\r\nHost a\r\n\r\n"),
+        format!("GET /sms/balance/{key} HTTP/3.1\r\nHost: a\r\n\r\n"),
+        "\0\r\n\r\n".to_owned(),
+    ] {
+        let mut connection = server.connect();
+        // After another one on the same connection.
+        connection.write(&bare("GET", "/sms/balance/x", &[]));
+        assert_eq!(connection.read().unwrap().status, 401);
+        connection.write(request.as_bytes());
+        let answer = connection.read().unwrap();
+        answer.is(400, 500, "invalid_parameter");
+        assert_eq!(answer.header("connection"), Some("close"));
+        let id = answer.header("x-request-id").unwrap();
+        until("the access line", || {
+            server.log().contains(id).then_some(())
+        });
+        connection.finish_writing();
+        assert!(connection.ends());
+    }
+    assert_eq!(server.count(key), 0);
+}
+
+#[test]
+fn what_names_no_path_is_refused() {
+    let server = TestServer::demo();
+    for (method, target) in [
+        ("CONNECT", "example.org:443"),
+        ("CONNECT", "example.org"),
+        ("OPTIONS", "*"),
+    ] {
+        let mut connection = server.connect();
+        connection.write(&bare(method, target, &[]));
+        let answer = connection.read().unwrap();
+        answer.is(405, 500, "method_not_allowed");
+        assert_eq!(
+            answer.header("allow"),
+            Some("GET, HEAD, POST"),
+            "{method} {target}"
+        );
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert!(connection.ends());
+    }
 }
 
 #[test]

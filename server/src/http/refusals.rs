@@ -1,0 +1,193 @@
+//! The answers that hyper gives by itself to what it can't read as a request: here they get a body.
+//!
+//! hyper has no hook for them. But it writes such an answer as a head of its own, with no body and
+//! with headers that show it, and then closes the connection.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::http::{Response, StatusCode};
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::Handler;
+
+/// How long what a refused client still sends is read: a connection that is closed with something
+/// unread is reset, and the client might not see its answer.
+const DROP_TIMEOUT: Duration = Duration::from_secs(5);
+/// What hyper's own answers have, and no other does that is as short.
+const NO_BODY: &str = "\r\ncontent-length: 0\r\n";
+/// Bytes of hyper's own answers, at most.
+const HEAD_BYTES_MAX: usize = 256;
+
+/// A connection's stream, with hyper's own answers in the handler's words.
+pub struct Refusals<S, H> {
+    stream: S,
+    handler: H,
+    refused: Option<Refused>,
+}
+
+/// Hyper refused what came; nothing else is written any more.
+struct Refused {
+    /// What is not yet written of the answer.
+    answer: Bytes,
+    /// Ends the reading of what still comes, which begins once the answer is written.
+    dropping: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S, H: Handler> Refusals<S, H> {
+    pub const fn new(stream: S, handler: H) -> Self {
+        Self {
+            stream,
+            handler,
+            refused: None,
+        }
+    }
+
+    /// Whether this is an answer of hyper's own, in whose place another one is written now.
+    fn takes_over(&mut self, written: &[u8]) -> bool {
+        let Some((status, head)) = own_answer(written) else {
+            return false;
+        };
+        let Some(response) = self.handler.refuse(status) else {
+            return false;
+        };
+        self.refused = Some(Refused {
+            answer: with_body(head, &response),
+            dropping: None,
+        });
+        true
+    }
+}
+
+/// An answer of hyper's own: its status and its text.
+fn own_answer(written: &[u8]) -> Option<(StatusCode, &str)> {
+    if written.len() > HEAD_BYTES_MAX || !written.starts_with(b"HTTP/1.1 4") {
+        return None;
+    }
+    let head = str::from_utf8(written).ok()?;
+    let status = StatusCode::from_bytes(head.get(9..12)?.as_bytes()).ok()?;
+    let ends = head.find("\r\n\r\n") == Some(head.len() - 4);
+    // Every answer of the handler has at least the request's id.
+    let own = head.contains(NO_BODY) && !head.contains("\r\nx-request-id: ");
+    (ends && own).then_some((status, head))
+}
+
+/// The answer with the head that hyper wrote, and headers and body of the response.
+fn with_body(head: &str, response: &Response<Bytes>) -> Bytes {
+    let body = response.body();
+    let mut answer = Vec::with_capacity(head.len() + 512 + body.len());
+    let length = format!("\r\ncontent-length: {}\r\n", body.len());
+    let head = head.replacen(NO_BODY, &length, 1);
+    // Without the empty line at its end.
+    answer.extend_from_slice(head.as_bytes().strip_suffix(b"\r\n").unwrap_or_default());
+    for (name, value) in response.headers() {
+        answer.extend_from_slice(name.as_str().as_bytes());
+        answer.extend_from_slice(b": ");
+        answer.extend_from_slice(value.as_bytes());
+        answer.extend_from_slice(b"\r\n");
+    }
+    answer.extend_from_slice(b"\r\n");
+    answer.extend_from_slice(body);
+    answer.into()
+}
+
+impl<S: AsyncWrite + Unpin, H> Refusals<S, H> {
+    /// Writes our own answer, if there is one.
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(refused) = &mut self.refused else {
+            return Poll::Ready(Ok(()));
+        };
+        while refused.answer.has_remaining() {
+            let written = Pin::new(&mut self.stream).poll_write(context, &refused.answer);
+            match ready!(written)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => refused.answer.advance(count),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + Unpin, H> Refusals<S, H> {
+    /// Reads what still comes, until its end or for as long as there is time.
+    fn poll_drop_rest(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(dropping) = self.refused.as_mut().and_then(|one| one.dropping.as_mut()) else {
+            return Poll::Ready(Ok(()));
+        };
+        if dropping.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut room = [0; 4096];
+        loop {
+            let mut buffer = ReadBuf::new(&mut room);
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin, H: Handler> AsyncRead for Refusals<S, H> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin, H: Handler> AsyncWrite for Refusals<S, H> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.takes_over(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let Some(first) = pieces.first()
+            && self.takes_over(first)
+        {
+            return Poll::Ready(Ok(first.len()));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_answer(context))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_dropping = self
+            .refused
+            .as_ref()
+            .is_some_and(|one| one.dropping.is_some());
+        if !is_dropping {
+            ready!(self.as_mut().poll_flush(context))?;
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            if let Some(refused) = &mut self.refused {
+                refused.dropping = Some(Box::pin(sleep(DROP_TIMEOUT)));
+            }
+        }
+        self.poll_drop_rest(context)
+    }
+}
