@@ -95,7 +95,7 @@ pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
         <h2 id="send">"Send a message"</h2>
         <p>
             <code>"GET"</code> " or " <code>"POST /sms/send/<API_KEY>"</code>
-            ". Parameters stand in the query, in form fields or in a JSON object."
+            ". Parameters stand in the query, in form fields, which may be parts of a multipart body, or in a JSON object."
         </p>
         <pre tabindex="0"><code>{format!(
             "curl {base_url}/sms/send/{key} \\\n  --data number=58001234 \\\n  --data-urlencode 'message=Your code is 4711' \\\n  --data requestid=login-81",
@@ -148,7 +148,7 @@ pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
         (
             "from, to",
             "no",
-            "Only messages from this moment on, and before that one; RFC 3339.".to_owned(),
+            "Only messages from this moment on, and before that one: in RFC 3339, or a date, which begins at midnight UTC.".to_owned(),
         ),
         (
             "limit",

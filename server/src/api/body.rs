@@ -1,16 +1,20 @@
 //! Reading and dropping request bodies.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use domain::Reason;
 use domain::message::PAGE_CHARS;
+use futures_util::stream;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use multer::Multipart;
 
 use super::answer::Failure;
+use super::multipart::{self, PARTS_MAX};
 use super::parameters::Parameters;
 
 /// A character in the worst form: each byte of a four-byte one escaped, or two surrogates in JSON.
@@ -23,11 +27,16 @@ const SEND_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// connection instead of the answer.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a single send's parameters may be written in.
+const ACCEPTED: &str = "application/x-www-form-urlencoded, multipart/form-data or application/json";
+
 /// What a body is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum Form<'a> {
     UrlEncoded,
     Json,
+    /// With its content type, which names the boundary.
+    Multipart(&'a str),
 }
 
 /// Largest body of a single send: it holds the longest message, however that is written.
@@ -49,9 +58,9 @@ pub async fn read_parameters(
     }
     let form = match form(headers) {
         Ok(form) => form,
-        Err(reason) => {
+        Err(failure) => {
             drop_rest(body);
-            return Err(Failure::of(reason));
+            return Err(failure);
         }
     };
     let bytes_max = bytes_max(message_pages_max);
@@ -72,6 +81,9 @@ pub async fn read_parameters(
             Ok(())
         }
         (Ok(bytes), Form::Json) => parameters.add_json(&bytes),
+        (Ok(bytes), Form::Multipart(content_type)) => {
+            add_parts(parameters, content_type, bytes.freeze()).await
+        }
         (Err(failure), _) => {
             drop_rest(body);
             Err(failure)
@@ -95,6 +107,34 @@ async fn read(body: &mut Incoming, bytes_max: usize) -> Result<BytesMut, Failure
     Ok(bytes)
 }
 
+/// Adds the parts of a body that is there as a whole.
+async fn add_parts(
+    parameters: &mut Parameters,
+    content_type: &str,
+    body: Bytes,
+) -> Result<(), Failure> {
+    let boundary = multipart::boundary(content_type)?;
+    let pieces = stream::iter([Ok::<_, Infallible>(body)]);
+    let mut parts = Multipart::new(pieces, boundary);
+    for _ in 0..=PARTS_MAX {
+        let part = parts
+            .next_field()
+            .await
+            .map_err(|error| multipart::failure(&error))?;
+        let Some(part) = part else {
+            return Ok(());
+        };
+        // A part without name is none of the parameters.
+        let name = multipart::part_name(&part)?.unwrap_or_default();
+        let value = part
+            .bytes()
+            .await
+            .map_err(|error| multipart::failure(&error))?;
+        parameters.add_bytes(&name, value.into(), false);
+    }
+    Err(multipart::too_many_parts())
+}
+
 fn too_large(bytes_max: usize) -> Failure {
     let detail = format!("The body is larger than {bytes_max} bytes.");
     Failure::with_detail(Reason::TooLarge, detail)
@@ -111,27 +151,40 @@ pub fn drop_rest(mut body: Incoming) {
 }
 
 /// The body's form by its headers.
-fn form(headers: &HeaderMap) -> Result<Form, Reason> {
-    media_type(content_type(headers)?).ok_or(Reason::UnsupportedMediaType)
+fn form(headers: &HeaderMap) -> Result<Form<'_>, Failure> {
+    content_type(headers)
+        .and_then(media_type)
+        .ok_or_else(|| unsupported(ACCEPTED))
 }
 
-/// The content type of a body that isn't compressed.
-pub fn content_type(headers: &HeaderMap) -> Result<&str, Reason> {
+/// The content type of a body that isn't compressed; `None` for one that is, and unless there is
+/// exactly one.
+pub fn content_type(headers: &HeaderMap) -> Option<&str> {
     if headers.contains_key(CONTENT_ENCODING) {
-        return Err(Reason::UnsupportedMediaType);
+        return None;
     }
     let mut types = headers.get_all(CONTENT_TYPE).iter();
-    match (types.next().map(HeaderValue::to_str), types.next()) {
-        (Some(Ok(value)), None) => Ok(value),
-        _ => Err(Reason::UnsupportedMediaType),
+    match (types.next(), types.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
     }
 }
 
-fn media_type(value: &str) -> Option<Form> {
+/// The refusal of a body, which names what is accepted.
+pub fn unsupported(accepted: &str) -> Failure {
+    let detail = format!(
+        "This content type isn't supported here; send {accepted}, in UTF-8 and without Content-Encoding."
+    );
+    Failure::with_detail(Reason::UnsupportedMediaType, detail)
+}
+
+fn media_type(value: &str) -> Option<Form<'_>> {
     if is_text(value, "application/x-www-form-urlencoded") {
         Some(Form::UrlEncoded)
     } else if is_text(value, "application/json") {
         Some(Form::Json)
+    } else if is(value, "multipart/form-data") {
+        Some(Form::Multipart(value))
     } else {
         None
     }
@@ -175,7 +228,11 @@ mod tests {
                 "application/x-www-form-urlencoded; charset=iso-8859-1",
                 None,
             ),
-            ("multipart/form-data; boundary=x", None),
+            (
+                "multipart/form-data; boundary=x",
+                Some(Form::Multipart("multipart/form-data; boundary=x")),
+            ),
+            ("multipart/mixed; boundary=x", None),
             ("text/plain", None),
             ("", None),
         ] {

@@ -13,6 +13,7 @@ mod csv_report;
 pub mod form;
 mod json_body;
 mod listing;
+mod multipart;
 mod parameters;
 mod rate;
 mod record;

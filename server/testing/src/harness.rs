@@ -338,6 +338,12 @@ impl TestServer {
         ))
     }
 
+    /// A send as a multipart body.
+    pub fn post_parts(&self, key: &str, parts: &[(&str, &[u8])]) -> Answer {
+        let target = format!("/sms/send/{key}");
+        self.exchange(&posted(&target, MULTIPART, &multipart(parts)))
+    }
+
     /// An upload as a multipart body.
     pub fn upload(&self, key: &str, parts: &[(&str, &[u8])]) -> Answer {
         let target = format!("/sms/bulk/{key}");

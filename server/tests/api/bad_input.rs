@@ -285,7 +285,7 @@ fn other_content_types_are_refused() {
     let body = form(&[("number", "57000001"), ("message", "Hi")]);
     for kind in [
         "text/plain",
-        "multipart/form-data; boundary=x",
+        "multipart/mixed; boundary=x",
         "application/x-www-form-urlencoded; charset=iso-8859-1",
         "application/json; charset=utf-16",
         "application/xml",
@@ -293,6 +293,9 @@ fn other_content_types_are_refused() {
     ] {
         let answer = server.exchange(&posted(&path, kind, body.as_bytes()));
         refused(&server, kind, &answer, 415, 500, "unsupported_media_type");
+        for accepted in [FORM, "multipart/form-data", JSON] {
+            assert!(answer.text().contains(accepted), "{}", answer.text());
+        }
     }
     let length = body.len().to_string();
     let mut none = bare("POST", &path, &[("Content-Length", &length)]);

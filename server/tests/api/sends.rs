@@ -1,6 +1,6 @@
 //! What a good send answers.
 
-use crate::client::{encode, form};
+use crate::client::{MULTIPART, encode, form, multipart, posted};
 use crate::harness::TestServer;
 
 #[test]
@@ -35,6 +35,8 @@ fn parameters_come_in_three_ways() {
     assert_eq!(server.post_form(server.key(), &pairs).status, 200);
     let body = r#"{"number":"57000001","message":"a+b c&d=é","unknown":{"a":[1]}}"#;
     assert_eq!(server.post_json(server.key(), body.as_bytes()).status, 200);
+    let parts = pairs.map(|(name, value)| (name, value.as_bytes()));
+    assert_eq!(server.post_parts(server.key(), &parts).status, 200);
     let pair = "\u{1F600}";
     let escaped = br#"{"number":"57000001","message":"\ud83d\ude00"}"#;
     assert_eq!(server.post_json(server.key(), escaped).status, 200);
@@ -43,6 +45,42 @@ fn parameters_come_in_three_ways() {
     for report in &texts[1..] {
         assert_eq!(report["message"], "a+b c&d=é");
     }
+}
+
+#[test]
+fn parts_of_a_body_are_parameters() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let number = ("number", &b"57000001"[..]);
+    let message = ("message", "h\u{e9}llo".as_bytes());
+    let sent = server.post_parts(
+        key,
+        &[number, message, ("requestid", b"r"), ("other", b"\xff")],
+    );
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    assert_eq!(sent.json()["requestid"], "r");
+    assert_eq!(server.reports(key, "")[0]["message"], "h\u{e9}llo");
+    for (parts, reason) in [
+        (&[number][..], "missing_parameter"),
+        (&[number, message, message], "duplicate_parameter"),
+        (&[number, ("message", b"\xff")], "invalid_encoding"),
+        (&[number, ("message", b"")], "invalid_message"),
+        (&[number; 100], "invalid_parameter"),
+    ] {
+        server.post_parts(key, parts).is(400, 500, reason);
+    }
+    let target = format!("/sms/send/{key}");
+    let body = multipart(&[number, message]);
+    for (kind, body) in [
+        ("multipart/form-data", &body[..]),
+        ("multipart/form-data; boundary=other", &body),
+        (MULTIPART, &body[..body.len() - 8]),
+    ] {
+        let answer = server.exchange(&posted(&target, kind, body));
+        answer.is(400, 500, "invalid_parameter");
+    }
+    assert_eq!(server.count(key), 1);
+    server.place.check();
 }
 
 #[test]

@@ -74,6 +74,9 @@ fn wrong_bodies_are_refused() {
     ] {
         let answer = server.exchange(&posted(&target(&server), kind, &whole));
         answer.is(415, 500, "unsupported_media_type");
+        for accepted in ["multipart/form-data", FORM] {
+            assert!(answer.text().contains(accepted), "{}", answer.text());
+        }
         server.is_untouched(kind);
     }
     for encoding in ["base64", "Quoted-Printable", "x"] {
@@ -87,6 +90,41 @@ fn wrong_bodies_are_refused() {
     let answer = server.exchange(&posted(&target(&server), MULTIPART, &plain));
     assert_eq!(answer.status, 200, "{}", answer.text());
     server.place.check();
+}
+
+#[test]
+fn a_part_has_the_name_that_its_head_gives_it() {
+    let server = TestServer::demo();
+    let disposed = |disposition: &str| {
+        let body = format!(
+            "----divider\r\nContent-Disposition: {disposition}\r\n\r\n57000001,Hi\r\n----divider--\r\n"
+        );
+        server.exchange(&posted(&target(&server), MULTIPART, body.as_bytes()))
+    };
+    for disposition in [
+        "form-data; Name=\"bulksms\"",
+        "form-data; name=bulksms; filename=rows.csv",
+        "form-data; filename=\"a; name=numbers; b\"; name=\"bulksms\"",
+        "form-data; filename=\"say \\\"; name=numbers\"; NAME = \"bulksms\"",
+    ] {
+        let answer = disposed(disposition);
+        assert_eq!(answer.status, 200, "{disposition}: {}", answer.text());
+    }
+    for (disposition, reason) in [
+        (
+            "form-data; filename=\"x; name=bulksms\"",
+            "missing_parameter",
+        ),
+        (
+            "form-data; filename=\"name=\\\"bulksms\\\"\"",
+            "missing_parameter",
+        ),
+        ("form-data", "missing_parameter"),
+        ("form-data; name=bulksms; name=numbers", "invalid_parameter"),
+    ] {
+        disposed(disposition).is(400, 500, reason);
+    }
+    assert_eq!(server.batches(server.key(), "").len(), 4);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod multipart;
 mod url_encoded;
 
 use axum::http::HeaderMap;
-use domain::{BulkWriting, Reason};
+use domain::BulkWriting;
 use hyper::body::{Body as _, Incoming};
 
 use super::answer::Failure;
@@ -20,6 +20,9 @@ use url_encoded::{Decoder, Event};
 const ESCAPED_BYTES: u64 = 3;
 /// Room for the small parameters, and for what stands around the parts.
 const OTHERS_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What an upload may be written in.
+const ACCEPTED: &str = "multipart/form-data or application/x-www-form-urlencoded";
 
 /// What a body is written in.
 enum Form<'a> {
@@ -89,13 +92,12 @@ async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Fa
     Ok(())
 }
 
-fn form(headers: &HeaderMap) -> Result<Form<'_>, Reason> {
-    let value = body::content_type(headers)?;
-    if body::is(value, "multipart/form-data") {
-        Ok(Form::Multipart(value))
-    } else if body::is_text(value, "application/x-www-form-urlencoded") {
-        Ok(Form::UrlEncoded)
-    } else {
-        Err(Reason::UnsupportedMediaType)
+fn form(headers: &HeaderMap) -> Result<Form<'_>, Failure> {
+    match body::content_type(headers) {
+        Some(value) if body::is(value, "multipart/form-data") => Ok(Form::Multipart(value)),
+        Some(value) if body::is_text(value, "application/x-www-form-urlencoded") => {
+            Ok(Form::UrlEncoded)
+        }
+        _ => Err(body::unsupported(ACCEPTED)),
     }
 }

@@ -1,5 +1,5 @@
-//! `multipart/form-data` (RFC 7578). The `multer` crate finds the parts; what it would keep in
-//! memory without bound is bounded here.
+//! An upload as `multipart/form-data`. What the `multer` crate would keep in memory without bound
+//! is bounded here.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,15 +7,13 @@ use bytes::Bytes;
 use domain::{BulkWriting, Reason};
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
-use multer::{Field, Multipart};
+use multer::Multipart;
 
 use super::fields::Fields;
 use super::frames::Frames;
 use crate::api::answer::Failure;
+use crate::api::multipart::{self, PARTS_MAX, unreadable};
 
-/// Parts of a body: more than there are parameters, so that some may be ignored. Each may leave a
-/// piece of the body in multer's memory.
-const PARTS_MAX: usize = 32;
 /// Bytes before a part's content, in multer's memory: its headers, and what stands before the first
 /// part.
 const PART_HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -26,10 +24,7 @@ pub async fn read(
     frames: &mut Frames,
     fields: &mut Fields<'_>,
 ) -> Result<(), Failure> {
-    let boundary = multer::parse_boundary(content_type)
-        .ok()
-        .filter(|boundary| !boundary.is_empty())
-        .ok_or_else(|| unreadable("The content type names no boundary."))?;
+    let boundary = multipart::boundary(content_type)?;
     read_parts(boundary, frames, fields).await?;
     // What stands after the last boundary is nobody's; but a request that never came whole isn't
     // done.
@@ -49,8 +44,8 @@ async fn read_parts(
         let Some(mut part) = parts.next_field().await.map_err(failure)? else {
             return Ok(());
         };
-        refuse_encoded(&part)?;
-        fields.begin(part.name(), BulkWriting::Plain).await?;
+        let name = multipart::part_name(&part)?;
+        fields.begin(name.as_deref(), BulkWriting::Plain).await?;
         loop {
             unparsed.store(0, Ordering::Relaxed);
             let Some(data) = part.chunk().await.map_err(failure)? else {
@@ -60,7 +55,7 @@ async fn read_parts(
         }
         fields.end().await?;
     }
-    Err(unreadable("The body has too many parts."))
+    Err(multipart::too_many_parts())
 }
 
 /// The body, one piece at a time: multer takes in whatever is ready before it looks at any of it.
@@ -83,31 +78,6 @@ fn pieces<'a>(
     })
 }
 
-/// RFC 7578 §4.7 has done away with encodings; taking the content as it is would send what nobody
-/// wrote.
-fn refuse_encoded(part: &Field<'_>) -> Result<(), Failure> {
-    let Some(encoding) = part.headers().get("content-transfer-encoding") else {
-        return Ok(());
-    };
-    let plain = ["7bit", "8bit", "binary"];
-    let is_plain = |encoding: &str| {
-        plain
-            .iter()
-            .any(|plain| plain.eq_ignore_ascii_case(encoding))
-    };
-    if encoding.to_str().is_ok_and(|text| is_plain(text.trim())) {
-        return Ok(());
-    }
-    Err(Failure::with_detail(
-        Reason::UnsupportedMediaType,
-        "A part has a Content-Transfer-Encoding; send its content as it is.",
-    ))
-}
-
-fn unreadable(detail: &'static str) -> Failure {
-    Failure::with_detail(Reason::InvalidParameter, detail)
-}
-
 /// Why the body isn't read on, on its way through multer.
 #[derive(Debug, thiserror::Error)]
 #[error("the body isn't read on")]
@@ -119,9 +89,6 @@ fn failure(error: multer::Error) -> Failure {
             Ok(stopped) => stopped.0,
             Err(_) => Failure::of(Reason::Internal),
         },
-        multer::Error::IncompleteStream | multer::Error::IncompleteFieldData { .. } => unreadable(
-            "The body doesn't end with the closing boundary; it is cut short, or the boundary is wrong.",
-        ),
-        _ => unreadable("The body isn't multipart/form-data as its content type says."),
+        error => multipart::failure(&error),
     }
 }

@@ -1,0 +1,166 @@
+//! `multipart/form-data` (RFC 7578). The `multer` crate finds the parts; their names are read here,
+//! since it takes a `name=` inside a quoted file name for the part's own and knows no `Name=`.
+
+use axum::http::header::CONTENT_DISPOSITION;
+use domain::Reason;
+use multer::Field;
+
+use super::answer::Failure;
+
+/// Parts of a body: more than there are parameters, so that some may be ignored. Each may leave a
+/// piece of the body in multer's memory.
+pub const PARTS_MAX: usize = 32;
+
+/// The boundary that a content type names.
+///
+/// # Errors
+/// `invalid_parameter` when it names none.
+pub fn boundary(content_type: &str) -> Result<String, Failure> {
+    multer::parse_boundary(content_type)
+        .ok()
+        .filter(|boundary| !boundary.is_empty())
+        .ok_or_else(|| unreadable("The content type names no boundary."))
+}
+
+/// The parameter that a part is; `None` for a part without name, or with one that isn't text.
+///
+/// # Errors
+/// `invalid_parameter` when the part has two names; `unsupported_media_type` when its content is
+/// encoded.
+pub fn part_name(part: &Field<'_>) -> Result<Option<String>, Failure> {
+    refuse_encoded(part)?;
+    let Some(value) = part.headers().get(CONTENT_DISPOSITION) else {
+        return Ok(None);
+    };
+    let mut names = parameters(value.as_bytes())
+        .into_iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case(b"name"))
+        .map(|(_, value)| value);
+    match (names.next(), names.next()) {
+        (Some(name), None) => Ok(String::from_utf8(name).ok()),
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(unreadable("A part has two names; give each part one.")),
+    }
+}
+
+/// Names and values of the parameters of a header field (RFC 9110 §5.6.6). In quotes, `\"` is a
+/// quote; other backslashes stand for themselves, since file names have them.
+fn parameters(field: &[u8]) -> Vec<(&[u8], Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut rest = field;
+    while let Some(start) = rest.iter().position(|&byte| byte == b';') {
+        rest = &rest[start + 1..];
+        let end = rest.iter().position(|byte| b"=;".contains(byte));
+        let Some(end) = end.filter(|&end| rest[end] == b'=') else {
+            continue;
+        };
+        let name = rest[..end].trim_ascii();
+        let (value, after) = value(rest[end + 1..].trim_ascii_start());
+        found.push((name, value));
+        rest = after;
+    }
+    found
+}
+
+/// The value that a text starts with, and what comes after it.
+fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
+    let Some(quoted) = text.strip_prefix(b"\"") else {
+        let end = text.iter().position(|&byte| byte == b';');
+        let (value, after) = text.split_at(end.unwrap_or(text.len()));
+        return (value.trim_ascii_end().to_vec(), after);
+    };
+    let mut value = Vec::new();
+    let mut rest = quoted;
+    loop {
+        match rest {
+            [b'\\', b'"', after @ ..] => {
+                value.push(b'"');
+                rest = after;
+            }
+            [b'"', after @ ..] => return (value, after),
+            [byte, after @ ..] => {
+                value.push(*byte);
+                rest = after;
+            }
+            [] => return (value, rest),
+        }
+    }
+}
+
+/// RFC 7578 §4.7 has done away with encodings; taking the content as it is would send what nobody
+/// wrote.
+fn refuse_encoded(part: &Field<'_>) -> Result<(), Failure> {
+    let Some(encoding) = part.headers().get("content-transfer-encoding") else {
+        return Ok(());
+    };
+    let plain = ["7bit", "8bit", "binary"];
+    let is_plain = |encoding: &str| {
+        plain
+            .iter()
+            .any(|plain| plain.eq_ignore_ascii_case(encoding))
+    };
+    if encoding.to_str().is_ok_and(|text| is_plain(text.trim())) {
+        return Ok(());
+    }
+    Err(Failure::with_detail(
+        Reason::UnsupportedMediaType,
+        "A part has a Content-Transfer-Encoding; send its content as it is.",
+    ))
+}
+
+/// The body can't be taken apart.
+pub fn unreadable(detail: &'static str) -> Failure {
+    Failure::with_detail(Reason::InvalidParameter, detail)
+}
+
+/// The body has more parts than a request has any use for.
+pub fn too_many_parts() -> Failure {
+    unreadable("The body has too many parts.")
+}
+
+/// What multer says of a body, in our words.
+pub fn failure(error: &multer::Error) -> Failure {
+    match error {
+        multer::Error::IncompleteStream | multer::Error::IncompleteFieldData { .. } => unreadable(
+            "The body doesn't end with the closing boundary; it is cut short, or the boundary is wrong.",
+        ),
+        _ => unreadable("The body isn't multipart/form-data as its content type says."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parameters;
+
+    #[test]
+    fn parameters_are_found_outside_of_quotes_alone() {
+        for (field, expected) in [
+            ("form-data; name=\"a\"", &[("name", "a")][..]),
+            ("form-data;Name=a ; x", &[("Name", "a")]),
+            (
+                "form-data; filename=\"x; name=y\"; name=\"a\"",
+                &[("filename", "x; name=y"), ("name", "a")],
+            ),
+            (
+                "form-data; filename=\"C:\\a\\b.csv\"; name=\"a\\\"b\"",
+                &[("filename", "C:\\a\\b.csv"), ("name", "a\"b")],
+            ),
+            ("form-data; name=\"open; x=y", &[("name", "open; x=y")]),
+            ("form-data; name = \"a\"", &[("name", "a")]),
+            ("form-data; name", &[]),
+            ("form-data", &[]),
+            ("name=a", &[]),
+            (";;name=;", &[("name", "")]),
+        ] {
+            let found = parameters(field.as_bytes());
+            let found: Vec<_> = found
+                .iter()
+                .map(|(name, value)| {
+                    let text = |bytes| str::from_utf8(bytes).unwrap();
+                    (text(*name), text(value.as_slice()))
+                })
+                .collect();
+            assert_eq!(found, expected, "{field}");
+        }
+    }
+}
