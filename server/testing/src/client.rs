@@ -89,6 +89,8 @@ impl Connection {
         self.try_write(bytes).unwrap();
     }
 
+    /// # Errors
+    /// When the connection is closed or cut.
     pub fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0.get_mut().write_all(bytes)
     }

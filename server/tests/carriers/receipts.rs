@@ -1,7 +1,6 @@
 //! Receipts that come early, twice, late, in other forms or for other messages.
 
 use serde_json::Value;
-use testing::harness::until;
 use testing::smsc::receipt;
 
 use crate::acme::{accept, numbers, settings, smsc_date, start};

@@ -1,7 +1,6 @@
 //! Connections that are lost, and servers that are killed or stopped, while messages are sent.
 
 use testing::harness::until;
-use testing::smsc::receipt;
 
 use crate::acme::{accept, numbers, settings, smsc_date, start};
 use crate::scripted::{Act, Scripted, receipt_from};

@@ -2,7 +2,7 @@
 
 use testing::harness::until;
 
-use crate::acme::{accept, numbers, settings, start};
+use crate::acme::{accept, numbers, settings};
 use crate::scripted::Scripted;
 use crate::started::Started;
 

@@ -4,7 +4,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 

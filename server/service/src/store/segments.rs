@@ -146,10 +146,6 @@ statements! {
 }
 
 /// A segment that was handed over.
-#[expect(
-    clippy::struct_field_names,
-    reason = "a segment's number and how many there are have the columns' names"
-)]
 pub(crate) struct NewSegment {
     pub(crate) message_id: i64,
     pub(crate) segment: u16,

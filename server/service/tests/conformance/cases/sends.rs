@@ -202,7 +202,7 @@ async fn new_prices_apply_from_the_restart_that_sets_them(backend: Backend) {
     assert_eq!((first.cost, second.cost), (money("0.05"), money("0.1")));
     assert_eq!(service.check().await.unwrap(), Vec::<String>::new());
     service.close().await;
-    config.currency = "EUR".to_owned();
+    "EUR".clone_into(&mut config.currency);
     assert!(
         service::Service::open(config).await.is_err(),
         "the currency is fixed"
