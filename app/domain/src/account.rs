@@ -10,10 +10,10 @@ pub const EMAIL_CHARS_MAX: usize = 254;
 const LOCAL_PART_CHARS_MAX: usize = 64;
 /// Fewest characters of a password.
 pub const PASSWORD_CHARS_MIN: usize = 10;
-/// Most characters of a password: hashing must not become a way to keep the server busy.
+/// Most characters of a password: longer ones could keep the server busy with hashing.
 pub const PASSWORD_CHARS_MAX: usize = 128;
 
-/// An e-mail address, kept in lower case so that one person can't hold two accounts by spelling.
+/// An e-mail address, kept in lower case: two spellings of one address are one account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Email(String);
 
@@ -29,7 +29,7 @@ impl Email {
     /// When it isn't one local part, one `@` and a domain, without white space or control
     /// characters.
     pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
-        // Lower case first: it can change characters, and what is kept is what must be in form.
+        // Lower case first: it can change characters, and the text that is kept is to be checked.
         let text = text.trim().to_lowercase();
         let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
         let plain =
@@ -66,7 +66,7 @@ impl fmt::Display for Email {
     }
 }
 
-/// A password of allowed length. Its `Debug` hides it.
+/// A password of an allowed length. `Debug` doesn't show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
@@ -76,7 +76,7 @@ pub struct Password(String);
 pub struct InvalidPassword;
 
 impl Password {
-    /// Takes the text as it is: white space counts.
+    /// Takes the text as it is, with its white space.
     ///
     /// # Errors
     /// When it is shorter or longer than allowed, counted in Unicode scalar values.

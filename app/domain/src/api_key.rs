@@ -1,9 +1,9 @@
 //! The format of an API key.
 //!
 //! 6 digits (the application's reference), `hk_` (live) or `ht_` (test), 30 random base62
-//! characters and the CRC-32/ISO-HDLC of all before as 6 base62 characters, big-endian, padded with
-//! `0`. The checksum lets a typing mistake or a random guess be refused without asking the
-//! database, and lets secret scanners recognise a leaked key.
+//! characters and the CRC-32/ISO-HDLC of the characters before as 6 base62 characters, big-endian,
+//! padded with `0`. By the checksum a mistyped or guessed key is refused without asking the
+//! database, and secret scanners recognise a leaked key.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub const ENTROPY_BYTES: usize = 32;
 pub enum KeyKind {
     /// Sends for real and is charged.
     Live,
-    /// Sends to nobody, on play money.
+    /// Sends to nobody, and is charged to the test balance.
     Test,
 }
 
@@ -40,7 +40,7 @@ impl KeyKind {
     }
 }
 
-/// A well-formed API key. Its `Debug` shows the reference alone.
+/// A well-formed API key. `Debug` shows its reference and kind alone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     text: String,
@@ -117,7 +117,7 @@ impl ApiKey {
         self.kind
     }
 
-    /// SHA-256 of the key's ASCII in lower-case hexadecimal: the only thing of it that is stored.
+    /// SHA-256 of the key's ASCII in lower-case hexadecimal: all that is stored of a key.
     #[must_use]
     pub fn hash(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());

@@ -1,4 +1,4 @@
-//! What an application is for, and the states it goes through.
+//! Applications: their categories, their statuses, and what becomes of a lost answer.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl Category {
     /// Every category, in the order in which forms list them.
     pub const ALL: [Self; 2] = [Self::Sms, Self::Electricity];
 
-    /// The word for it, the same everywhere.
+    /// Its word, the same everywhere.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -52,16 +52,16 @@ pub enum ApplicationStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LostAnswer {
-    /// It waits for a receipt: it never arrives twice, and perhaps not at all.
+    /// The message waits for a receipt: it never arrives twice, and may never arrive.
     Hold,
-    /// After a moment it is sent once more: it may arrive twice.
+    /// After a moment the message is sent once more: it may arrive twice.
     Resend,
 }
 
 impl LostAnswer {
     pub const ALL: [Self; 2] = [Self::Hold, Self::Resend];
 
-    /// The word for it in settings and rows.
+    /// Its word in forms and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -94,10 +94,22 @@ pub enum StatusAction {
     Reinstate,
 }
 
+impl StatusAction {
+    /// What an application is after the action, in a sentence about it.
+    #[must_use]
+    pub const fn participle(self) -> &'static str {
+        match self {
+            Self::Approve => "approved",
+            Self::Suspend => "suspended",
+            Self::Reinstate => "reinstated",
+        }
+    }
+}
+
 impl ApplicationStatus {
     pub const ALL: [Self; 3] = [Self::Pending, Self::Active, Self::Suspended];
 
-    /// The word for it, the same everywhere.
+    /// Its word, the same everywhere.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -113,8 +125,8 @@ impl ApplicationStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// The status after an action, or `None` when the action is refused in this one. `before` is
-    /// what the application was when it was suspended; reinstating brings that back.
+    /// The status after an action; `None` when the action is refused in this status. `before` is
+    /// the status that the application had before it was suspended, which reinstating brings back.
     #[must_use]
     pub const fn after(self, action: StatusAction, before: Self) -> Option<Self> {
         match (self, action) {

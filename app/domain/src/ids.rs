@@ -1,4 +1,4 @@
-//! The names of things: references, message and batch ids, request ids.
+//! Identifiers: references of applications, ids of messages and batches, request ids.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ const ID_EPOCH_UNIX_MS: i64 = 1_704_067_200_000;
 /// Bits of an id below its milliseconds: 10 for the node, 11 for the count within a millisecond.
 const ID_LOW_BITS: u32 = 21;
 
-/// The first 6 digits of an application's keys: what a deposit names. A string everywhere, for it
-/// may start with 0.
+/// The first 6 digits of an application's keys, which deposits name. It may start with 0, and so is
+/// a string everywhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reference([u8; REFERENCE_DIGITS]);
 
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Reference {
     }
 }
 
-/// Crockford's base 32 in lower case: sorts like the number, and has no letters that look alike.
+/// Crockford's base 32 in lower case: texts sort like their numbers, and no two letters look alike.
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// 13 × 5 bits hold the 63 bits of an id.
 const ID_CHARS: usize = 13;
@@ -116,8 +116,8 @@ fn decode_id(prefix: &str, text: &str) -> Option<i64> {
     i64::try_from(value).ok()
 }
 
-/// Puts an id together: milliseconds, node, count. Ids of later milliseconds are greater, so that
-/// an id carries its day and "newest first" is the order of the primary key.
+/// The id with these milliseconds and these low bits (node and count). Ids of later milliseconds
+/// are greater: an id carries its day, and "newest first" is the order of the primary key.
 #[must_use]
 pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
     ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
@@ -133,8 +133,8 @@ pub const fn id_of_day(day: i64) -> i64 {
 /// Bits of an id that count within a millisecond.
 const ID_COUNT_BITS: u32 = 11;
 
-/// The id `n` places after one that begins a millisecond: when a millisecond's ids are used up, the
-/// next one's follow.
+/// The id `n` places after `first`, which is the first id of a millisecond. When the ids of a
+/// millisecond are used up, those of the next one follow.
 #[must_use]
 pub const fn nth_id(first: i64, n: i64) -> i64 {
     first + ((n >> ID_COUNT_BITS) << ID_LOW_BITS) + (n & ((1 << ID_COUNT_BITS) - 1))
@@ -192,7 +192,7 @@ prefixed_id!(
     "b_"
 );
 
-/// A value that the caller chose for later look-ups; it needn't be unique.
+/// A text that the caller chose to find a message or batch by; it needn't be unique.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RequestId(String);
 

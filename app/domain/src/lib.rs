@@ -1,13 +1,15 @@
 //! The rules of Heliograph, pure: no IO, no clock, no randomness of its own.
 //!
-//! Everything here compiles for the server and for the browser, so that a form is judged by the
-//! same code while one types and when it arrives.
+//! Everything here compiles for the server and for the browser: a form is checked by the same code
+//! while a person types and when it arrives.
 
 pub mod account;
 pub mod admission;
 pub mod api_key;
 pub mod application;
 pub mod bulk;
+pub mod delivery_error;
+pub mod hand_over;
 pub mod ids;
 pub mod message;
 pub mod money;
@@ -15,9 +17,11 @@ pub mod number;
 pub mod pricing;
 pub mod reason;
 pub mod records;
+pub mod refusal;
 pub mod routing;
 pub mod sender_name;
 pub mod status;
+pub mod test_number;
 pub mod timestamp;
 
 pub use account::{Email, Password};
@@ -26,6 +30,8 @@ pub use application::{ApplicationStatus, Category, LostAnswer};
 pub use bulk::{
     BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };
+pub use delivery_error::DeliveryError;
+pub use hand_over::HandOver;
 pub use ids::{BatchId, Reference, RequestId, Transid};
 pub use message::parts::{Concatenation, Part, Segmentation};
 pub use message::{Encoding, MessageText};
@@ -33,7 +39,9 @@ pub use money::Money;
 pub use number::{Kind, Number};
 pub use pricing::Prices;
 pub use reason::Reason;
+pub use refusal::Refusal;
 pub use routing::{Route, Routes};
 pub use sender_name::{SenderName, SenderState, SenderStatus};
 pub use status::MessageStatus;
+pub use test_number::TestNumber;
 pub use timestamp::Timestamp;

@@ -5,7 +5,7 @@ use std::fmt;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-/// Decimals that an amount can have.
+/// Most decimals of an amount.
 pub const MONEY_DECIMALS: u32 = 6;
 const MICROS_PER_UNIT: i64 = 1_000_000;
 
@@ -30,7 +30,7 @@ impl Money {
         Self(micros)
     }
 
-    /// Whole units; `None` when that is more than can be held.
+    /// The amount of so many whole units; `None` when that is more than can be held.
     #[must_use]
     pub const fn from_units(units: i64) -> Option<Self> {
         match units.checked_mul(MICROS_PER_UNIT) {
@@ -81,7 +81,7 @@ impl Money {
         }
     }
 
-    /// This amount so many times; `None` when that is more than can be held.
+    /// This amount times `count`; `None` when that is more than can be held.
     #[must_use]
     pub fn checked_times(self, count: usize) -> Option<Self> {
         self.0.checked_mul(i64::try_from(count).ok()?).map(Self)

@@ -11,7 +11,7 @@ pub const DIGITS_MIN: usize = 4;
 /// Most digits of any number (ITU-T E.164 §6.2.1).
 pub const DIGITS_MAX: usize = 15;
 
-/// Where a number is, which decides its price.
+/// Whether a number is local or international, which decides its price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// A destination: 4 to 15 ASCII digits and where they lead.
+/// A destination: 4 to 15 ASCII digits, local or international.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Number {
     digits: String,
@@ -50,8 +50,8 @@ pub struct InvalidNumber;
 
 impl Number {
     /// Reads a number. A leading `+` (or the space that an unescaped `+` decodes to in a query)
-    /// says that it is international and is dropped; exactly 8 digits without it are local;
-    /// everything else is international.
+    /// marks an international number and is dropped. Exactly 8 digits without it are a local
+    /// number; every other number is international.
     ///
     /// # Errors
     /// When what is left isn't 4 to 15 ASCII digits.
@@ -93,8 +93,8 @@ impl Number {
         self.kind
     }
 
-    /// True for an international number that reads as country code and local number: it was
-    /// probably meant to be local, which costs less.
+    /// Whether an international number reads as country code and local number: it was probably
+    /// meant to be local, which costs less.
     #[must_use]
     pub fn looks_local(&self, country_code: &str) -> bool {
         self.kind == Kind::International
@@ -113,7 +113,7 @@ impl Number {
         }
     }
 
-    /// Why the number was charged as it was, in a stable word.
+    /// The rule by which the number is local or international, as a stable word.
     #[must_use]
     pub fn rule(&self) -> &'static str {
         match self.kind {

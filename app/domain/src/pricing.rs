@@ -18,6 +18,8 @@ pub struct Prices {
 pub struct InvalidPrices;
 
 impl Prices {
+    /// Prices per page.
+    ///
     /// # Errors
     /// Unless international > local > 0.
     pub fn new(local: Money, international: Money) -> Result<Self, InvalidPrices> {
@@ -31,7 +33,7 @@ impl Prices {
         }
     }
 
-    /// Price of one page to such a destination.
+    /// The price of one page to a number of this kind.
     #[must_use]
     pub const fn per_page(&self, kind: Kind) -> Money {
         match kind {
@@ -40,7 +42,7 @@ impl Prices {
         }
     }
 
-    /// Price of a message; `None` when it is more than can be held.
+    /// The price of a message; `None` when it is more than can be held.
     #[must_use]
     pub fn cost(&self, kind: Kind, pages: usize) -> Option<Money> {
         self.per_page(kind).checked_times(pages)

@@ -1,6 +1,6 @@
 //! The answers of the SMS API: reason, code, HTTP status and words.
 
-/// Why a request was not done. The word (`as_str`) is stable; programs may match on it.
+/// Why a request was not done. Programs may match on its word (`as_str`), which is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     MissingParameter,
@@ -125,8 +125,8 @@ impl Reason {
         }
     }
 
-    /// The HTTP status: never 502, 503 or 504 for a business answer, for proxies and clients retry
-    /// those.
+    /// The HTTP status. A business answer never has 502, 503 or 504, which proxies and clients
+    /// retry.
     #[must_use]
     pub const fn http_status(self) -> u16 {
         match self {
@@ -169,7 +169,8 @@ impl Reason {
             Self::MissingParameter => "A required parameter is missing.",
             Self::DuplicateParameter => "A parameter is given more than once; give each one once.",
             Self::InvalidNumber => {
-                "The number must be 4 to 15 digits: 8 for a local one, with country code for an international one."
+                "The number must be 4 to 15 digits: 8 for a local one, with country code for an \
+                 international one."
             }
             Self::InvalidMessage => "The message must have at least one character and no NUL.",
             Self::MessageTooLong => {

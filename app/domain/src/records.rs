@@ -1,4 +1,4 @@
-//! What pages and the API show: records as the server reads them and the browser renders them.
+//! Records: what the server reads for pages and API, and the browser renders.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::{
     Reference, SenderStatus, Timestamp, Transid,
 };
 
-/// What the installation charges, for pages and answers.
+/// What the installation charges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceList {
     /// ISO 4217 code.
@@ -15,20 +15,20 @@ pub struct PriceList {
     pub prices: Prices,
 }
 
-/// A signed-in person.
+/// An account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountRecord {
     pub id: i64,
     pub email: String,
     pub staff: bool,
-    /// A sign-in counts while this is what it was.
+    /// A sign-in is valid only while this is unchanged.
     pub password_changed_at: Timestamp,
 }
 
 /// A browser in which an account is signed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceRecord {
-    /// Names the device in forms; opens nothing.
+    /// Identifies the device in forms; it gives no access.
     pub id: i64,
     /// `User-Agent` at sign-in, cut to a length that can be shown.
     pub user_agent: String,
@@ -36,7 +36,7 @@ pub struct DeviceRecord {
     pub address: String,
     pub signed_in_at: Timestamp,
     pub last_seen_at: Timestamp,
-    /// The browser that asks.
+    /// Whether it is the browser that asks.
     pub current: bool,
 }
 
@@ -48,16 +48,16 @@ pub struct ApplicationRecord {
     pub status: ApplicationStatus,
     /// The accepted name, which sends use.
     pub sender_name: Option<String>,
-    /// The newest request that isn't `sender_name` itself: pending, or rejected with a reason.
+    /// The newest request for another name than `sender_name`: pending, or rejected with a reason.
     pub requested_sender: Option<SenderRequestRecord>,
     pub balance: Money,
-    /// Play money of the test key.
+    /// What the test key can still spend, in play money.
     pub test_balance: Money,
     pub created_at: Timestamp,
     pub activation_requested_at: Option<Timestamp>,
     /// What becomes of its messages when a carrier's answer is lost.
     pub lost_answer: LostAnswer,
-    /// Why it is suspended, when it is.
+    /// Why it is suspended, if it is.
     pub suspend_reason: Option<String>,
     /// E-mail of its account.
     pub email: String,
@@ -76,26 +76,57 @@ pub struct SenderRequestRecord {
     pub decided_at: Option<Timestamp>,
 }
 
-/// What a transfer was for, seen from the application.
+/// Why money moves from one account of the ledger to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransferKind {
-    /// Money that came from the bank with the reference.
+    /// From the bank, or from the unmatched deposits, to an application.
     Deposit,
-    /// The price of an accepted message or batch.
+    /// From the bank to the unmatched deposits: no application has the reference.
+    Unmatched,
+    /// The price of an accepted message or batch, from the application.
     Charge,
-    /// The price of a message that no carrier took, given back.
+    /// From what is reserved for a batch to revenue, as its rows become messages.
+    Settle,
+    /// The price of a message that no carrier took, back to the application.
     Release,
 }
 
 impl TransferKind {
-    pub const ALL: [Self; 3] = [Self::Deposit, Self::Charge, Self::Release];
+    pub const ALL: [Self; 5] = [
+        Self::Deposit,
+        Self::Unmatched,
+        Self::Charge,
+        Self::Settle,
+        Self::Release,
+    ];
+
+    /// The number that stands for it in the database: its place in [`Self::ALL`].
+    #[must_use]
+    pub const fn code(self) -> i64 {
+        match self {
+            Self::Deposit => 0,
+            Self::Unmatched => 1,
+            Self::Charge => 2,
+            Self::Settle => 3,
+            Self::Release => 4,
+        }
+    }
+
+    /// The kind that a number stands for.
+    #[must_use]
+    pub fn from_code(code: i64) -> Option<Self> {
+        let place = usize::try_from(code).ok()?;
+        Self::ALL.get(place).copied()
+    }
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deposit => "deposit",
+            Self::Unmatched => "unmatched",
             Self::Charge => "charge",
+            Self::Settle => "settle",
             Self::Release => "release",
         }
     }
@@ -112,7 +143,7 @@ pub struct StatementLine {
     pub id: i64,
     pub at: Timestamp,
     pub kind: TransferKind,
-    /// Positive: what moved. The kind says in which direction.
+    /// The amount that moved, always positive; the kind says in which direction.
     pub amount: Money,
     pub balance_after: Money,
     /// What it is for: a transid, a batchid, or the bank's id of a deposit.
@@ -138,7 +169,8 @@ pub struct MessageRecord {
     pub cost: Money,
     /// What was given back of the cost.
     pub released: Money,
-    /// Why it isn't delivered, in a stable word.
+    /// Why it isn't delivered: the word of a [`DeliveryError`](crate::DeliveryError), or the
+    /// carrier's own words.
     pub error: Option<String>,
     pub created_at: Timestamp,
     pub submitted_at: Option<Timestamp>,
@@ -147,7 +179,7 @@ pub struct MessageRecord {
     pub test: bool,
 }
 
-/// A step in a message's life.
+/// A step in the life of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEntry {
     pub status: MessageStatus,
@@ -158,7 +190,7 @@ pub struct TimelineEntry {
 /// How a message's price came about and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChargeRecord {
-    /// Which rule made the number local or international.
+    /// The rule by which the number is local or international.
     pub rule: String,
     pub pages: i64,
     pub unit_price: Money,
@@ -168,7 +200,7 @@ pub struct ChargeRecord {
     pub why: String,
 }
 
-/// How many messages stand where.
+/// How many messages have which status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusCounts {
     pub queued: i64,
@@ -196,7 +228,7 @@ impl StatusCounts {
         }
     }
 
-    /// The place of a status.
+    /// The count of a status, to be changed.
     pub const fn get_mut(&mut self, status: MessageStatus) -> &mut i64 {
         match status {
             MessageStatus::Queued => &mut self.queued,
@@ -211,7 +243,7 @@ impl StatusCounts {
     }
 }
 
-/// How far an upload has come.
+/// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BatchStatus {
@@ -234,7 +266,7 @@ impl BatchStatus {
     }
 }
 
-/// A bulk upload as reports show it.
+/// A batch as reports show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchRecord {
     pub batchid: BatchId,
@@ -253,18 +285,18 @@ pub struct BatchRecord {
     pub test: bool,
 }
 
-/// How a connection to a carrier is.
+/// The state of a connection to a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionState {
-    /// On the way to being bound.
+    /// It is being bound.
     Connecting,
-    /// Messages can be handed over.
+    /// It is bound, and messages can be handed over.
     Bound,
-    /// It is up as far as can be seen, and what it was handed last wasn't answered: it gets one
-    /// message at a time, until one is.
+    /// It is bound, and its last submits weren't answered: it gets one submit at a time until one
+    /// is answered.
     Probing,
-    /// It couldn't be bound, or was lost: it is tried again in a moment.
+    /// It couldn't be bound, or was lost; it is tried again in a moment.
     Waiting,
     Closed,
 }
@@ -299,23 +331,23 @@ impl ConnectionState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionRecord {
     pub carrier: String,
-    /// The process that has it, from 0.
+    /// The slot of the node that has it, from 0.
     pub node: i64,
-    /// From 1.
+    /// Its number among the node's connections to the carrier, from 1.
     pub number: i64,
     pub state: ConnectionState,
     /// When it came into this state.
     pub since: Timestamp,
     /// Submits that wait for an answer.
     pub in_flight: i64,
-    /// The most of them at a time.
+    /// How many submits may wait for an answer at a time.
     pub window: i64,
     /// Answers in the last second.
     pub rate: i64,
     /// Answers since the start that asked for a slower pace.
     pub throttled: i64,
     pub last_error: Option<String>,
-    /// When all this was so.
+    /// When this was written down.
     pub updated_at: Timestamp,
 }
 
@@ -325,9 +357,9 @@ pub struct ConnectionRecord {
 pub enum CarrierState {
     /// A connection is bound.
     Up,
-    /// No connection is bound and answers what it is handed, or nobody dispatches.
+    /// No connection is bound and answers its submits, or no worker runs.
     Down,
-    /// Somebody drained it: nothing is handed to it until it is resumed.
+    /// Staff drained it: it is handed nothing until it is resumed.
     Drained,
 }
 
@@ -342,7 +374,7 @@ impl CarrierState {
     }
 }
 
-/// A carrier as operators see it.
+/// A carrier as staff see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarrierRecord {
     pub name: String,
@@ -352,14 +384,14 @@ pub struct CarrierRecord {
     pub waiting: i64,
     /// When the oldest of them was accepted.
     pub oldest_waiting_at: Option<Timestamp>,
-    /// Receipts so far that named nothing we knew.
+    /// How many receipts so far were parked, since they named no message that was known then.
     pub receipts_parked: i64,
-    /// Those of them that were matched later.
+    /// How many of the parked receipts were matched to a message later.
     pub receipts_matched: i64,
     pub connections: Vec<ConnectionRecord>,
 }
 
-/// Messages accepted on one day (UTC), by what became of them.
+/// The messages accepted on one day (UTC), by status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DayCounts {
     /// Days since 1970-01-01.
@@ -375,10 +407,10 @@ pub struct MessageDetail {
     pub charge: ChargeRecord,
 }
 
-/// One screen or answer of a longer list.
+/// One page of a longer list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paged<T> {
     pub items: Vec<T>,
-    /// Opaque; gives the following items.
+    /// The cursor that gives the following items; `None` at the end.
     pub next: Option<String>,
 }

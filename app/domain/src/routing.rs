@@ -4,14 +4,14 @@ use std::num::NonZeroU32;
 
 use crate::{Kind, Reference};
 
-/// A rule that picks a carrier. A condition that is absent holds for every message.
+/// A rule that picks a carrier. An absent condition holds for every message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The carrier's name.
     pub carrier: String,
-    /// The smallest is tried first.
+    /// The route with the smallest priority is tried first.
     pub priority: u32,
-    /// The share among routes of one priority.
+    /// The route's share of the messages among routes of one priority.
     pub weight: NonZeroU32,
     pub kind: Option<Kind>,
     /// What the number begins with, as the carrier gets it: with country code, without `+`.
@@ -35,13 +35,13 @@ pub struct RoutingFacts<'a> {
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice<'a> {
-    /// To this carrier.
+    /// It goes to this carrier.
     Carrier(&'a str),
-    /// Nowhere now: carriers that could take it are not usable at the moment. The message waits.
+    /// It waits: carriers that could take it can't be used at the moment.
     Wait,
-    /// Nowhere: every carrier that could take it is excluded. Waiting changes nothing.
+    /// It goes nowhere: every carrier that could take it is excluded. Waiting changes nothing.
     Exhausted,
-    /// Nowhere: no route is for such a message. Waiting changes nothing.
+    /// It goes nowhere: no route matches it. Waiting changes nothing.
     NoRoute,
 }
 
@@ -76,9 +76,9 @@ impl Routes {
     /// The carrier of the first route that matches, by weight among those of one priority; the next
     /// one where a carrier isn't usable.
     ///
-    /// `random` is any number, evenly spread over all of them. `usable` says whether a carrier can
-    /// take a message now. `excluded` are carriers that must not get this message, such as one that
-    /// refused it.
+    /// `random` is a random number: every `u64` must be equally likely. `usable` says whether a
+    /// carrier can take a message now. `excluded` are carriers that must not get this message, such
+    /// as one that refused it.
     #[must_use]
     pub fn choose<'a>(
         &'a self,
@@ -109,11 +109,11 @@ impl Routes {
     }
 }
 
-/// One of the routes, each as often as its weight says; `None` of none.
+/// One of the routes, each as often as its weight says; `None` if there is no route.
 fn by_weight<'a>(routes: &[&'a Route], random: u64) -> Option<&'a Route> {
     let weight = |route: &Route| u64::from(route.weight.get());
     let total: u64 = routes.iter().map(|route| weight(route)).sum();
-    // The number's share of all numbers is the place's share of all places.
+    // random / 2^64 × total, rounded down: evenly spread over the shares of all routes.
     let mut place = (u128::from(random) * u128::from(total)) >> u64::BITS;
     routes.iter().copied().find(|route| {
         let weight = u128::from(weight(route));

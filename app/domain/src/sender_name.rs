@@ -1,4 +1,4 @@
-//! Sender names, and the states they go through.
+//! Sender names, and the states of the requests for them.
 
 use std::fmt;
 
@@ -17,6 +17,8 @@ pub struct SenderName(String);
 pub struct InvalidSenderName;
 
 impl SenderName {
+    /// Takes the text as it is.
+    ///
     /// # Errors
     /// When it isn't 1 to 11 ASCII letters and digits.
     pub fn parse(text: &str) -> Result<Self, InvalidSenderName> {
@@ -34,7 +36,7 @@ impl SenderName {
         &self.0
     }
 
-    /// What two spellings of one name share: a name belongs to one account whatever its case.
+    /// The name in lower case: names that differ in case alone are one name.
     #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
@@ -47,14 +49,14 @@ impl fmt::Display for SenderName {
     }
 }
 
-/// Where the request for a sender name stands.
+/// The state of a request for a sender name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SenderStatus {
     Pending,
     Accepted,
     Rejected,
-    /// A newer request took its place before staff decided, or a newer name was accepted.
+    /// A newer request came before staff decided, or a newer name was accepted.
     Replaced,
 }
 

@@ -1,16 +1,16 @@
-//! The states of a message.
+//! The status of a message.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a message stands.
+/// The status of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MessageStatus {
     /// Accepted, stored, charged; waits for a carrier.
     Queued,
-    /// A dispatcher holds it.
+    /// A connection has claimed it.
     Sending,
     /// Handed over, and no answer came.
     Unknown,
@@ -57,8 +57,8 @@ impl MessageStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// The number that stands for it in the database: its place in [`Self::ALL`]. Final ones come
-    /// last, and no number is ever given to another status.
+    /// The number that stands for it in the database: its place in [`Self::ALL`]. Final statuses
+    /// come last, and no number is ever given to another status.
     #[must_use]
     pub const fn code(self) -> i64 {
         match self {
@@ -80,7 +80,7 @@ impl MessageStatus {
         Self::ALL.get(place).copied()
     }
 
-    /// The stored status never goes down in rank.
+    /// The rank of the status; that of a stored status never goes down.
     #[must_use]
     pub const fn rank(self) -> u8 {
         match self {
@@ -98,7 +98,7 @@ impl MessageStatus {
         self.rank() == 4
     }
 
-    /// Whether a stored status may become this one: only upwards in rank.
+    /// Whether a stored status may become `next`: only a status of a higher rank.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         self.rank() < next.rank()

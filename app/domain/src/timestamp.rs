@@ -1,4 +1,4 @@
-//! Moments: unix milliseconds inside, RFC 3339 in UTC outside.
+//! Moments in time: stored as unix milliseconds, written as RFC 3339 in UTC.
 
 use std::fmt;
 
@@ -25,13 +25,13 @@ impl Timestamp {
         self.0
     }
 
-    /// So many milliseconds later.
+    /// The moment `ms` milliseconds later.
     #[must_use]
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` to this; negative when this is the earlier one.
+    /// Milliseconds from `earlier` to this moment; negative when this moment is the earlier one.
     #[must_use]
     pub const fn ms_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
@@ -63,7 +63,7 @@ impl Timestamp {
 /// `2026-11-21T05:04:31.123Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Years beyond 9999 can't be written in RFC 3339; no clock of ours reaches them.
+        // RFC 3339 can't write years beyond 9999; no clock of ours reaches them.
         let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
         write!(

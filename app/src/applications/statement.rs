@@ -1,4 +1,4 @@
-//! An application's statement: every transfer, newest first.
+//! An application's statement: its transfers, newest first.
 
 use domain::records::{Paged, StatementLine, TransferKind};
 use domain::{BatchId, Reference, Transid};
@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use crate::ui::Moment;
 
-/// The statement's table, or a word that there is none yet.
+/// The statement's table, or a sentence that there is no transfer yet.
 #[component]
 pub fn Statement(
     reference: Reference,
@@ -62,9 +62,11 @@ fn Table(lines: Vec<StatementLine>, currency: String) -> impl IntoView {
 fn Row(line: StatementLine) -> impl IntoView {
     let (what, sign) = match line.kind {
         TransferKind::Deposit => ("Deposit", "+"),
-        // The minus sign, as wide as the plus.
+        // The minus sign, which is as wide as the plus sign.
         TransferKind::Charge => ("Charge", "\u{2212}"),
         TransferKind::Release => ("Release", "+"),
+        // Between accounts of our own, and so on no application's statement.
+        kind @ (TransferKind::Unmatched | TransferKind::Settle) => (kind.as_str(), ""),
     };
     let has_page =
         Transid::parse(&line.subject).is_some() || BatchId::parse(&line.subject).is_some();

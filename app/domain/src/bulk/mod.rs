@@ -3,8 +3,8 @@
 //! A file is UTF-8 text with a row per line, ended by LF or CRLF. In a one-to-one file everything
 //! after the first comma is the message; in a one-to-many file the whole line is the number. The
 //! `csv` crate can't read this dialect: commas of an unquoted message belong to the message, and a
-//! quote that is never closed must cost one row, not swallow the rest of the file. So the rows are
-//! found here, by [`BulkParser`], in constant memory and in one pass.
+//! quote that is never closed must make one bad row and not swallow the rest of the file. So
+//! [`BulkParser`] finds the rows, in constant memory and in one pass.
 
 mod number_fault;
 mod parser;
@@ -15,7 +15,7 @@ use crate::{MessageText, Number, Reason};
 
 pub use parser::BulkParser;
 
-/// Bad rows that are reported one by one; of the others only their number.
+/// How many bad rows are reported one by one; the others are only counted.
 pub const ERRORS_MAX: usize = 20;
 
 /// What the rows of a file hold.
@@ -23,17 +23,17 @@ pub const ERRORS_MAX: usize = 20;
 pub enum BulkMode {
     /// Number, comma, message.
     OneToOne,
-    /// A number; all get the same message, which isn't in the file.
+    /// A number. All numbers get the same message, which isn't in the file.
     OneToMany,
 }
 
-/// How the file came to be bytes.
+/// How the file was encoded on its way here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BulkWriting {
-    /// As it was written.
+    /// As it was written to the file.
     Plain,
-    /// Out of a URL-encoded form or query, where a `+` that wasn't escaped became a space: one
-    /// before a number is taken for it, as [`Number::parse`] does.
+    /// In a URL-encoded form or query, where a `+` that wasn't escaped became a space: a space
+    /// before a number is read as `+`, as [`Number::parse`] does.
     UrlDecoded,
 }
 
@@ -50,7 +50,7 @@ pub struct BulkLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkRow {
     pub number: Number,
-    /// The row's own message: in one-to-one files always, in others never.
+    /// The row's own message; `None` in a one-to-many file.
     pub message: Option<MessageText>,
 }
 
@@ -64,12 +64,13 @@ pub struct BadRow {
     pub detail: &'static str,
 }
 
-/// A file that is refused for its rows.
+/// The bad rows of a refused file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFile {
-    /// The first [`ERRORS_MAX`] bad rows in their order; for a file without rows one that says so.
+    /// The first [`ERRORS_MAX`] bad rows in their order. For a file without rows there is one,
+    /// which says so.
     pub errors: Vec<BadRow>,
-    /// All bad rows.
+    /// How many bad rows there are in all.
     pub error_count: u64,
 }
 

@@ -11,10 +11,10 @@ use crate::message::PAGE_CHARS;
 
 /// What some programs write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-/// Bytes that are taken at a time: together with the longest row, all that is ever kept.
+/// Bytes that are read at a time. The parser never keeps more than these and the longest row.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Bytes before the comma of a row whose message may be quoted. A good number has 16 at most; the
-/// rest is for rows with a bad one, so that the lines of their message aren't taken for rows.
+/// Most bytes before the comma of a row whose message may be quoted. A good number has 16 at most;
+/// more are allowed so that the lines of a message aren't read as rows where the number is bad.
 const NUMBER_BYTES_MAX: usize = 256;
 /// Bytes of a character in UTF-8, at most.
 const CHARACTER_BYTES_MAX: usize = 4;
@@ -26,12 +26,12 @@ pub struct BulkParser {
     mode: BulkMode,
     writing: BulkWriting,
     limits: BulkLimits,
-    /// What is not yet read as rows: less than the longest row.
+    /// The bytes that are not yet read as rows: fewer than the longest row has.
     buffer: Vec<u8>,
     state: State,
     /// The physical line where the buffer starts.
     line: u64,
-    /// Blank lines just above: trailing ones, unless a row follows.
+    /// Blank lines directly above this line. They end the file unless a row follows.
     blanks: u64,
     rows: u64,
     errors: Vec<BadRow>,
@@ -43,9 +43,10 @@ pub struct BulkParser {
 enum State {
     /// The file, perhaps with a byte order mark.
     File,
-    /// A row whose line was searched for its end this far.
+    /// A row. Its line was searched for its end up to this index.
     Row { searched: usize },
-    /// A row with an opening quote after this comma; the message was searched this far.
+    /// A row with an opening quote after this comma. The message was searched for its end up to
+    /// this index.
     Quoted { comma: usize, searched: usize },
     /// The rest of a bad row's line.
     BadLine,
@@ -70,10 +71,11 @@ impl BulkParser {
         }
     }
 
-    /// Reads on. After the first bad row no more rows are handed out, but bad ones are still found.
+    /// Reads the next bytes. After the first bad row no more good rows are handed out, but bad rows
+    /// are still found.
     ///
     /// # Errors
-    /// As soon as there are too many rows; then there is no more to read.
+    /// As soon as there are too many rows. Nothing may be read after that.
     pub fn push(&mut self, bytes: &[u8], row: &mut impl FnMut(BulkRow)) -> Result<(), TooManyRows> {
         for piece in bytes.chunks(PIECE_BYTES) {
             self.buffer.extend_from_slice(piece);
@@ -82,10 +84,10 @@ impl BulkParser {
         Ok(())
     }
 
-    /// Ends the file, whose last line may have no end, and gives the number of its rows.
+    /// Ends the file, whose last line may have no line end, and returns the number of its rows.
     ///
     /// # Errors
-    /// When any row was bad, or there was none, or there were too many.
+    /// When any row was bad, there was no row, or there were too many rows.
     pub fn finish(mut self, row: &mut impl FnMut(BulkRow)) -> Result<u64, BulkError> {
         self.read(true, row)?;
         if self.rows == 0 {
@@ -100,7 +102,7 @@ impl BulkParser {
         Ok(self.rows)
     }
 
-    /// Reads what the buffer has of whole rows; at the `last` call, everything.
+    /// Reads the whole rows in the buffer; at the `last` call, all of the buffer.
     fn read(&mut self, last: bool, row: &mut impl FnMut(BulkRow)) -> Result<(), TooManyRows> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut at = 0;
@@ -115,8 +117,8 @@ impl BulkParser {
         Ok(())
     }
 
-    /// Takes one step into `rest`, which isn't empty, and says how many bytes are done with; `None`
-    /// when more must come first.
+    /// Reads one step of `rest`, which isn't empty, and returns how many bytes of it are done;
+    /// `None` when more bytes must come first.
     fn step(
         &mut self,
         rest: &[u8],
@@ -140,7 +142,7 @@ impl BulkParser {
         Some(if marked { BYTE_ORDER_MARK.len() } else { 0 })
     }
 
-    /// A row that is one line, unless it has an opening quote.
+    /// Reads a row that is one line. Where it has an opening quote, the next step reads it.
     fn line(
         &mut self,
         rest: &[u8],
@@ -177,7 +179,7 @@ impl BulkParser {
         Ok(Some(self.skip_line(rest)))
     }
 
-    /// A row whose message has an opening quote.
+    /// Reads a row whose message has an opening quote.
     fn quoted(
         &mut self,
         rest: &[u8],
@@ -219,12 +221,12 @@ impl BulkParser {
         Ok(Some(end + self.skip_line(&rest[end..])))
     }
 
-    /// A row whose quote isn't closed in what was `seen` of the message: reading goes on at the
-    /// line after the one where the row starts, so that the rows which the quote swallowed are
-    /// judged in their own right.
+    /// Refuses a row whose quote isn't closed in the part of the message that was `seen`. Reading
+    /// goes on at the line after the one where the row starts, so that each row which the quote
+    /// swallowed is checked by itself.
     ///
-    /// That isn't paid for twice over: a line in there whose own quote is left open would have
-    /// closed this one.
+    /// No line is read over and over for that: a line among them with an opening quote of its own
+    /// would have closed this one.
     fn unclosed(
         &mut self,
         rest: &[u8],
@@ -244,7 +246,7 @@ impl BulkParser {
         Ok(self.skip_line(rest))
     }
 
-    /// Takes the rest of the line, as far as it is there.
+    /// Skips the rest of the line, as far as it has arrived.
     fn skip_line(&mut self, rest: &[u8]) -> usize {
         if let Some(end) = memchr(b'\n', rest) {
             self.line += 1;
@@ -256,7 +258,7 @@ impl BulkParser {
         }
     }
 
-    /// The comma before an opening quote.
+    /// The index of the comma before an opening quote.
     fn opening_quote(&self, line: &[u8]) -> Option<usize> {
         if self.mode == BulkMode::OneToMany {
             return None;
@@ -265,7 +267,7 @@ impl BulkParser {
         (line.get(comma + 1) == Some(&b'"')).then_some(comma)
     }
 
-    /// Counts a row, and the blank lines above it, which are rows now: bad ones.
+    /// Counts a row, and the blank lines above it, which now are bad rows.
     fn count(
         &mut self,
         read: Result<BulkRow, Fault>,
@@ -311,8 +313,8 @@ impl BulkParser {
         self.limits.message_pages_max.saturating_mul(PAGE_CHARS)
     }
 
-    /// Bytes of the longest message, also when it is quoted: a doubled quote is shorter than a
-    /// character may be.
+    /// Bytes of the longest message, quoted or not: a doubled quote has fewer bytes than the
+    /// longest character.
     const fn message_bytes_max(&self) -> usize {
         self.characters_max().saturating_mul(CHARACTER_BYTES_MAX)
     }

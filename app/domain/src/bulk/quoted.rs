@@ -9,7 +9,7 @@ pub enum Closing {
     At(usize),
     /// Nowhere within the limit, or before the file's end.
     None,
-    /// More must come first; up to this index there is no end.
+    /// Not known until more bytes come; there is no end before this index.
     Unknown { searched: usize },
 }
 
@@ -37,8 +37,8 @@ pub fn closing(message: &[u8], searched: usize, bytes_max: usize, last: bool) ->
     }
 }
 
-/// Characters of a quoted message once its doubled quotes are single. Counts what begins a
-/// character, also in what isn't UTF-8.
+/// Characters of a quoted message, with each doubled quote counted once. It counts the bytes that
+/// begin a character, and so works on invalid UTF-8 too.
 pub fn characters(message: &[u8]) -> usize {
     let begun = message.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
     begun - memchr_iter(b'"', message).count() / 2

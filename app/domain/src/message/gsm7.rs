@@ -1,13 +1,13 @@
 //! The 7-bit default alphabet and its extension (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
 
-/// Says that the next septet is of the extension.
+/// The septet that stands before one of the extension table.
 pub(super) const ESCAPE: u8 = 0x1b;
 
-/// The basic table, a character's place being its code. The escape holds its place with itself and
+/// The basic table: a character's position is its code. The escape stands at its own position and
 /// is no character of a text.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
-/// What follows an escape.
+/// The extension table: the septets that follow an escape.
 const EXTENSION: [(char, u8); 10] = [
     ('\u{c}', 0x0a),
     ('^', 0x14),
@@ -31,7 +31,7 @@ pub(super) enum Septets {
 
 /// A character's septets; `None` when it is in neither table.
 pub(super) fn septets(c: char) -> Option<Septets> {
-    // Most of most texts, where the code is ASCII's.
+    // Most characters of most texts: their codes are those of ASCII.
     if let 'a'..='z' | 'A'..='Z' | '%'..='?' | ' '..='#' = c {
         return u8::try_from(c).ok().map(Septets::Basic);
     }

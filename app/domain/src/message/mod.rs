@@ -1,4 +1,4 @@
-//! A message's text: pages that are billed, segments that go on air.
+//! A message's text: the pages that are billed, the segments that go on air.
 
 mod gsm7;
 pub mod parts;
@@ -8,16 +8,16 @@ pub const PAGE_CHARS: usize = 160;
 /// Pages of the longest message, unless the settings say otherwise.
 pub const PAGES_MAX_DEFAULT: usize = 10;
 
-/// How a carrier puts the text on air (3GPP TS 23.038).
+/// How the text is encoded on air (3GPP TS 23.038).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// The 7-bit default alphabet with its extension table.
     Gsm7,
-    /// UTF-16, in the standard's words UCS-2.
+    /// UTF-16, which the standard calls UCS-2.
     Ucs2,
 }
 
-/// The text of a message: 1 character to the limit, no NUL.
+/// The text of a message: from 1 character up to the limit, without NUL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MessageText(String);
 
@@ -33,7 +33,7 @@ pub enum InvalidMessage {
 }
 
 impl MessageText {
-    /// Takes a text of at most `max_pages` pages, as it is.
+    /// Takes a text of at most `max_pages` pages as it is.
     ///
     /// # Errors
     /// When it is empty, has a NUL, or is too long.
@@ -80,13 +80,13 @@ impl std::fmt::Debug for MessageText {
     }
 }
 
-/// Pages of a text: its Unicode scalar values in units of 160, rounded up.
+/// Pages of a text: its Unicode scalar values divided by 160, rounded up.
 #[must_use]
 pub fn pages(text: &str) -> usize {
     text.chars().count().div_ceil(PAGE_CHARS)
 }
 
-/// The encoding that a carrier will be handed: GSM-7 when every character is in it.
+/// The encoding in which a carrier is handed the text: GSM-7 when every character is in it.
 #[must_use]
 pub fn encoding(text: &str) -> Encoding {
     if text.chars().all(|c| gsm7_septets(c).is_some()) {
@@ -103,8 +103,8 @@ pub fn segments(text: &str) -> usize {
     cuts(text, encoding(text), 0).count()
 }
 
-/// The text of each segment, in order; at least one. Where there are several, each is shorter by so
-/// many units.
+/// The text of each segment, in order; there is at least one. Where there are several, each is
+/// `shorter_by` units shorter than the longest one could be.
 fn cuts(text: &str, encoding: Encoding, shorter_by: usize) -> Cuts<'_> {
     let (alone, joined) = match encoding {
         Encoding::Gsm7 => (160, 153),

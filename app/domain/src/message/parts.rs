@@ -1,31 +1,32 @@
-//! A text as a carrier is handed it: octets, and what ties several parts together.
+//! The parts of a text that a carrier is handed: their octets, and how several parts are marked as
+//! one message (concatenation).
 //!
 //! **Sizes.** A part fills at most the 140 octets of a short message on the radio side. The user
-//! data header that ties parts takes 6 of them with a reference of 8 bits (3GPP TS 23.040
+//! data header for concatenation takes 6 of them with a reference of 8 bits (3GPP TS 23.040
 //! §9.2.3.24.1): 7 septets, which leaves 153, or 67 UTF-16 units. With a reference of 16 bits
-//! (§9.2.3.24.8), by which more messages to one number can be told apart, it takes 7: 152 septets
-//! or 66 units. A message counts as its [`segments`](super::segments), of 153 or 67, and carriers
-//! charge by the part: so the header carries 16 bits wherever that costs no part more, and 8 where
-//! it would (a text of 153 × 2 septets, for instance).
+//! (§9.2.3.24.8), by which more messages to one number can be told apart, the header takes 7
+//! octets, which leaves 152 septets or 66 units. A message counts as its
+//! [`segments`](super::segments), of 153 or 67, and carriers charge by the part. So the reference
+//! has 16 bits wherever that needs no further part, and 8 bits where it does (a text of 153 × 2
+//! septets, for example).
 
 use super::gsm7::{self, Septets};
 use super::{Encoding, cuts, encoding};
 
-/// Most parts of a message: their number is one octet, with a header and with `sar_total_segments`
-/// alike.
+/// Most parts of a message: their number is one octet, in the header and in `sar_total_segments`.
 pub const PARTS_MAX: usize = 255;
 
-/// Units by which a part is shorter whose header has a reference of 16 bits.
+/// By how many units a part is shorter when its header has a reference of 16 bits.
 const WIDE_UNITS: usize = 1;
 
-/// How the parts of a long message are tied together.
+/// How the parts of a long message are marked as one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Segmentation {
     /// By a user data header before each part's text.
     Udh,
     /// By the optional parameters `sar_…` of SMPP.
     Sar,
-    /// Not cut at all: the carrier is given the whole text in `message_payload` and cuts it itself.
+    /// The text isn't divided: the carrier is given the whole of it in `message_payload`.
     Payload,
 }
 
@@ -47,7 +48,7 @@ impl Segmentation {
     }
 }
 
-/// What a carrier is handed at once.
+/// What a carrier is handed with one submit.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Part {
     /// SMPP's `data_coding`: 0 for the default alphabet, 8 for UCS-2.
@@ -58,21 +59,21 @@ pub struct Part {
     pub concatenation: Concatenation,
 }
 
-/// What ties a part to the others.
+/// How a part is marked as one of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concatenation {
-    /// There are no others.
+    /// There is no other part.
     Alone,
-    /// The bytes begin with a user data header, which `esm_class` must say (0x40).
+    /// The bytes begin with a user data header, and `esm_class` must say so (0x40).
     Header,
-    /// What the parameters `sar_msg_ref_num`, `sar_total_segments` and `sar_segment_seqnum` must
-    /// say.
+    /// The values of the parameters `sar_msg_ref_num`, `sar_total_segments` and
+    /// `sar_segment_seqnum`.
     Sar {
         reference: u16,
         total: u8,
         sequence: u8,
     },
-    /// The bytes are more than one part and belong into `message_payload`.
+    /// The bytes are more than one part holds and belong into `message_payload`.
     Payload,
 }
 
@@ -92,12 +93,12 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// The parts of a text, in their order; one that stands alone when the text fits into it.
-/// `reference` is to be the same for no other message to that number at that time; a narrow header
-/// carries its low octet.
+/// The parts of a text, in their order. `reference` must differ from that of every other message to
+/// the same number at that time; a header with 8 bits carries its low octet.
 ///
 /// # Errors
-/// When there would be more than can be numbered. A payload isn't, so that it has no such limit.
+/// When there would be more parts than can be numbered. A payload isn't divided and has no such
+/// limit.
 pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>, TooManyParts> {
     let encoding = encoding(text);
     let mut cuts: Vec<&str> = cuts(text, encoding, 0).collect();
@@ -149,8 +150,8 @@ const fn data_coding(encoding: Encoding) -> u8 {
     }
 }
 
-/// How long what follows is, then the information element "concatenated short messages": with a
-/// reference of 16 bits, or of 8.
+/// The user data header: its length, then the information element "concatenated short messages"
+/// with a reference of 16 bits, or of 8.
 fn header(wide: bool, reference: u16, total: u8, sequence: u8) -> Vec<u8> {
     let [high, low] = reference.to_be_bytes();
     if wide {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::seeded;
 
 #[test]
-fn addresses_are_taken() {
+fn addresses_are_accepted() {
     let cases = [
         ("name@example.org", "name@example.org"),
         ("  name@example.org\t", "name@example.org"),
@@ -29,7 +29,7 @@ fn addresses_are_taken() {
 }
 
 #[test]
-fn what_is_no_address_is_refused() {
+fn texts_that_are_no_addresses_are_refused() {
     let long_local = format!("{}@example.org", "a".repeat(65));
     let long = format!("a@{}.org", "b".repeat(250));
     let cases = [
@@ -99,7 +99,9 @@ proptest! {
     #![proptest_config(seeded(2_000))]
 
     #[test]
-    fn an_address_that_was_kept_is_kept_again(text in r"[A-Za-z0-9.+İΣǅẞé]{1,10}@[A-Za-z0-9İΣé\-.]{1,12}|\PC{1,8}@\PC{1,8}") {
+    fn a_parsed_address_is_parsed_to_itself(
+        text in r"[A-Za-z0-9.+İΣǅẞé]{1,10}@[A-Za-z0-9İΣé\-.]{1,12}|\PC{1,8}@\PC{1,8}",
+    ) {
         if let Ok(email) = Email::parse(&text) {
             prop_assert_eq!(Email::parse(email.as_str()), Ok(email.clone()));
             prop_assert!(email.as_str().chars().count() <= EMAIL_CHARS_MAX);
@@ -109,7 +111,11 @@ proptest! {
     }
 
     #[test]
-    fn spelling_makes_no_second_address(local in "[a-z0-9]{1,10}", host in "[a-z0-9]{1,10}", flips in any::<u32>()) {
+    fn two_spellings_are_one_address(
+        local in "[a-z0-9]{1,10}",
+        host in "[a-z0-9]{1,10}",
+        flips in any::<u32>(),
+    ) {
         let text = format!("{local}@{host}.org");
         let other: String = text
             .chars()
@@ -128,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn a_password_is_judged_by_its_length_alone(text in r"[\s\S]{0,140}") {
+    fn a_password_is_accepted_by_its_length_alone(text in r"[\s\S]{0,140}") {
         let fits = (10..=128).contains(&text.chars().count());
         prop_assert_eq!(Password::parse(&text).is_ok(), fits);
     }

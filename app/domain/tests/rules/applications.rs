@@ -1,4 +1,4 @@
-//! Applications: categories, states, and sender names.
+//! Applications: categories, statuses, and sender names.
 
 use domain::application::StatusAction;
 use domain::sender_name::SENDER_NAME_CHARS_MAX;
@@ -31,7 +31,7 @@ fn categories_have_their_words() {
 }
 
 #[test]
-fn states_have_their_words() {
+fn statuses_have_their_words() {
     assert_eq!(
         ApplicationStatus::ALL.map(ApplicationStatus::as_str),
         ["Pending", "Active", "Suspended"]
@@ -50,7 +50,7 @@ fn states_have_their_words() {
     }
 }
 
-/// Every state, every action, every state it had before a suspension.
+/// Every status, every action, and every status before a suspension.
 #[test]
 fn every_action_leads_where_the_table_says() {
     for before in ApplicationStatus::ALL {
@@ -72,7 +72,7 @@ fn every_action_leads_where_the_table_says() {
 }
 
 #[test]
-fn a_suspension_that_is_lifted_leaves_no_trace() {
+fn reinstating_brings_back_the_status_before_the_suspension() {
     for status in [Pending, Active] {
         let suspended = status.after(Suspend, status).unwrap();
         assert_eq!(suspended.after(Reinstate, status), Some(status));
@@ -113,7 +113,7 @@ fn sender_names_are_1_to_11_ascii_letters_and_digits() {
 }
 
 #[test]
-fn sender_states_have_their_words() {
+fn sender_statuses_have_their_words() {
     assert_eq!(
         SenderStatus::ALL.map(SenderStatus::as_str),
         ["pending", "accepted", "rejected", "replaced"]
@@ -132,7 +132,9 @@ proptest! {
     #![proptest_config(seeded(2_000))]
 
     #[test]
-    fn a_sender_name_is_judged_character_by_character(text in r"[A-Za-z0-9]{0,13}|[A-Za-z0-9 _\-é]{0,12}|\PC{0,13}") {
+    fn a_sender_name_is_checked_character_by_character(
+        text in r"[A-Za-z0-9]{0,13}|[A-Za-z0-9 _\-é]{0,12}|\PC{0,13}",
+    ) {
         let length = text.chars().count();
         let expected = (1..=11).contains(&length)
             && text.chars().all(|c| matches!(c, 'A'..='Z' | 'a'..='z' | '0'..='9'));
@@ -144,7 +146,10 @@ proptest! {
     }
 
     #[test]
-    fn case_makes_no_other_name(text in "[A-Za-z0-9]{1,11}", flips in any::<u16>()) {
+    fn names_that_differ_in_case_alone_are_one_name(
+        text in "[A-Za-z0-9]{1,11}",
+        flips in any::<u16>(),
+    ) {
         let other: String = text
             .chars()
             .enumerate()
@@ -159,10 +164,13 @@ proptest! {
     }
 
     #[test]
-    fn no_history_of_actions_leaves_the_three_states(
-        actions in prop::collection::vec(prop::sample::select(vec![Approve, Suspend, Reinstate]), 0..30),
+    fn no_history_of_actions_leaves_the_three_statuses(
+        actions in prop::collection::vec(
+            prop::sample::select(vec![Approve, Suspend, Reinstate]),
+            0..30,
+        ),
     ) {
-        // What a row holds: the status, and what it was when it was suspended.
+        // The content of a row: the status, and the status before the suspension.
         let (mut status, mut before, mut approved) = (Pending, Pending, false);
         for action in actions {
             let Some(next) = status.after(action, before) else { continue };
@@ -171,7 +179,7 @@ proptest! {
             }
             approved |= action == Approve;
             status = next;
-            // Only an approval ever makes it Active.
+            // Only an approval makes an application Active for the first time.
             prop_assert!(status != Active || approved);
             prop_assert!(before != Suspended);
         }

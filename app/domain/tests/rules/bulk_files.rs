@@ -16,7 +16,7 @@ const LIMITS: BulkLimits = BulkLimits {
 /// A message of the greatest length and one more, in the shortest and the longest characters.
 const CHARS: usize = 160;
 
-/// What a file was found to be: its rows as number and message, or its bad rows as line and reason.
+/// The outcome of a file: its rows as number and message, or its bad rows as line and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     Rows(Vec<(String, Option<String>)>),
@@ -65,7 +65,7 @@ fn read<'a>(mode: BulkMode, limits: BulkLimits, pieces: impl Iterator<Item = &'a
     }
 }
 
-/// Reads a file at once, and again byte by byte: the outcomes must be one.
+/// Reads a file at once, and again byte by byte: the outcomes must be the same.
 fn parse(mode: BulkMode, file: &[u8]) -> Found {
     let found = read(mode, LIMITS, std::iter::once(file));
     assert_eq!(read(mode, LIMITS, file.chunks(1)), found, "byte by byte");
@@ -92,7 +92,7 @@ fn one_to_one_rows_are_number_comma_message() {
         ("58000000, \"a\"\n", &[("58000000", " \"a\"")]),
         ("58000000,say \"a\"\n", &[("58000000", "say \"a\"")]),
         ("58000000,\u{feff}a\n", &[("58000000", "\u{feff}a")]),
-        // Nothing is a formula here.
+        // A formula is a text like any other.
         ("58000000,=cmd()\n", &[("58000000", "=cmd()")]),
     ] {
         assert_eq!(one_to_one(file), rows(expected), "{file:?}");
@@ -100,7 +100,7 @@ fn one_to_one_rows_are_number_comma_message() {
 }
 
 #[test]
-fn quoted_messages_hold_anything() {
+fn quoted_messages_can_hold_any_character() {
     for (file, message) in [
         ("58000000,\"a\"\n", "a"),
         ("58000000,\"a\"\r\n", "a"),
@@ -167,7 +167,7 @@ fn bad_rows_are_named_by_line_and_reason() {
 }
 
 #[test]
-fn a_quote_costs_one_row_at_most() {
+fn a_wrong_quote_makes_one_bad_row_at_most() {
     const MESSAGE: &str = "invalid_message";
     const ENCODING: &str = "invalid_encoding";
     let long = "a".repeat(CHARS);
@@ -184,7 +184,7 @@ fn a_quote_costs_one_row_at_most() {
         ("58000000,\"a\"\r".into(), vec![(1, MESSAGE)]),
         ("58000000,\"a\"\rb\n".into(), vec![(1, MESSAGE)]),
         ("58000000,\"\"a\"\"\n".into(), vec![(1, MESSAGE)]),
-        // Never closed: the rows below are judged, with their own quotes.
+        // Never closed: the rows below are checked, with their own quotes.
         (
             "58000000,\"a\n58000000,b\nx,c\n".into(),
             vec![(1, MESSAGE), (3, "invalid_number")],
@@ -243,7 +243,7 @@ fn messages_have_a_limit_in_characters() {
 }
 
 #[test]
-fn what_is_not_utf8_is_a_bad_row() {
+fn invalid_utf8_makes_a_bad_row() {
     const ENCODING: &str = "invalid_encoding";
     for (file, expected) in [
         (&b"58000000,\xff\n58000000,a\n"[..], &[(1, ENCODING)][..]),
@@ -258,7 +258,7 @@ fn what_is_not_utf8_is_a_bad_row() {
         (b"\xef\xbb58000000,a", &[(1, ENCODING)]),
     ] {
         assert_eq!(one_to_one(file), bad(expected), "{file:?}");
-        // Whatever the mode, the encoding is judged first.
+        // In both modes the encoding is checked first.
         let Found::Bad(lines, _) = parse(BulkMode::OneToMany, file) else {
             panic!("taken: {file:?}");
         };
@@ -366,7 +366,7 @@ fn an_endless_line_is_one_bad_row() {
 
 #[test]
 fn open_quotes_are_not_read_over_and_over() {
-    // Were each read to the message limit anew, this would be 10 GB of work.
+    // If each quote were read to the message limit again, this would be 10 GB of work.
     let limits = BulkLimits {
         rows_max: u64::MAX,
         message_pages_max: 10_000,
@@ -426,7 +426,7 @@ fn the_first_bad_rows_are_listed_and_all_are_counted() {
 }
 
 #[test]
-fn in_a_form_a_space_before_a_number_is_the_plus_it_was_written_as() {
+fn in_a_form_a_space_before_a_number_is_read_as_plus() {
     let file =
         " 58000000,a\n 4915112345678,\" b\n 58000000,c\"\n58000000, d\n  58000000,e\n 58000000,\"f";
     for size in 1..file.len() {
@@ -544,7 +544,7 @@ fn a_number_that_is_written_wrongly_is_told_how() {
     }
 }
 
-/// A row as a program that knows the dialect writes it.
+/// A row as a program writes it that knows the format.
 fn write(number: &str, message: &str, line_end: &str) -> String {
     if message.starts_with('"') || message.contains(['\n', '\r']) {
         format!("{number},\"{}\"{line_end}", message.replace('"', "\"\""))
@@ -607,7 +607,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_change_nothing_and_lines_are_in_the_file(
+    fn pieces_change_no_outcome_and_lines_are_in_the_file(
         file in prop_oneof![nearly_a_file(), prop::collection::vec(any::<u8>(), 0..400)],
         cuts in prop::collection::vec(1..40_usize, 1..20),
         many in any::<bool>(),

@@ -91,7 +91,7 @@ fn known_ids() {
 }
 
 #[test]
-fn what_is_no_id_is_refused() {
+fn texts_that_are_no_ids_are_refused() {
     let cases = [
         "",
         "m_",
@@ -162,7 +162,8 @@ proptest! {
         prop_assert_eq!(Reference::parse(&text), Ok(reference));
         let shown = format!("{reference:?}");
         prop_assert!(shown.contains(&text));
-        prop_assert_eq!(serde_json::from_str::<Reference>(&serde_json::to_string(&reference).unwrap()).unwrap(), reference);
+        let json = serde_json::to_string(&reference).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Reference>(&json).unwrap(), reference);
     }
 
     #[test]
@@ -178,7 +179,8 @@ proptest! {
         prop_assert_eq!(BatchId::parse(&batchid.to_string()), Some(batchid));
         prop_assert_eq!(transid.to_string().len(), 15);
         prop_assert_eq!(serde_json::to_string(&transid).unwrap(), format!("\"{transid}\""));
-        prop_assert_eq!(serde_json::from_str::<Transid>(&format!("\"{transid}\"")).unwrap(), transid);
+        let json = format!("\"{transid}\"");
+        prop_assert_eq!(serde_json::from_str::<Transid>(&json).unwrap(), transid);
     }
 
     #[test]
@@ -203,7 +205,9 @@ proptest! {
 
     #[test]
     fn ids_sort_by_time_then_by_count(
-        (ms_a, ms_b) in (EPOCH_MS..=LAST_MS, EPOCH_MS..=LAST_MS), low_a in 0..1_i64 << 21, low_b in 0..1_i64 << 21,
+        (ms_a, ms_b) in (EPOCH_MS..=LAST_MS, EPOCH_MS..=LAST_MS),
+        low_a in 0..1_i64 << 21,
+        low_b in 0..1_i64 << 21,
     ) {
         prop_assert_eq!(
             compose_id(ms_a, low_a).cmp(&compose_id(ms_b, low_b)),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::seeded;
 
-/// Made by another program: `zlib.crc32` and `hashlib.sha256` of Python, and its own long division.
+/// Keys that a Python program made with `zlib.crc32`, `hashlib.sha256` and integer division.
 const KNOWN: [(&str, KeyKind, [u8; ENTROPY_BYTES], &str, &str); 3] = [
     (
         "000000",
@@ -60,7 +60,7 @@ fn the_checksum_is_crc_32_iso_hdlc_in_base_62() {
 }
 
 #[test]
-fn what_is_formed_otherwise_is_refused() {
+fn malformed_keys_are_refused() {
     let good = "123456hk_0123456789ABCDEFGHIJKLMNOPQRST3VAawJ";
     let cases = [
         String::new(),
@@ -79,7 +79,7 @@ fn what_is_formed_otherwise_is_refused() {
         good.replace("hk_", "ht_"),
         good.replace("hk_", "HK_"),
         good.replace("hk_", "hk-"),
-        // As many bytes, but not ASCII.
+        // The right number of bytes, but not ASCII.
         good.replace("01", "\u{e9}"),
         "\u{661}\u{662}\u{663}456hk_0123456789ABCDEFGHIJKLMNOPQRST".to_owned(),
         "0".repeat(API_KEY_CHARS),
@@ -117,7 +117,7 @@ proptest! {
         prop_assert_eq!(&text[..6], key.reference().to_string());
         prop_assert_eq!(&text[6..9], if key.kind() == KeyKind::Live { "hk_" } else { "ht_" });
         prop_assert!(text[9..].bytes().all(|b| b.is_ascii_alphanumeric()));
-        // It goes into a path and a header as it is.
+        // A key goes into a path and a header unescaped.
         prop_assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
         let read = ApiKey::parse(text).unwrap();
         prop_assert!(read == key);
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_reading_fail_otherwise(text in r"\PC{0,60}|[0-9]{6}h[kt]_[0-9A-Za-z]{36}") {
+    fn every_text_is_a_key_or_refused(text in r"\PC{0,60}|[0-9]{6}h[kt]_[0-9A-Za-z]{36}") {
         // A random text isn't a key: 1 in 2^32, and these cases are the same in every run.
         prop_assert!(ApiKey::parse(&text).is_err());
     }
@@ -161,8 +161,8 @@ proptest! {
 proptest! {
     #![proptest_config(seeded(64))]
 
-    /// CRC-32 finds every change within 32 bits, and a number has one spelling in 6 base62
-    /// characters: so this holds for every key, and not for most.
+    /// CRC-32 finds every change within 32 bits, and a number has one form in 6 base62 characters:
+    /// so this holds for every key.
     #[test]
     fn any_one_changed_character_is_refused(key in any_key(), other_script in any::<char>()) {
         let text = key.expose();
@@ -175,9 +175,9 @@ proptest! {
         }
     }
 
-    /// Two swapped characters are one error pattern twice. The polynomial is primitive, so no such
-    /// pattern within a key is a multiple of it; and swaps between body and checksum were
-    /// enumerated: none fits.
+    /// Two swapped characters are one error pattern in two places. The polynomial is primitive, so
+    /// that no such pattern within a key is a multiple of it. Swaps between body and checksum were
+    /// enumerated: none gives a valid key.
     #[test]
     fn any_two_swapped_characters_are_refused(key in any_key()) {
         let text = key.expose();

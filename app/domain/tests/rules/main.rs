@@ -1,5 +1,5 @@
-//! What the domain promises, checked from outside: tables where the contract names the values,
-//! properties where it names a rule. Every run draws the same cases.
+//! The domain's public interface: tables where the contract names values, properties where it names
+//! a rule. Every run has the same cases.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,6 +10,8 @@ mod accounts;
 mod admission;
 mod applications;
 mod bulk_files;
+mod delivery_errors;
+mod hand_overs;
 mod ids;
 mod keys;
 mod messages;
@@ -19,13 +21,15 @@ mod numbers;
 mod parts;
 mod reasons;
 mod records;
+mod refusals;
 mod routes;
 mod statuses;
+mod test_numbers;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// The same cases in every run and nothing written beside the sources: a failure is repeated by
-/// running the test again.
+/// The same cases in every run, and no files of failed cases beside the sources: running the test
+/// again repeats a failure.
 fn seeded(cases: u32) -> Config {
     Config {
         cases,

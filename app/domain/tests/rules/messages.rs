@@ -22,7 +22,7 @@ pub const BASIC_TABLE: [u32; 128] = [
     0x6e, 0x6f, 0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0xe4, 0xf6, 0xf1,
     0xfc, 0xe0,
 ];
-/// §6.2.1.1: what follows an escape, and which character that is.
+/// §6.2.1.1: the code that follows an escape, and its character.
 pub const EXTENSION_TABLE: [(u8, u32); 10] = [
     (0x0a, 0x0c),
     (0x14, 0x5e),
@@ -92,7 +92,7 @@ fn model_segments(text: &str) -> (Encoding, usize) {
 }
 
 #[test]
-fn the_limits_are_the_contracts() {
+fn the_limits_are_those_of_the_contract() {
     assert_eq!((PAGE_CHARS, PAGES_MAX_DEFAULT), (160, 10));
 }
 
@@ -147,7 +147,7 @@ fn segments_at_the_boundaries() {
         // The extension takes two septets.
         ("€".repeat(80), Encoding::Gsm7, 1),
         ("€".repeat(81), Encoding::Gsm7, 2),
-        // 76 pairs fill 152 septets; the 77th would be torn.
+        // 76 pairs fill 152 septets; the 77th would be divided.
         ("€".repeat(152), Encoding::Gsm7, 2),
         ("€".repeat(153), Encoding::Gsm7, 3),
         (
@@ -187,7 +187,7 @@ fn segments_at_the_boundaries() {
         // Outside the plane of 16 bits a character is two units.
         ("😀".repeat(35), Encoding::Ucs2, 1),
         ("😀".repeat(36), Encoding::Ucs2, 2),
-        // 33 pairs fill 66 units; the 34th would be torn.
+        // 33 pairs fill 66 units; the 34th would be divided.
         ("😀".repeat(66), Encoding::Ucs2, 2),
         ("😀".repeat(67), Encoding::Ucs2, 3),
         (
@@ -213,7 +213,7 @@ fn segments_at_the_boundaries() {
 }
 
 #[test]
-fn texts_that_cannot_be_sent() {
+fn texts_that_cannot_be_sent_are_refused() {
     let parse = |text: &str| MessageText::parse(text.to_owned(), PAGES_MAX_DEFAULT);
     assert_eq!(parse("").unwrap_err(), InvalidMessage::Empty);
     assert_eq!(parse("\0").unwrap_err(), InvalidMessage::Nul);
@@ -233,7 +233,8 @@ fn texts_that_cannot_be_sent() {
 /// lengths around the boundaries.
 pub fn any_text() -> impl Strategy<Value = String> {
     let gsm = prop::sample::select("aZ0 @Δß\n€^{}\\[~]|\u{c}".chars().collect::<Vec<char>>());
-    let wide = prop::sample::select("a€жçሴ\u{ffff}😀𝄞\u{10ffff}`".chars().collect::<Vec<char>>());
+    let wide = "a€жçሴ\u{ffff}😀𝄞\u{10ffff}`".chars();
+    let wide = prop::sample::select(wide.collect::<Vec<char>>());
     let length = prop_oneof![
         1..=20_usize,
         60..=75_usize,
@@ -255,13 +256,13 @@ proptest! {
     #![proptest_config(seeded(1_000))]
 
     #[test]
-    fn segments_are_the_models(text in any_text()) {
+    fn segments_are_those_of_the_model(text in any_text()) {
         prop_assert_eq!((encoding(&text), segments(&text)), model_segments(&text));
     }
 
     #[test]
-    fn no_part_of_the_model_is_torn(text in any_text()) {
-        // The model itself: parts together are the whole, and none ends in the middle of a
+    fn the_model_divides_no_character(text in any_text()) {
+        // This checks the model: the parts together are the text, and none ends in the middle of a
         // character.
         if let Some(septets) = to_septets(&text) {
             let parts = cut(&septets, 160, 153, |septet| septet == 0x1b);

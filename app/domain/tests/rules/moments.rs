@@ -63,7 +63,7 @@ fn moments_are_read_and_shown() {
 }
 
 #[test]
-fn what_is_no_moment_is_refused() {
+fn texts_that_are_no_moments_are_refused() {
     let cases = [
         "",
         "now",
@@ -132,7 +132,7 @@ proptest! {
     #![proptest_config(seeded(2_000))]
 
     #[test]
-    fn what_is_shown_is_read_back(ms in FIRST_MS..=LAST_MS) {
+    fn a_shown_moment_is_read_back(ms in FIRST_MS..=LAST_MS) {
         let moment = Timestamp::from_unix_ms(ms);
         let text = moment.to_string();
         prop_assert_eq!(text.len(), 24);
@@ -149,12 +149,16 @@ proptest! {
 
     #[test]
     fn an_offset_moves_the_clock_and_not_the_moment(
-        ms in 0..LAST_MS - 2 * DAY_MS, hours in 0..=23_i64, minutes in 0..=59_i64, east in any::<bool>(),
+        ms in 0..LAST_MS - 2 * DAY_MS,
+        hours in 0..=23_i64,
+        minutes in 0..=59_i64,
+        east in any::<bool>(),
     ) {
         let sign = if east { 1 } else { -1 };
         let offset_ms = sign * (hours * 60 + minutes) * 60_000;
         let wall = Timestamp::from_unix_ms(ms).plus_ms(offset_ms).to_string();
-        let text = format!("{}{}{hours:02}:{minutes:02}", &wall[..23], if east { '+' } else { '-' });
+        let sign = if east { '+' } else { '-' };
+        let text = format!("{}{sign}{hours:02}:{minutes:02}", &wall[..23]);
         prop_assert_eq!(Timestamp::parse(&text).map(Timestamp::unix_ms), Some(ms), "{}", text);
     }
 
@@ -171,14 +175,17 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_reading_fail_otherwise(text in r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.+\-Zz]{0,24}|\PC{0,40}") {
+    fn no_text_makes_reading_panic(
+        text in r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.+\-Zz]{0,24}|\PC{0,40}",
+    ) {
         if let Some(moment) = Timestamp::parse(&text) {
             prop_assert!(!moment.to_string().is_empty());
         }
     }
 
     #[test]
-    fn in_json_it_is_its_milliseconds(ms in any::<i64>()) {
-        prop_assert_eq!(serde_json::to_string(&Timestamp::from_unix_ms(ms)).unwrap(), ms.to_string());
+    fn in_json_a_moment_is_its_milliseconds(ms in any::<i64>()) {
+        let json = serde_json::to_string(&Timestamp::from_unix_ms(ms)).unwrap();
+        prop_assert_eq!(json, ms.to_string());
     }
 }

@@ -30,7 +30,7 @@ fn amounts_are_read_exactly() {
 }
 
 #[test]
-fn what_is_no_amount_is_refused() {
+fn texts_that_are_no_amounts_are_refused() {
     let cases = [
         "",
         " ",
@@ -99,7 +99,7 @@ fn amounts_are_shown_plainly() {
 }
 
 #[test]
-fn arithmetic_stops_where_it_would_not_fit() {
+fn arithmetic_that_would_overflow_gives_nothing() {
     let most = Money::from_micros(i64::MAX);
     let least = Money::from_micros(i64::MIN);
     let one = Money::from_micros(1);
@@ -169,7 +169,7 @@ proptest! {
     #![proptest_config(seeded(2_000))]
 
     #[test]
-    fn what_is_shown_is_read_back(micros in any_micros()) {
+    fn a_shown_amount_is_read_back(micros in any_micros()) {
         let money = Money::from_micros(micros);
         let text = money.to_string();
         match text.strip_prefix('-') {
@@ -179,15 +179,17 @@ proptest! {
     }
 
     #[test]
-    fn what_is_shown_is_plain_and_says_the_same_integer(micros in any_micros()) {
+    fn a_shown_amount_is_a_plain_decimal_of_the_same_value(micros in any_micros()) {
         let text = Money::from_micros(micros).to_string();
         let unsigned = text.strip_prefix('-').unwrap_or(&text);
         let (whole, decimals) = unsigned.split_once('.').unwrap_or((unsigned, ""));
         prop_assert!(unsigned.bytes().all(|b| b.is_ascii_digit() || b == b'.'), "{}", text);
         prop_assert!(whole == "0" || !whole.starts_with('0'), "{}", text);
-        prop_assert!(!whole.is_empty() && !unsigned.ends_with('.') && !decimals.ends_with('0'), "{}", text);
+        let is_plain =
+            !whole.is_empty() && !unsigned.ends_with('.') && !decimals.ends_with('0');
+        prop_assert!(is_plain, "{}", text);
         prop_assert!(decimals.len() <= MONEY_DECIMALS as usize);
-        // Put together again by hand, digit by digit.
+        // The value again, computed from the digits.
         let sign = if text.starts_with('-') { "-" } else { "" };
         let integer: i128 = format!("{sign}{whole}{decimals:0<6}").parse().unwrap();
         prop_assert_eq!(integer, i128::from(micros));
@@ -196,19 +198,23 @@ proptest! {
     #[test]
     fn an_amount_is_exact_or_refused(whole in 0..20_000_000_000_000_u64, decimals in "[0-9]{1,6}") {
         let text = format!("{whole}.{decimals}");
-        let expected = i128::from(whole) * 1_000_000 + format!("{decimals:0<6}").parse::<i128>().unwrap();
+        let micros = format!("{decimals:0<6}").parse::<i128>().unwrap();
+        let expected = i128::from(whole) * 1_000_000 + micros;
         let read = Money::parse(&text).ok().map(|money| i128::from(money.micros()));
         prop_assert_eq!(read, (expected <= i128::from(i64::MAX)).then_some(expected));
     }
 
     #[test]
-    fn a_seventh_decimal_is_refused_never_rounded(whole in 0..1_000_u32, decimals in "[0-9]{6,12}[1-9]") {
+    fn a_seventh_decimal_is_refused_and_never_rounded(
+        whole in 0..1_000_u32,
+        decimals in "[0-9]{6,12}[1-9]",
+    ) {
         let text = format!("{whole}.{decimals}");
         prop_assert!(Money::parse(&text).is_err());
     }
 
     #[test]
-    fn no_text_makes_it_fail_otherwise(text in r"[0-9.eE+\-, ]{0,40}|\PC{0,40}") {
+    fn every_text_is_an_amount_or_refused(text in r"[0-9.eE+\-, ]{0,40}|\PC{0,40}") {
         if let Ok(money) = Money::parse(&text) {
             prop_assert!(money >= Money::ZERO);
             prop_assert_eq!(Money::parse(&money.to_string()), Ok(money));
@@ -216,7 +222,11 @@ proptest! {
     }
 
     #[test]
-    fn sums_and_products_are_exact_or_nothing(a in any_micros(), b in any_micros(), times in 0..=2_000_000_usize) {
+    fn sums_and_products_are_exact_or_nothing(
+        a in any_micros(),
+        b in any_micros(),
+        times in 0..=2_000_000_usize,
+    ) {
         let (left, right) = (Money::from_micros(a), Money::from_micros(b));
         let exact = |value: i128| i64::try_from(value).ok().map(Money::from_micros);
         let (a, b) = (i128::from(a), i128::from(b));
@@ -226,18 +236,24 @@ proptest! {
     }
 
     #[test]
-    fn costs_are_exact_or_nothing(local in 1..i64::MAX, more in 1..i64::MAX, pages in 0..=1_000_usize) {
+    fn costs_are_exact_or_nothing(
+        local in 1..i64::MAX,
+        more in 1..i64::MAX,
+        pages in 0..=1_000_usize,
+    ) {
         let Some(international) = local.checked_add(more) else { return Ok(()) };
-        let prices = Prices::new(Money::from_micros(local), Money::from_micros(international)).unwrap();
+        let prices =
+            Prices::new(Money::from_micros(local), Money::from_micros(international)).unwrap();
         for (kind, price) in [(Kind::Local, local), (Kind::International, international)] {
-            let exact = i64::try_from(i128::from(price) * pages as i128).ok().map(Money::from_micros);
+            let exact = i128::from(price) * pages as i128;
+            let exact = i64::try_from(exact).ok().map(Money::from_micros);
             prop_assert_eq!(prices.cost(kind, pages), exact);
             prop_assert_eq!(prices.per_page(kind).micros(), price);
         }
     }
 
     #[test]
-    fn between_our_programs_it_is_an_integer(micros in any_micros()) {
+    fn in_json_an_amount_is_an_integer(micros in any_micros()) {
         let money = Money::from_micros(micros);
         let json = serde_json::to_string(&money).unwrap();
         prop_assert_eq!(&json, &micros.to_string());

@@ -69,7 +69,7 @@ fn numbers_are_classified_by_their_written_form() {
 }
 
 #[test]
-fn what_is_no_number_is_refused() {
+fn texts_that_are_no_numbers_are_refused() {
     let cases = [
         "",
         "+",
@@ -110,7 +110,7 @@ fn what_is_no_number_is_refused() {
 }
 
 #[test]
-fn the_carrier_gets_the_country_code_before_a_local_number_alone() {
+fn only_local_numbers_go_to_a_carrier_with_the_country_code_before_them() {
     let cases = [
         ("58000000", "26658000000"),
         ("+58000000", "58000000"),
@@ -161,7 +161,7 @@ fn kinds_have_their_words() {
     }
 }
 
-/// The rule once more, said another way: a pattern, then two questions.
+/// A model of the rule, written in another way: a pattern, then two conditions.
 fn model(text: &str) -> Option<(String, Kind)> {
     let chars: Vec<char> = text.chars().collect();
     let marked = matches!(chars.first(), Some('+' | ' '));
@@ -181,19 +181,22 @@ proptest! {
     #![proptest_config(seeded(2_000))]
 
     #[test]
-    fn classification_is_the_models(text in r"[+ ]?[0-9]{0,18}") {
+    fn numbers_are_classified_as_the_model_does(text in r"[+ ]?[0-9]{0,18}") {
         let found = Number::parse(&text).ok().map(|n| (n.digits().to_owned(), n.kind()));
         prop_assert_eq!(found, model(&text));
     }
 
     #[test]
-    fn any_text_is_judged_as_the_model_does(text in r"[+ 0-9a\u{661}\u{ff11}\-]{0,12}|\PC{0,20}") {
+    fn any_text_is_read_as_the_model_does(text in r"[+ 0-9a\u{661}\u{ff11}\-]{0,12}|\PC{0,20}") {
         let found = Number::parse(&text).ok().map(|n| (n.digits().to_owned(), n.kind()));
         prop_assert_eq!(found, model(&text));
     }
 
     #[test]
-    fn storing_and_reading_back_changes_nothing(text in r"[+ ]?[0-9]{4,15}", code in r"[1-9][0-9]{0,2}") {
+    fn storing_and_reading_back_changes_nothing(
+        text in r"[+ ]?[0-9]{4,15}",
+        code in r"[1-9][0-9]{0,2}",
+    ) {
         let number = Number::parse(&text).unwrap();
         let stored = Number::from_stored(number.digits().to_owned(), number.kind());
         prop_assert!(stored == number);

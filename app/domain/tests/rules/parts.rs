@@ -1,4 +1,4 @@
-//! What a carrier is handed: parts that fit on air, are tied together, and are the text.
+//! The parts of a text: they fit on air, are marked as one message, and together are the text.
 
 use domain::message::parts::{Concatenation, Part, Segmentation, TooManyParts, parts};
 use domain::message::segments;
@@ -93,7 +93,7 @@ fn alone(data_coding: u8, bytes: &[u8]) -> Vec<Part> {
 }
 
 #[test]
-fn the_ways_are_the_settings_words() {
+fn segmentations_have_the_words_of_the_settings() {
     for (word, way) in [
         ("udh", Some(Segmentation::Udh)),
         ("sar", Some(Segmentation::Sar)),
@@ -107,7 +107,7 @@ fn the_ways_are_the_settings_words() {
 }
 
 #[test]
-fn a_short_text_stands_alone_whichever_way() {
+fn a_short_text_is_one_part_with_every_segmentation() {
     for way in Segmentation::ALL {
         assert_eq!(parts("Hi @{€", way, 7), {
             Ok(alone(0, b"Hi \x00\x1b\x28\x1b\x65"))
@@ -122,7 +122,7 @@ fn a_short_text_stands_alone_whichever_way() {
 }
 
 #[test]
-fn a_long_text_is_tied_together() {
+fn the_parts_of_a_long_text_are_marked_as_one_message() {
     let text = format!("{}{}", "a".repeat(153), "b".repeat(8));
     let wide = parts(&text, Segmentation::Udh, 0x1234).unwrap();
     let part = |head: &[u8], text: &str, concatenation| Part {
@@ -173,7 +173,7 @@ fn a_long_text_is_tied_together() {
 }
 
 #[test]
-fn what_cannot_be_numbered_is_refused() {
+fn more_parts_than_can_be_numbered_are_refused() {
     let most = "ж".repeat(255 * 67);
     let more = format!("{most}ж");
     for way in [Segmentation::Udh, Segmentation::Sar] {
@@ -194,7 +194,10 @@ proptest! {
     #![proptest_config(seeded(1_000))]
 
     #[test]
-    fn parts_are_the_models_and_the_text(text in any_text(), reference in any::<u16>()) {
+    fn parts_are_those_of_the_model_and_together_the_text(
+        text in any_text(),
+        reference in any::<u16>(),
+    ) {
         let (data_coding, texts) = model(&text, 0);
         let (_, shorter) = model(&text, 1);
         let wide = shorter.len() == texts.len();
@@ -211,11 +214,13 @@ proptest! {
             prop_assert_eq!((headed.data_coding, sar.data_coding), (data_coding, data_coding));
             prop_assert_eq!(&sar.bytes, wanted.0);
             let (header_octets, text) = if total == 1 {
-                prop_assert_eq!((headed.concatenation, sar.concatenation), (Concatenation::Alone, Concatenation::Alone));
+                prop_assert_eq!(headed.concatenation, Concatenation::Alone);
+                prop_assert_eq!(sar.concatenation, Concatenation::Alone);
                 (0, headed.bytes.as_slice())
             } else {
                 prop_assert_eq!(headed.concatenation, Concatenation::Header);
-                prop_assert_eq!(sar.concatenation, Concatenation::Sar { reference, total, sequence });
+                let expected = Concatenation::Sar { reference, total, sequence };
+                prop_assert_eq!(sar.concatenation, expected);
                 let found = unwrap(&headed.bytes);
                 prop_assert_eq!((found.total, found.sequence), (total, sequence));
                 let shown = if wide { reference } else { reference % 256 };
@@ -234,10 +239,12 @@ proptest! {
     #[test]
     fn a_payload_is_the_whole_text(text in any_text(), reference in any::<u16>()) {
         let (data_coding, texts) = model(&text, 0);
-        let concatenation = if texts.len() == 1 { Concatenation::Alone } else { Concatenation::Payload };
+        let alone = texts.len() == 1;
+        let concatenation = if alone { Concatenation::Alone } else { Concatenation::Payload };
         let whole = parts(&text, Segmentation::Payload, reference).unwrap();
         prop_assert_eq!(whole.len(), 1);
-        prop_assert_eq!((whole[0].data_coding, whole[0].concatenation), (data_coding, concatenation));
+        prop_assert_eq!(whole[0].data_coding, data_coding);
+        prop_assert_eq!(whole[0].concatenation, concatenation);
         prop_assert_eq!(read(data_coding, &whole[0].bytes), Some(text));
     }
 }

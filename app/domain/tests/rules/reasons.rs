@@ -71,7 +71,7 @@ fn every_reason_has_the_code_and_the_status_of_the_table() {
 }
 
 #[test]
-fn the_table_is_the_whole_list() {
+fn the_table_has_every_reason() {
     let listed: HashSet<Reason> = Reason::ALL.into_iter().collect();
     let tabled: HashSet<Reason> = TABLE.into_iter().map(|row| row.0).collect();
     assert_eq!(listed.len(), Reason::ALL.len());

@@ -1,4 +1,4 @@
-//! Records go from the server to the browser and arrive as they were.
+//! Records arrive in the browser as the server sent them.
 
 use domain::records::{
     AccountRecord, ApplicationRecord, ChargeRecord, MessageDetail, MessageRecord, Paged, PriceList,
@@ -18,16 +18,21 @@ fn arrives<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(sent: 
 }
 
 #[test]
-fn transfers_have_their_words() {
+fn transfer_kinds_have_words_and_codes() {
     assert_eq!(
         TransferKind::ALL.map(TransferKind::as_str),
-        ["deposit", "charge", "release"]
+        ["deposit", "unmatched", "charge", "settle", "release"]
     );
-    for kind in TransferKind::ALL {
+    for (code, kind) in (0..).zip(TransferKind::ALL) {
         assert_eq!(TransferKind::parse(kind.as_str()), Some(kind));
+        assert_eq!(kind.code(), code);
+        assert_eq!(TransferKind::from_code(code), Some(kind));
         arrives(&kind);
     }
     assert_eq!(TransferKind::parse("refund"), None);
+    for code in [-1, 5, i64::MIN, i64::MAX] {
+        assert_eq!(TransferKind::from_code(code), None);
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn local<'a>(number: &'a str, application: Reference, sender: &'a str) -> Routin
 }
 
 #[test]
-fn every_condition_can_keep_a_message_away() {
+fn every_condition_can_exclude_a_message() {
     let (own, other) = (reference("012345"), reference("987654"));
     let facts = local("26657000001", own, "Acme");
     let with = |change: &dyn Fn(&mut Route)| {
@@ -64,7 +64,7 @@ fn every_condition_can_keep_a_message_away() {
         let fitted = with(&|route| route.sender = Some(sender.to_owned()));
         assert_eq!(fitted, fits, "{sender}");
     }
-    // One that doesn't hold is enough.
+    // One condition that doesn't hold is enough.
     assert!(!with(&|route| {
         route.kind = Some(Kind::Local);
         route.prefix = Some("27".to_owned());
@@ -72,7 +72,7 @@ fn every_condition_can_keep_a_message_away() {
 }
 
 #[test]
-fn why_a_message_goes_nowhere() {
+fn a_message_without_carrier_has_a_reason() {
     let own = reference("012345");
     let facts = local("26657000001", own, "Acme");
     let abroad = Route {
@@ -128,7 +128,7 @@ fn any_route() -> impl Strategy<Value = Route> {
         )
 }
 
-/// Names of carriers, each in it or not.
+/// Any set of the carriers' names.
 fn any_carriers() -> impl Strategy<Value = Vec<&'static str>> {
     prop::sample::subsequence(CARRIERS.to_vec(), 0..=CARRIERS.len())
 }
@@ -155,7 +155,7 @@ proptest! {
         let held = Routes::new(routes.clone());
         let choice = held.choose(&facts, random, |carrier| usable.contains(&carrier), &excluded);
 
-        // What remains of the routes, step by step.
+        // The routes that remain, step by step.
         let matching: Vec<&Route> = routes.iter().filter(|route| route.matches(&facts)).collect();
         let allowed: Vec<&Route> = matching.iter().copied()
             .filter(|route| !excluded.contains(&route.carrier.as_str())).collect();
@@ -164,7 +164,8 @@ proptest! {
         match choice {
             Choice::Carrier(carrier) => {
                 let first = able.iter().map(|route| route.priority).min();
-                let is_chosen = |route: &&Route| route.carrier == carrier && Some(route.priority) == first;
+                let is_chosen =
+                    |route: &&Route| route.carrier == carrier && Some(route.priority) == first;
                 prop_assert!(able.iter().any(is_chosen));
             }
             Choice::Wait => prop_assert!(able.is_empty() && !allowed.is_empty()),
@@ -174,14 +175,15 @@ proptest! {
     }
 
     #[test]
-    fn equals_get_exactly_their_weights(
+    fn routes_of_one_priority_get_exactly_their_weights(
         weights in prop::collection::vec(1..20_u32, 1..=CARRIERS.len()),
         down in prop::option::of(0..CARRIERS.len()),
     ) {
         let down = down.map(|place| CARRIERS[place]);
         let usable = |carrier: &str| Some(carrier) != down;
-        let equals = weights.iter().zip(CARRIERS).map(|(weight, carrier)| route(carrier, 5, *weight));
-        // Never reached while one of the equals can take it.
+        let equals =
+            weights.iter().zip(CARRIERS).map(|(weight, carrier)| route(carrier, 5, *weight));
+        // It isn't chosen while one of the routes above can take the message.
         let routes = Routes::new(equals.chain([route("last", 6, 1_000)]).collect());
         let own = reference("012345");
         let facts = local("26657000001", own, "Acme");
@@ -190,7 +192,7 @@ proptest! {
         if wanted.is_empty() {
             wanted.push(("last", 1));
         }
-        // As many random numbers as there are shares, one from the beginning of each.
+        // As many random numbers as there are shares: the first number of each share.
         let total: u32 = wanted.iter().map(|(_, weight)| weight).sum();
         let numbers = (0..total).map(|share| {
             let number = (u128::from(share) << 64).div_ceil(u128::from(total));

@@ -1,4 +1,4 @@
-//! The states of a message.
+//! The statuses of a message.
 
 use domain::MessageStatus;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use crate::seeded;
 use MessageStatus::{Delivered, Expired, Failed, Queued, Rejected, Sending, Submitted, Unknown};
 
 #[test]
-fn the_words_are_the_contracts() {
+fn the_words_are_those_of_the_contract() {
     let words = [
         (Queued, "queued"),
         (Sending, "sending"),
@@ -61,7 +61,7 @@ fn ranks_rise_from_queued_to_final() {
 }
 
 #[test]
-fn four_are_final() {
+fn four_statuses_are_final() {
     for status in MessageStatus::ALL {
         assert_eq!(
             status.is_final(),
@@ -96,9 +96,9 @@ fn every_step_is_allowed_or_refused_as_the_table_says() {
 proptest! {
     #![proptest_config(seeded(2_000))]
 
-    /// Whatever arrives in whatever order: the stored status never goes down, and final stays.
+    /// Statuses may arrive in any order: the stored rank never goes down, a final status stays.
     #[test]
-    fn no_history_leads_down_or_out_of_a_final_status(
+    fn no_history_lowers_the_rank_or_leaves_a_final_status(
         wishes in prop::collection::vec(prop::sample::select(MessageStatus::ALL.to_vec()), 0..20),
     ) {
         let mut stored = Queued;

@@ -1,0 +1,77 @@
+//! How far a message's hand-over to its carrier has come, and whether it is sent once more.
+
+use serde::{Deserialize, Serialize};
+
+use crate::application::LostAnswer;
+
+/// What a carrier has of a message that waits in the queue or is claimed. It only goes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "i64")]
+pub enum HandOver {
+    /// Nothing: any carrier may be handed the message.
+    None,
+    /// It has, or may have, some of the segments: the others are handed to the same carrier.
+    Begun,
+    /// Its answer was lost, and the message is sent once more, for the last time.
+    Repeated,
+}
+
+/// No hand-over has this code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is no code of a hand-over")]
+pub struct InvalidHandOver(i64);
+
+impl HandOver {
+    pub const ALL: [Self; 3] = [Self::None, Self::Begun, Self::Repeated];
+
+    /// The number that stands for it in the database.
+    #[must_use]
+    pub const fn code(self) -> i64 {
+        match self {
+            Self::None => 0,
+            Self::Begun => 1,
+            Self::Repeated => 2,
+        }
+    }
+
+    /// Whether a message whose answer was lost is sent once more: at most once, and only where the
+    /// application's settings say so.
+    #[must_use]
+    pub const fn may_resend(self, policy: LostAnswer) -> bool {
+        matches!(
+            (policy, self),
+            (LostAnswer::Resend, Self::None | Self::Begun)
+        )
+    }
+
+    /// The hand-over after a submit. `begun` says whether the carrier has, or may have, any
+    /// segment.
+    #[must_use]
+    pub fn after_submit(self, begun: bool) -> Self {
+        if begun { self.max(Self::Begun) } else { self }
+    }
+
+    /// Whether a segment that was handed over is handed over again: when the message is sent once
+    /// more, unless the carrier took the segment or it was handed over twice. `submits` counts how
+    /// often it was.
+    #[must_use]
+    pub fn repeats_segment(self, taken: bool, submits: i64) -> bool {
+        self == Self::Repeated && !taken && submits < 2
+    }
+}
+
+impl TryFrom<i64> for HandOver {
+    type Error = InvalidHandOver;
+
+    fn try_from(code: i64) -> Result<Self, InvalidHandOver> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|hand_over| hand_over.code() == code)
+            .ok_or(InvalidHandOver(code))
+    }
+}
+
+impl From<HandOver> for i64 {
+    fn from(hand_over: HandOver) -> Self {
+        hand_over.code()
+    }
+}

@@ -1,0 +1,115 @@
+//! What the rules refuse, with the one sentence for each refusal: pages and the command line say
+//! the same. A sentence says what happened and what to do.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::application::{ApplicationStatus, StatusAction};
+use crate::sender_name::SenderStatus;
+
+/// What a person is told when a fault of ours changed nothing.
+pub const FAILED: &str =
+    "Something went wrong on our side and nothing was changed. Try again in a moment.";
+/// What a person is told when a fault of ours leaves open whether anything was changed.
+pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't known whether this was \
+    done. Reload the page and look whether it shows the change before you try again. A password or \
+    a key was changed if the old one is refused.";
+
+/// Why the rules refuse what was asked for.
+///
+/// Only what a page shows crosses the network: the rest is refused to the command line alone, or
+/// carries a text, which must not be read out of an address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    #[error("An account with this e-mail exists already. Sign in, or reset the password.")]
+    EmailTaken,
+    #[error("E-mail or password is wrong.")]
+    WrongCredentials,
+    #[error("The password is wrong.")]
+    WrongPassword,
+    #[error("Too many attempts. Try again in {}.", Minutes(*.retry_after_s))]
+    Throttled { retry_after_s: i64 },
+    #[error("You already have an application of this category; an account has one of each.")]
+    CategoryTaken,
+    #[error(
+        "You already have an application without a sender name. Request a sender name for it, or \
+         give this one a name."
+    )]
+    SenderlessTaken,
+    #[error("This sender name belongs to another customer; choose another one.")]
+    SenderNameTaken,
+    #[error("The application uses this sender name already.")]
+    SenderNameUnchanged,
+    #[error("There is no such application.")]
+    NoSuchApplication,
+    #[serde(skip)]
+    #[error("There is no such request for a sender name.")]
+    NoSuchSenderRequest,
+    #[error("There is no account with this e-mail.")]
+    NoSuchAccount,
+    #[error("There is no carrier with this name in the settings.")]
+    NoSuchCarrier,
+    #[error("There is no such device; it may be signed out already.")]
+    NoSuchDevice,
+    #[serde(skip)]
+    #[error("The application is {status}: it can't be {}.", .action.participle())]
+    StatusConflict {
+        status: ApplicationStatus,
+        action: StatusAction,
+    },
+    #[error("Activation can be requested for a Pending application; this one is {status}.")]
+    ActivationNotPossible { status: ApplicationStatus },
+    #[serde(skip)]
+    #[error("This request was decided before: it is {}.", .status.as_str())]
+    SenderDecided { status: SenderStatus },
+    #[serde(skip)]
+    #[error("Say why: the customer sees the reason.")]
+    ReasonMissing,
+    #[serde(skip)]
+    #[error("The amount must be greater than 0.")]
+    InvalidAmount,
+    #[serde(skip)]
+    #[error("The bank id must have 1 to 255 characters.")]
+    InvalidBankId,
+    #[serde(skip)]
+    #[error(
+        "The bank id {bank_id} is known with another reference or amount; nothing was credited."
+    )]
+    BankIdConflict { bank_id: String },
+    /// Which of many orders was refused, counted from 0; the others weren't done either.
+    #[serde(skip)]
+    #[error("{refusal}")]
+    Order { index: usize, refusal: Box<Refusal> },
+    #[serde(skip)]
+    #[error("There is no deposit with this bank id.")]
+    NoSuchDeposit,
+    #[serde(skip)]
+    #[error("This deposit was credited before.")]
+    DepositAssigned,
+    #[serde(skip)]
+    #[error("The balance would become more than can be held.")]
+    BalanceTooLarge,
+    #[error("This link is used or too old. Ask for a new one.")]
+    ResetLinkInvalid,
+    #[serde(skip)]
+    #[error("The file exists already; choose another name.")]
+    FileExists,
+    #[serde(skip)]
+    #[error("The database is a server: copy it with its own tools, like pg_dump.")]
+    NoFileDatabase,
+    #[error("This page of the list isn't there any more. Start from the first one.")]
+    InvalidCursor,
+}
+
+/// A waiting time in seconds, rounded up to minutes.
+struct Minutes(i64);
+
+impl fmt::Display for Minutes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.saturating_add(59) / 60 {
+            ..=1 => f.write_str("a minute"),
+            minutes => write!(f, "{minutes} minutes"),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Refusals: one sentence each, and which of them cross the network.
+
+use std::collections::HashSet;
+
+use domain::application::StatusAction;
+use domain::refusal::{FAILED, UNCERTAIN};
+use domain::{ApplicationStatus, Refusal, SenderStatus};
+
+/// What a page can show.
+fn of_pages() -> Vec<Refusal> {
+    vec![
+        Refusal::EmailTaken,
+        Refusal::WrongCredentials,
+        Refusal::WrongPassword,
+        Refusal::Throttled { retry_after_s: 900 },
+        Refusal::CategoryTaken,
+        Refusal::SenderlessTaken,
+        Refusal::SenderNameTaken,
+        Refusal::SenderNameUnchanged,
+        Refusal::NoSuchApplication,
+        Refusal::NoSuchAccount,
+        Refusal::NoSuchCarrier,
+        Refusal::NoSuchDevice,
+        Refusal::ActivationNotPossible {
+            status: ApplicationStatus::Active,
+        },
+        Refusal::ResetLinkInvalid,
+        Refusal::InvalidCursor,
+    ]
+}
+
+/// What only the command line is told.
+fn of_the_command_line() -> Vec<Refusal> {
+    vec![
+        Refusal::NoSuchSenderRequest,
+        Refusal::StatusConflict {
+            status: ApplicationStatus::Active,
+            action: StatusAction::Approve,
+        },
+        Refusal::SenderDecided {
+            status: SenderStatus::Accepted,
+        },
+        Refusal::ReasonMissing,
+        Refusal::InvalidAmount,
+        Refusal::InvalidBankId,
+        Refusal::BankIdConflict {
+            bank_id: "B1".to_owned(),
+        },
+        Refusal::NoSuchDeposit,
+        Refusal::DepositAssigned,
+        Refusal::BalanceTooLarge,
+        Refusal::FileExists,
+        Refusal::NoFileDatabase,
+    ]
+}
+
+#[test]
+fn every_refusal_has_a_sentence_of_its_own() {
+    let sentences: Vec<String> = of_pages()
+        .iter()
+        .chain(&of_the_command_line())
+        .map(ToString::to_string)
+        .chain([FAILED.to_owned(), UNCERTAIN.to_owned()])
+        .collect();
+    let distinct: HashSet<&String> = sentences.iter().collect();
+    assert_eq!(distinct.len(), sentences.len());
+    for sentence in &sentences {
+        assert!(sentence.ends_with('.'), "{sentence}");
+        assert!(
+            sentence.starts_with(|c: char| c.is_ascii_uppercase()),
+            "{sentence}"
+        );
+        assert!(!sentence.contains("  "), "{sentence}");
+    }
+}
+
+#[test]
+fn sentences_say_what_they_are_about() {
+    let conflict = Refusal::StatusConflict {
+        status: ApplicationStatus::Active,
+        action: StatusAction::Reinstate,
+    };
+    assert_eq!(
+        conflict.to_string(),
+        "The application is Active: it can't be reinstated."
+    );
+    let order = Refusal::Order {
+        index: 2,
+        refusal: Box::new(Refusal::InvalidAmount),
+    };
+    assert_eq!(order.to_string(), "The amount must be greater than 0.");
+}
+
+#[test]
+fn a_wait_is_told_in_minutes_rounded_up() {
+    for (retry_after_s, wait) in [
+        (0, "a minute"),
+        (1, "a minute"),
+        (60, "a minute"),
+        (61, "2 minutes"),
+        (900, "15 minutes"),
+    ] {
+        assert_eq!(
+            Refusal::Throttled { retry_after_s }.to_string(),
+            format!("Too many attempts. Try again in {wait}.")
+        );
+    }
+}
+
+#[test]
+fn refusals_of_pages_cross_the_network_and_others_do_not() {
+    for refusal in of_pages() {
+        let json = serde_json::to_string(&refusal).unwrap();
+        assert_eq!(serde_json::from_str::<Refusal>(&json).unwrap(), refusal);
+    }
+    for refusal in of_the_command_line() {
+        assert!(serde_json::to_string(&refusal).is_err(), "{refusal:?}");
+    }
+    // A text in an address must not become a sentence on a page.
+    let text = r#"{"BankIdConflict":{"bank_id":"Call +1 555 0100 now"}}"#;
+    assert!(serde_json::from_str::<Refusal>(text).is_err());
+}
