@@ -13,7 +13,8 @@ CREATE TABLE installation (
     id         INTEGER PRIMARY KEY CHECK (id = 1), -- there is one row
     currency   TEXT NOT NULL,                      -- ISO 4217 code, fixed at first start
     created_at INTEGER NOT NULL,                   -- first start
-    sweep_low_id INTEGER NOT NULL,   -- every message below this id is final; the expiry sweep starts here
+    -- every message below this id is final; the expiry sweep starts here
+    sweep_low_id INTEGER NOT NULL,
     swept_at   INTEGER NOT NULL,     -- when the expiry sweep last made sure of sweep_low_id
     history_low_id INTEGER NOT NULL DEFAULT 0 -- messages below this id were dropped
 ) STRICT;
@@ -29,17 +30,20 @@ CREATE TABLE accounts (
     id                  INTEGER PRIMARY KEY,  -- names the account in other tables
     email               TEXT NOT NULL UNIQUE, -- lower case
     password_hash       TEXT NOT NULL,        -- argon2id in PHC string format
-    role                TEXT NOT NULL CHECK (role IN ('customer', 'staff')), -- what the account may do
+    -- what the account may do
+    role                TEXT NOT NULL CHECK (role IN ('customer', 'staff')),
     created_at          INTEGER NOT NULL,     -- registration
     password_changed_at INTEGER NOT NULL      -- when the password was last set
 ) STRICT;
 
 -- Signed-in browsers, and browsers whose sign-in or registration is under way.
 CREATE TABLE sessions (
-    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- names the device in forms, never given again; opens nothing
+    -- identifies the device in forms; never used again; gives no access
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
     token_hash   TEXT NOT NULL UNIQUE, -- SHA-256 of the cookie's token, hexadecimal
     account_id   INTEGER REFERENCES accounts (id), -- null until signed in
-    data         TEXT NOT NULL,        -- JSON of what the portal keeps; secrets in it are sealed with the token
+    -- JSON of what the portal keeps; secrets in it are encrypted with the token
+    data         TEXT NOT NULL,
     user_agent   TEXT NOT NULL,        -- of the browser at sign-in
     address      TEXT NOT NULL,        -- of the client at sign-in
     created_at   INTEGER NOT NULL,     -- the absolute limit counts from here
@@ -48,9 +52,10 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_account ON sessions (account_id);
 CREATE INDEX sessions_by_age ON sessions (last_seen_at);
 
--- Counts of attempts, where there may only be so many within a time.
+-- Counts of attempts, where only so many are allowed within a time.
 CREATE TABLE throttles (
-    bucket            TEXT PRIMARY KEY, -- SHA-256 of what is counted, e.g. sign-in of one e-mail from one address
+    -- SHA-256 of what is counted, e.g. sign-ins of one e-mail from one address
+    bucket            TEXT PRIMARY KEY,
     window_started_at INTEGER NOT NULL, -- when this count began
     hits              INTEGER NOT NULL  -- attempts since then
 ) STRICT;
@@ -59,8 +64,8 @@ CREATE TABLE password_resets (
     token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
     account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose password the link sets
     created_at INTEGER NOT NULL,     -- when the link was asked for
-    expires_at INTEGER NOT NULL,     -- from when on the link doesn't work any more
-    used_at    INTEGER               -- when it was used, since it works once; null before
+    expires_at INTEGER NOT NULL,     -- from this moment on the link doesn't work
+    used_at    INTEGER               -- when the link was used, since it works once; null before
 ) STRICT;
 
 -- Mails that couldn't be handed to a mail server because none is set up; staff read them here.
@@ -73,44 +78,55 @@ CREATE TABLE outbox (
 ) STRICT;
 
 CREATE TABLE applications (
-    id                      INTEGER PRIMARY KEY, -- also names its ledger account
+    id                      INTEGER PRIMARY KEY, -- the number of its ledger account too
     account_id              INTEGER NOT NULL REFERENCES accounts (id), -- whose application it is
-    category                TEXT NOT NULL,        -- what it is for, as the customer chose from a list
+    -- what it is for: the customer chose it from a list
+    category                TEXT NOT NULL,
     reference               TEXT NOT NULL UNIQUE, -- first 6 digits of both keys, for its whole life
     live_hash               TEXT NOT NULL,        -- SHA-256 of the live key, hexadecimal
     test_hash               TEXT NOT NULL,        -- SHA-256 of the test key, hexadecimal
     status                  TEXT NOT NULL         -- whether its live key works: Active alone sends
         CHECK (status = 'Pending' OR status = 'Active' OR status = 'Suspended'),
-    status_before           TEXT,                 -- what reinstating brings back; null unless suspended
+    -- the status that reinstating brings back; null unless suspended
+    status_before           TEXT,
     suspend_reason          TEXT,                 -- shown to the customer; null unless suspended
     activation_requested_at INTEGER,              -- when the customer asked for activation
-    sender_state            TEXT NOT NULL         -- none: never asked for one; accepted: sender_name is in use
+    -- none: no name was ever asked for; accepted: sender_name is in use
+    sender_state            TEXT NOT NULL
         CHECK (sender_state = 'none' OR sender_state = 'pending' OR sender_state = 'rejected'
                OR sender_state = 'accepted'),
     sender_name             TEXT,                 -- the accepted name; null unless accepted
-    balance                 INTEGER NOT NULL CHECK (balance >= 0), -- equals the ledger account's transfers
-    test_balance            INTEGER NOT NULL CHECK (test_balance >= 0), -- play money, outside the ledger
-    test_day                INTEGER NOT NULL,     -- day of the last top-up of play money
+    -- the sum of the ledger account's transfers
+    balance                 INTEGER NOT NULL CHECK (balance >= 0),
+    -- play money of the test key, outside the ledger
+    test_balance            INTEGER NOT NULL CHECK (test_balance >= 0),
+    -- the day on which the test balance was last filled up
+    test_day                INTEGER NOT NULL,
     created_at              INTEGER NOT NULL,     -- when the customer made it
+    -- what becomes of a message when a carrier's answer is lost
     lost_answer             TEXT NOT NULL DEFAULT 'hold'
-        CHECK (lost_answer IN ('hold', 'resend')) -- what becomes of a message when a carrier's answer is lost
+        CHECK (lost_answer IN ('hold', 'resend'))
 ) STRICT;
 -- The two rules of "My Applications", held by the database however many forms arrive at once.
 CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category);
-CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id) WHERE sender_state = 'none';
+CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id)
+    WHERE sender_state = 'none';
 
 CREATE TABLE sender_requests (
     id             INTEGER PRIMARY KEY, -- in the order in which they were made
-    application_id INTEGER NOT NULL REFERENCES applications (id), -- which one shall have the name
+    -- the application that is to have the name
+    application_id INTEGER NOT NULL REFERENCES applications (id),
     name           TEXT NOT NULL,     -- as the customer wrote it
     status         TEXT NOT NULL      -- replaced: the customer asked for another name meanwhile
-        CHECK (status = 'pending' OR status = 'accepted' OR status = 'rejected' OR status = 'replaced'),
+        CHECK (status = 'pending' OR status = 'accepted'
+               OR status = 'rejected' OR status = 'replaced'),
     reason         TEXT,              -- why it was rejected; shown to the customer
     requested_at   INTEGER NOT NULL,  -- when the customer asked
     decided_at     INTEGER            -- null while pending
 ) STRICT;
 CREATE INDEX sender_requests_by_application ON sender_requests (application_id, id);
-CREATE UNIQUE INDEX sender_requests_one_pending ON sender_requests (application_id) WHERE status = 'pending';
+CREATE UNIQUE INDEX sender_requests_one_pending ON sender_requests (application_id)
+    WHERE status = 'pending';
 
 -- A name accepted for one account is never accepted for another.
 CREATE TABLE sender_name_owners (
@@ -118,23 +134,27 @@ CREATE TABLE sender_name_owners (
     account_id INTEGER NOT NULL REFERENCES accounts (id) -- whose name it is
 ) STRICT;
 
--- An application's ledger account has the application's id; the house's accounts are negative: -1
--- the bank (what came in), -2 unmatched deposits, -3 revenue, -4 reserved. The price of an upload
--- is charged to what is reserved when it is accepted, settled from there to revenue as its rows
--- become messages, and released for rows that can't.
+-- The ledger account of an application has the application's id. Our own ledger accounts are
+-- negative: -1 the bank (where deposits come from), -2 unmatched deposits, -3 revenue, -4 reserved.
+-- The price of a batch is charged to the reserved account when the upload is accepted, settled from
+-- there to revenue as rows become messages, and released for rows that can't become messages.
 CREATE TABLE transfers (
-    id             INTEGER PRIMARY KEY, -- grows with each commit: the order of an account's transfers
+    -- grows with each commit: the order of an account's transfers
+    id             INTEGER PRIMARY KEY,
     debit_account  INTEGER NOT NULL,    -- the ledger account that pays
-    credit_account INTEGER NOT NULL CHECK (credit_account <> debit_account), -- the ledger account that is paid
-    amount         INTEGER NOT NULL CHECK (amount > 0), -- what moves
+    -- the ledger account that is paid
+    credit_account INTEGER NOT NULL CHECK (credit_account <> debit_account),
+    amount         INTEGER NOT NULL CHECK (amount > 0), -- how much moves
+    -- 0 deposit, 1 unmatched (deposit), 2 charge, 3 settle, 4 release
     kind           INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 4),
-                                        -- 0 deposit, 1 unmatched (deposit), 2 charge, 3 settle, 4
-                                        -- release
-    application_id INTEGER,             -- whose statement it is on; null between the house's own accounts
-    message_id     INTEGER,             -- what a charge or release is for; null if it is for an upload
-    batch_id       INTEGER,             -- the upload that a charge, settle or release is for
-    bank_id        TEXT,                -- what a deposit is for
-    balance_after  INTEGER,             -- of the application; null between the house's own accounts
+    -- whose statement it is on; null between our own ledger accounts
+    application_id INTEGER,
+    -- the message of a charge or release; null if that is for a batch
+    message_id     INTEGER,
+    -- the batch of a charge, settle or release; null if that is for a message
+    batch_id       INTEGER,
+    bank_id        TEXT,                -- the bank's id of a deposit
+    balance_after  INTEGER,             -- of the application; null between our own ledger accounts
     created_at     INTEGER NOT NULL     -- when it was committed
 ) STRICT;
 CREATE INDEX transfers_by_application ON transfers (application_id, id);
@@ -151,104 +171,115 @@ CREATE TABLE deposits (
     bank_id        TEXT PRIMARY KEY,  -- the bank's id of the payment: credited once
     reference      TEXT NOT NULL,     -- as the payer wrote it
     amount         INTEGER NOT NULL CHECK (amount > 0), -- what was paid
-    application_id INTEGER REFERENCES applications (id), -- whose balance it went to; null while unmatched
+    -- whose balance it went to; null while unmatched
+    application_id INTEGER REFERENCES applications (id),
     received_at    INTEGER NOT NULL,  -- when it was entered
     credited_at    INTEGER            -- when it went to the balance; null while unmatched
 ) STRICT;
 CREATE INDEX deposits_unmatched ON deposits (received_at) WHERE application_id IS NULL;
 
 CREATE TABLE messages (
-    id             INTEGER PRIMARY KEY, -- milliseconds, node, count: newest first is the key's order
+    id             INTEGER PRIMARY KEY, -- milliseconds, node, count: in the order of acceptance
     application_id INTEGER NOT NULL,  -- who sent it
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
     number         TEXT NOT NULL,     -- digits
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')), -- of the number
-    sender         TEXT,              -- the accepted name at acceptance; null: the installation's default
+    -- the accepted name at acceptance; null: the installation's default
+    sender         TEXT,
     body           TEXT NOT NULL,     -- the text
     requestid      TEXT,              -- the caller's own id, if any
-    batch_id       INTEGER,           -- the upload that it is a row of; null for a single send
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- as above
+    batch_id       INTEGER,           -- the batch that it is a row of; null for a single send
+    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- as at the top
     pages          INTEGER NOT NULL,  -- billed
     segments       INTEGER NOT NULL,  -- on air
     unit_price     INTEGER NOT NULL,  -- per page, in force at acceptance
     cost           INTEGER NOT NULL,  -- pages × unit_price
-    released       INTEGER NOT NULL,  -- given back: 0 or cost
+    released       INTEGER NOT NULL,  -- what was given back: 0 or cost
     error          TEXT,              -- why it wasn't delivered, in a stable word
     carrier        TEXT,              -- who took it
     created_at     INTEGER NOT NULL,  -- the milliseconds in id
-    sending_at     INTEGER,           -- last claimed by a dispatcher
-    submitted_at   INTEGER,           -- taken by the carrier
+    sending_at     INTEGER,           -- when it was last claimed
+    submitted_at   INTEGER,           -- when the carrier took it
     final_at       INTEGER            -- when the status became final; never changes after
 ) STRICT;
--- SQLite ends each entry of an index with the row's id: reports read these from the newest message
--- on.
+-- SQLite ends each entry of an index with the row's id: reports read these indexes from the newest
+-- message on.
 CREATE INDEX messages_by_application ON messages (application_id, test);
 CREATE INDEX messages_by_number ON messages (application_id, test, number);
-CREATE INDEX messages_by_batch ON messages (application_id, test, batch_id) WHERE batch_id IS NOT NULL;
-CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid) WHERE requestid IS NOT NULL;
--- What is unknown, failed, expired or was rejected: rare, and a message that goes the usual way has
--- no entry.
-CREATE INDEX messages_unusual ON messages (application_id, test, status) WHERE status > 4 OR status = 2;
+CREATE INDEX messages_by_batch ON messages (application_id, test, batch_id)
+    WHERE batch_id IS NOT NULL;
+CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
+    WHERE requestid IS NOT NULL;
+-- Messages that are unknown, failed, expired or rejected. They are few: a message that is delivered
+-- has no entry.
+CREATE INDEX messages_unusual ON messages (application_id, test, status)
+    WHERE status > 4 OR status = 2;
 
--- What a message's own row can't say: retries, receipts that came late.
+-- What a message's own row doesn't show: retries, receipts that came late.
 CREATE TABLE message_events (
     id             INTEGER PRIMARY KEY, -- in the order in which they happened
-    message_id     INTEGER NOT NULL,  -- what it happened to
+    message_id     INTEGER NOT NULL,  -- the message that it happened to
     application_id INTEGER NOT NULL,  -- of the message
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- what the message became, or stayed
+    -- what the message became, or stayed
+    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7),
     at             INTEGER NOT NULL,  -- when it happened
     detail         TEXT               -- what happened, in words
 ) STRICT;
 CREATE INDEX message_events_by_message ON message_events (message_id, id);
 
--- Messages that no carrier has taken yet. Narrow and short-lived. Rows of a suspended application
--- are put aside when they are claimed, not when it is suspended: that would have to touch all of
--- them.
+-- Messages that no carrier has taken yet. The rows are narrow and short-lived. Rows of a suspended
+-- application are put aside when they are claimed and not when it is suspended, which would write
+-- all of them.
 CREATE TABLE queue (
-    message_id     INTEGER PRIMARY KEY, -- which message waits
+    message_id     INTEGER PRIMARY KEY, -- the message that waits
     application_id INTEGER NOT NULL,  -- of the message
-    carrier        TEXT NOT NULL,     -- who shall take it
-    held           INTEGER NOT NULL CHECK (held IN (0, 1)), -- 1: put aside, the application is suspended
-    bulk           INTEGER NOT NULL CHECK (bulk IN (0, 1)), -- 1: of an upload; single sends don't wait behind those
-    due_at         INTEGER NOT NULL,  -- when it may be claimed; for a claimed row the end of its lease
+    carrier        TEXT NOT NULL,     -- the carrier that is to take it
+    -- 1: put aside, since the application is suspended
+    held           INTEGER NOT NULL CHECK (held IN (0, 1)),
+    -- 1: of a batch; single sends don't wait behind these
+    bulk           INTEGER NOT NULL CHECK (bulk IN (0, 1)),
+    -- when it may be claimed; of a claimed row, the end of its lease
+    due_at         INTEGER NOT NULL,
     lease_token    INTEGER NOT NULL,  -- which claim holds it; 0: none
     attempts       INTEGER NOT NULL,  -- submits that the carrier asked to repeat
+    -- 0: no carrier has any of its segments. 1: a carrier has, or may have, some of them; the
+    -- others go to the same carrier. 2: the carrier's answer was lost, and the message is sent once
+    -- more.
     begun          INTEGER NOT NULL DEFAULT 0 CHECK (begun BETWEEN 0 AND 2),
-                                      -- 0: nothing of it is with a carrier 1: some segments are, or
-                                      -- may be: the others follow to the same carrier 2: the
-                                      -- carrier's answer was lost, and the message is sent once
-                                      -- more
     refused_by     TEXT NOT NULL DEFAULT '' -- carriers that refused it, e.g. ' acme beta'
 ) STRICT;
 CREATE INDEX queue_due ON queue (carrier, held, bulk, due_at) WHERE lease_token = 0;
 CREATE INDEX queue_held ON queue (application_id) WHERE held = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
--- What carriers were handed: a row per radio segment, or one for a message that is handed over
--- whole. The sandbox keeps none: it has the message's own id.
+-- What carriers were handed: a row for each segment, or one for a message that is handed over as a
+-- whole. Messages to the sandbox have no row: it names them by their own ids.
 CREATE TABLE segments (
-    message_id     INTEGER NOT NULL,  -- of which message
+    message_id     INTEGER NOT NULL,  -- the message that it is a segment of
     segment        INTEGER NOT NULL,  -- its number, from 1
     segments       INTEGER NOT NULL,  -- how many the message has, as it was handed over
     application_id INTEGER NOT NULL,  -- of the message
-    carrier        TEXT NOT NULL,     -- who was handed it
+    carrier        TEXT NOT NULL,     -- the carrier that was handed it
     carrier_message_id TEXT,          -- as the carrier's receipts name it; null: not known
-    status         INTEGER NOT NULL CHECK (status BETWEEN 2 AND 6), -- of messages', from unknown to expired
+    -- as of a message, from unknown to expired
+    status         INTEGER NOT NULL CHECK (status BETWEEN 2 AND 6),
     error          TEXT,              -- why it wasn't delivered
     submits        INTEGER NOT NULL,  -- how often it was, or may have been, handed over: 2 at most
-    submitted_at   INTEGER NOT NULL,  -- when it was, last
+    submitted_at   INTEGER NOT NULL,  -- when it was last handed over
     PRIMARY KEY (message_id, segment)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id) WHERE carrier_message_id IS NOT NULL;
+CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id)
+    WHERE carrier_message_id IS NOT NULL;
 CREATE INDEX segments_unanswered ON segments (carrier, message_id)
     WHERE status = 2 AND carrier_message_id IS NULL;
 
--- Receipts that name nothing we know: the submit's answer may come after them.
+-- Receipts that name no known message: the answer to the submit may come after them.
 CREATE TABLE parked_receipts (
     id             INTEGER PRIMARY KEY, -- in the order in which they came
-    carrier        TEXT NOT NULL,     -- who sent it
-    carrier_message_id TEXT NOT NULL, -- what it is for, as the carrier names it
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- what it says: delivered, failed or expired
+    carrier        TEXT NOT NULL,     -- the carrier that sent it
+    carrier_message_id TEXT NOT NULL, -- the carrier's name for the message
+    -- the status that it reports: delivered, failed or expired
+    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7),
     error          TEXT,              -- why it wasn't delivered
     received_at    INTEGER NOT NULL   -- when it came
 ) STRICT;
@@ -257,35 +288,38 @@ CREATE INDEX parked_receipts_by_age ON parked_receipts (received_at);
 
 CREATE TABLE carriers (
     name           TEXT PRIMARY KEY,  -- as in the settings
-    drained_at     INTEGER,           -- since when nothing is handed to it; null: it is in use
-    receipts_parked  INTEGER NOT NULL, -- receipts for unknown ids so far
-    receipts_matched INTEGER NOT NULL  -- those of them that were matched later
+    drained_at     INTEGER,           -- since when it is handed nothing; null: it is in use
+    receipts_parked  INTEGER NOT NULL, -- how many receipts were parked so far
+    receipts_matched INTEGER NOT NULL  -- how many of them were matched later
 ) STRICT;
 
--- How the dispatchers' connections are: rewritten every few seconds, for people who look.
+-- The state of the workers' connections, rewritten every few seconds for the pages of staff.
 CREATE TABLE connections (
-    carrier        TEXT NOT NULL,     -- to whom
-    node           INTEGER NOT NULL,  -- slot of the process
-    number         INTEGER NOT NULL,  -- of the carrier's connections in this process, from 1
-    state          TEXT NOT NULL      -- bound: it can submit; probing: one at a time, until an answer comes; waiting: until the next try
+    carrier        TEXT NOT NULL,     -- the carrier that it leads to
+    node           INTEGER NOT NULL,  -- slot of the node
+    number         INTEGER NOT NULL,  -- among the node's connections to the carrier, from 1
+    -- bound: it can submit; probing: it submits one at a time until an answer comes; waiting: it is
+    -- tried again in a moment
+    state          TEXT NOT NULL
         CHECK (state = 'connecting' OR state = 'bound' OR state = 'waiting' OR state = 'closed'
                OR state = 'probing'),
     since          INTEGER NOT NULL,  -- when it came into this state
     in_flight      INTEGER NOT NULL,  -- submits that wait for an answer
-    window_size    INTEGER NOT NULL,  -- the most of them at a time
+    window_size    INTEGER NOT NULL,  -- how many may wait for an answer at a time
     rate           INTEGER NOT NULL,  -- answers in the last second
     throttled      INTEGER NOT NULL,  -- answers since the start that asked for a slower pace
-    last_error     TEXT,              -- what went wrong last; null: nothing so far
+    last_error     TEXT,              -- the last error; null: there was none
     updated_at     INTEGER NOT NULL,  -- when this was written
     PRIMARY KEY (carrier, node, number)
 ) STRICT;
 
--- Bulk uploads: accepted whole, their price reserved, turned into messages bit by bit.
+-- Accepted uploads. The price of a batch is reserved, and its rows become messages step by step.
 CREATE TABLE batches (
-    id             INTEGER PRIMARY KEY, -- milliseconds, node, count: newest first is the key's order
+    id             INTEGER PRIMARY KEY, -- milliseconds, node, count: in the order of acceptance
     application_id INTEGER NOT NULL,  -- who uploaded it
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: uploaded with the test key
-    sender         TEXT,              -- the accepted name at acceptance; null: the installation's default
+    -- the accepted name at acceptance; null: the installation's default
+    sender         TEXT,
     requestid      TEXT,              -- the caller's own id, if any
     body           TEXT,              -- the message to every number; null when each row has its own
     rows           INTEGER NOT NULL CHECK (rows > 0), -- how many it has
@@ -293,15 +327,17 @@ CREATE TABLE batches (
     cost           INTEGER NOT NULL CHECK (cost > 0), -- the sum of the rows' prices
     price_local    INTEGER NOT NULL,  -- per page to a local number, in force at acceptance
     price_international INTEGER NOT NULL, -- per page to any other number, in force at acceptance
-    first_message_id INTEGER NOT NULL, -- of the first row; the others' follow
+    first_message_id INTEGER NOT NULL, -- of the first row; those of the other rows follow
     last_message_id  INTEGER NOT NULL UNIQUE, -- of the last row
-    spool          TEXT NOT NULL,     -- file in the data folder that holds the rows until they are messages
-    spool_offset   INTEGER NOT NULL,  -- bytes of the spool file that are messages already
-    expanded_rows  INTEGER NOT NULL,  -- rows that are messages already
-    expanded_cost  INTEGER NOT NULL,  -- their price: what left the reservation
-    -- Rows by status, always adding up to all of them.
-    queued         INTEGER NOT NULL CHECK (queued >= 0),    -- with the rows that are no message yet
-    sending        INTEGER NOT NULL CHECK (sending >= 0),   -- a dispatcher holds them
+    -- the spool of the rows until they are messages: a file in the data folder
+    spool          TEXT NOT NULL,
+    spool_offset   INTEGER NOT NULL,  -- how many bytes of the spool are messages already
+    expanded_rows  INTEGER NOT NULL,  -- how many rows are messages already
+    expanded_cost  INTEGER NOT NULL,  -- the price of these rows, which has left the reservation
+    -- The rows by status; the counts always add up to all rows.
+    -- together with the rows that are no messages yet
+    queued         INTEGER NOT NULL CHECK (queued >= 0),
+    sending        INTEGER NOT NULL CHECK (sending >= 0),   -- claimed by a connection
     unknown        INTEGER NOT NULL CHECK (unknown >= 0),   -- handed over, without an answer
     submitted      INTEGER NOT NULL CHECK (submitted >= 0), -- taken by a carrier
     delivered      INTEGER NOT NULL CHECK (delivered >= 0), -- final: arrived
@@ -315,55 +351,60 @@ CREATE TABLE batches (
     CHECK (expanded_rows <= rows AND expanded_cost <= cost)
 ) STRICT;
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
-CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid) WHERE requestid IS NOT NULL;
+CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid)
+    WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 
--- How many messages of a day have which status: what charts draw. Several parts add up to a count,
--- so that those who count at the same time don't wait for one row; a part alone can be negative. A
--- chore folds the parts of a day into one once all its messages are final.
+-- How many messages of a day have which status, for charts. Several rows add up to a count, so that
+-- transactions that count at the same time don't wait for one row; a single row can be negative. A
+-- chore folds the rows of a day into one once all messages of the day are final.
 CREATE TABLE message_days (
     application_id INTEGER NOT NULL,  -- whose messages
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
-    day            INTEGER NOT NULL,  -- of their acceptance
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- as above
-    node           INTEGER NOT NULL,  -- slot of the process that counted; 0 in what was folded
-    writer         INTEGER NOT NULL CHECK (writer IN (0, 1)), -- 0: sends, claims, results and receipts; 1: all else
-    n              INTEGER NOT NULL,  -- how many, to be added to the other parts
+    day            INTEGER NOT NULL,  -- the day of their acceptance
+    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- as at the top
+    node           INTEGER NOT NULL,  -- slot of the node that counted; 0 after folding
+    -- 0: sends, claims, results and receipts; 1: everything else
+    writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),
+    n              INTEGER NOT NULL,  -- how many, to be added to the other rows
     PRIMARY KEY (application_id, test, day, status, node, writer)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 
--- What the dropped messages of a day come to: their transfers stay, and the check adds up both.
+-- The sums of a day's dropped messages: their transfers stay, and the check compares the two.
 CREATE TABLE dropped_days (
-    day            INTEGER NOT NULL,  -- of the messages' acceptance
+    day            INTEGER NOT NULL,  -- the day of the messages' acceptance
     application_id INTEGER NOT NULL,  -- whose messages
-    charged        INTEGER NOT NULL,  -- the price of single live messages: each has a transfer of its own
-    released       INTEGER NOT NULL,  -- what was given back for live messages, those of uploads too
+    -- the price of single live messages, each of which has a transfer
+    charged        INTEGER NOT NULL,
+    released       INTEGER NOT NULL,  -- what was given back for live messages, those of batches too
     PRIMARY KEY (day, application_id)
 ) STRICT;
 
--- Answers to requests with an Idempotency-Key: a repeated request is given them again.
+-- Answers to requests with an Idempotency-Key: a repeated request gets the same answer again.
 CREATE TABLE idempotency (
-    application_id INTEGER NOT NULL,  -- who asked
+    application_id INTEGER NOT NULL,  -- the application that asked
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: with the test key
-    key            TEXT NOT NULL,     -- SHA-256 of the caller's, hexadecimal
-    digest         TEXT NOT NULL,     -- SHA-256 of the request's meaning, hexadecimal
+    key            TEXT NOT NULL,     -- SHA-256 of the idempotency key, hexadecimal
+    digest         TEXT NOT NULL,     -- SHA-256 of the parsed request, hexadecimal
     answer         TEXT NOT NULL,     -- JSON of what was answered
-    created_at     INTEGER NOT NULL,  -- when it was answered; kept for a time from then on
+    created_at     INTEGER NOT NULL,  -- when it was answered; it is kept for 24 hours from then on
     PRIMARY KEY (application_id, test, key)
 ) STRICT;
 CREATE INDEX idempotency_by_age ON idempotency (created_at);
 
--- Processes that serve. A slot is given again once nobody has had it for an hour.
+-- Processes that serve. A slot can be taken again once no process has had it for an hour.
 CREATE TABLE nodes (
-    slot           INTEGER PRIMARY KEY CHECK (slot BETWEEN 0 AND 511), -- stands in the ids that the process makes
-    token          INTEGER NOT NULL,  -- which process has it; 0: none, its last process ended
+    -- a part of the ids that the node makes
+    slot           INTEGER PRIMARY KEY CHECK (slot BETWEEN 0 AND 511),
+    -- identifies the process that has the slot; 0: its last process ended
+    token          INTEGER NOT NULL,
     name           TEXT NOT NULL,     -- of the process, for people
     started_at     INTEGER NOT NULL,  -- when the process took the slot
     seen_at        INTEGER NOT NULL   -- renewed every few seconds while the process lives
 ) STRICT;
 
--- What people did: staff, and customers where money or access is concerned.
+-- What staff did, and what customers did where money or access is concerned.
 CREATE TABLE audit (
     id      INTEGER PRIMARY KEY, -- in the order in which it happened
     at      INTEGER NOT NULL,    -- when it was done
