@@ -16,7 +16,7 @@ export interface Application {
   testKey: string;
 }
 
-/** A text that stands nowhere else. */
+/** A text that no other test has. */
 export function unique(prefix: string): string {
   return `${prefix}${randomBytes(4).toString('hex')}`;
 }
@@ -25,7 +25,7 @@ export function newAccount(): Account {
   return { email: `${unique('customer-')}@example.org`, password: unique('correct horse ') };
 }
 
-/** What a customer does in the portal, by the words on the page. */
+/** What a person does in the portal. Controls are found by their labels. */
 export class Portal {
   constructor(
     readonly page: Page,
@@ -33,18 +33,18 @@ export class Portal {
     private readonly scripts: boolean,
   ) {}
 
-  /** Opens a page; where scripts run, until they have taken it over. */
+  /** Opens a page and waits, where scripts run, until the page is hydrated. */
   async open(path: string): Promise<void> {
     await this.page.goto(path);
-    await this.takenOver();
+    await this.hydrated();
   }
 
   async reload(): Promise<void> {
     await this.page.reload();
-    await this.takenOver();
+    await this.hydrated();
   }
 
-  async takenOver(): Promise<void> {
+  async hydrated(): Promise<void> {
     if (this.scripts) await expect(this.page.locator('html[data-live]')).toBeAttached();
   }
 
@@ -71,7 +71,7 @@ export class Portal {
       .filter({ has: this.page.getByRole('button', { name: button, exact: true }) });
   }
 
-  /** What a form says when it refuses. */
+  /** The problem that a form shows. */
   alert(text: string | RegExp): Locator {
     return this.page.getByRole('alert').filter({ hasText: text });
   }
@@ -87,13 +87,13 @@ export class Portal {
     return this.main.getByRole('row').filter({ hasText: text });
   }
 
-  /** Presses Tab until something has the focus, and looks whether that can be seen. */
+  /** Presses Tab until the target has the focus, and checks that the focus is visible. */
   async tabTo(target: Locator): Promise<void> {
     for (let presses = 0; presses < 40; presses += 1) {
       await this.page.keyboard.press('Tab');
       if (await target.evaluate((element) => element === document.activeElement)) {
         const outline = await target.evaluate((element) => getComputedStyle(element).outlineStyle);
-        expect(outline, 'the outline of what has the focus').not.toBe('none');
+        expect(outline, 'the outline of the focused element').not.toBe('none');
         return;
       }
     }
@@ -129,7 +129,7 @@ export class Portal {
     return account;
   }
 
-  /** Fills the sign-in form, wherever it leads. */
+  /** Fills the sign-in form in and sends it, wherever that leads. */
   async fillSignIn(account: Account): Promise<void> {
     const form = this.form('Sign in');
     await form.getByLabel('Email').fill(account.email);
@@ -149,7 +149,7 @@ export class Portal {
     await this.page.getByLabel('Sender name').fill(sender);
   }
 
-  /** Both keys of a new application, from the page that shows them once. */
+  /** Both keys of a new application, read from the page that shows them once. */
   async readKeys(): Promise<Application> {
     const keys = await this.newKeys(2);
     const key = keys.find((text) => text.includes('hk_'))!;
@@ -158,13 +158,13 @@ export class Portal {
     return { reference: key.slice(0, 6), key, testKey };
   }
 
-  /** The keys that were just made, once their fields are there. */
+  /** Waits for the fields of new keys, and returns the keys. */
   async newKeys(count: number): Promise<string[]> {
     await expect(this.main.locator('input[readonly]'), 'fields with keys').toHaveCount(count);
     return this.shownKeys();
   }
 
-  /** Every key that stands on the page, in a field or in a text. */
+  /** Every key on the page, in a field or in a text. */
   async shownKeys(): Promise<string[]> {
     const texts = await this.page.locator('input, textarea, main').evaluateAll((elements) =>
       elements.map((element) =>
@@ -178,7 +178,7 @@ export class Portal {
     return [...keys];
   }
 
-  /** An account with an Active application that holds money. */
+  /** An account with an Active application that has a balance. */
   async customer(sender = ''): Promise<Account & Application> {
     const account = await this.register();
     const application = await this.createApplication(sender);
@@ -193,31 +193,36 @@ export class Portal {
     );
   }
 
-  /** The id of the request for a sender name that waits for a decision. */
+  /** The id of the pending request for a sender name. */
   async senderRequest(name: string): Promise<string> {
     const requests: { id: number; name: string }[] = await this.server.staff('sender', 'list');
     const request = requests.find((waiting) => waiting.name === name);
-    if (!request) throw new Error(`No request for ${name} waits.`);
+    if (!request) throw new Error(`There is no pending request for ${name}.`);
     return String(request.id);
   }
 
-  /** Uploads rows and waits until the batch is done; its id. */
-  async uploaded(key: string, rows: [string, string][], more: Record<string, string> = {}): Promise<string> {
+  /** Uploads rows, waits until the batch is done, and returns its id. */
+  async uploaded(
+    key: string,
+    rows: [string, string][],
+    more: Record<string, string> = {},
+  ): Promise<string> {
     const sent = await this.server.upload(key, rows, more);
-    expect(sent, 'the answer to an upload').toMatchObject({ status: 200, body: { rows: rows.length } });
+    const accepted = { status: 200, body: { rows: rows.length } };
+    expect(sent, 'the answer to an upload').toMatchObject(accepted);
     const batchid: string = sent.body['batchid'];
     await this.batchDone(key, batchid);
     return batchid;
   }
 
-  /** Waits until every message of a batch has met its end. */
+  /** Waits until every message of a batch is final. */
   async batchDone(key: string, batchid: string, timeout = 20_000): Promise<void> {
     const status = async () =>
       (await this.server.api(`batches/${key}/${batchid}`)).body['batch'].status;
     await expect.poll(status, { message: 'the status of the batch', timeout }).toBe('done');
   }
 
-  /** Waits until a message has met its end; the report. */
+  /** Waits until a message is final, and returns its report. */
   async settled(key: string, transid: string): Promise<Record<string, any>> {
     const report = async () => (await this.server.api(`reports/${key}/${transid}`)).body['report'];
     await expect

@@ -6,12 +6,13 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const workspace = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-const binary = resolve(process.env['HELIOGRAPH_BIN'] ?? join(workspace, 'target/release/heliograph'));
-const site = resolve(process.env['HELIOGRAPH_SITE_ROOT'] ?? join(workspace, 'target/site'));
+const target = join(workspace, 'target');
+const binary = resolve(process.env['HELIOGRAPH_BIN'] ?? join(target, 'release/heliograph'));
+const site = resolve(process.env['HELIOGRAPH_SITE_ROOT'] ?? join(target, 'site'));
 
 const READY_WITHIN_MS = 20_000;
 const STOP_WITHIN_MS = 25_000;
-/** How long the sandbox carrier takes. Short, and long enough for a message to be seen on its way. */
+/** How long the sandbox carrier takes: long enough for a page to show a message on its way. */
 const SANDBOX_DELAY_MS = 100;
 
 export interface Answer {
@@ -20,7 +21,7 @@ export interface Answer {
   body: Record<string, any>;
 }
 
-/** The real program on a database and on ports of its own. */
+/** The real program, on a database and on ports of its own. */
 export class Server {
   readonly url: string;
   private readonly ops: string;
@@ -47,7 +48,7 @@ export class Server {
       HELIOGRAPH_SITE_ROOT: site,
       HELIOGRAPH_ALLOW_SANDBOX: 'true',
       HELIOGRAPH_SANDBOX_DELAY_MS: String(SANDBOX_DELAY_MS),
-      // Everybody here comes from one address.
+      // All browsers of the tests come from one address.
       HELIOGRAPH_REGISTRATIONS_MAX: '100000',
       HELIOGRAPH_SIGN_IN_FAILURES_MAX: '100000',
       HELIOGRAPH_LOG: 'debug',
@@ -65,7 +66,7 @@ export class Server {
     const folder = mkdtempSync(join(tmpdir(), 'heliograph-'));
     const server = new Server(folder, port, opsPort, settings);
     const child = spawn(binary, ['serve'], {
-      // No settings file of whoever runs the tests.
+      // A settings file of whoever runs the tests isn't read here.
       cwd: server.folder,
       env: server.environment,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -89,7 +90,7 @@ export class Server {
     throw new Error(`The server didn't become ready:\n${this.log}`);
   }
 
-  /** Stops it as an operator would, and looks at what it leaves behind. */
+  /** Stops the server as an operator would, and checks its exit code, its data and its log. */
   async stop(): Promise<void> {
     const child = this.process;
     if (!child) return;
@@ -117,12 +118,12 @@ export class Server {
     rmSync(this.folder, { recursive: true });
   }
 
-  /** Keys, passwords, numbers and texts that must never stand in the log. */
+  /** Adds keys, passwords, numbers or texts that must never stand in the log. */
   keepsSecret(...secrets: string[]): void {
     for (const secret of secrets) this.secrets.add(secret);
   }
 
-  /** Runs a command of the staff beside the server, whatever it answers. */
+  /** Runs a command beside the server, and returns its result whatever that is. */
   run(args: string[], input = ''): Promise<{ code: number; stdout: string; stderr: string }> {
     return new Promise((done) => {
       const options = { cwd: this.folder, env: this.environment };
@@ -134,7 +135,7 @@ export class Server {
     });
   }
 
-  /** Adds an account with the rights of staff. */
+  /** Adds an account of staff. */
   async addStaff(email: string, password: string): Promise<void> {
     this.keepsSecret(password);
     const arguments_ = ['account', 'add', email, '--staff', '--password-stdin'];
@@ -142,14 +143,14 @@ export class Server {
     if (code !== 0) throw new Error(`A staff account can't be added: ${stderr}`);
   }
 
-  /** Runs a command of the staff that has to succeed; its JSON. */
+  /** Runs a command that has to succeed, and returns its JSON. */
   async staff(...args: string[]): Promise<any> {
     const { code, stdout, stderr } = await this.run([...args, '--json']);
     if (code !== 0) throw new Error(`heliograph ${args.join(' ')} ended with ${code}: ${stderr}`);
     return JSON.parse(stdout);
   }
 
-  /** Asks the SMS API. */
+  /** Calls the SMS API by GET. */
   async api(path: string, parameters: Record<string, string> = {}): Promise<Answer> {
     const query = new URLSearchParams(parameters).toString();
     const answer = await fetch(`${this.url}/sms/${path}${query ? `?${query}` : ''}`);
@@ -157,7 +158,11 @@ export class Server {
   }
 
   /** Uploads rows of number and message by the API. */
-  async upload(key: string, rows: [string, string][], more: Record<string, string> = {}): Promise<Answer> {
+  async upload(
+    key: string,
+    rows: [string, string][],
+    more: Record<string, string> = {},
+  ): Promise<Answer> {
     for (const [number, message] of rows) {
       if (!/^0{5}/.test(number)) this.keepsSecret(number);
       this.keepsSecret(message);
@@ -176,7 +181,7 @@ export class Server {
   }
 }
 
-/** Two ports that nobody listens on, held at the same time so that they differ. */
+/** Two free ports. Both are held at the same time, so that they differ. */
 async function freePorts(): Promise<[number, number]> {
   const holders = await Promise.all([holdPort(), holdPort()]);
   const ports = holders.map((holder) => (holder.address() as { port: number }).port);

@@ -2,7 +2,7 @@ import { type BrowserContext, type Page, test as base, expect } from '@playwrigh
 import { Portal } from './portal.js';
 import { Server } from './server.js';
 
-/** Notes what a page must never do: complain, fail, or ask somebody else. */
+/** Collects what a page must never do: log an error, fail, or call another site. */
 class Watch {
   readonly complaints: string[] = [];
   private readonly expected: RegExp[] = [];
@@ -11,13 +11,14 @@ class Watch {
     private readonly origin: string,
     scripts: boolean,
   ) {
-    // Without scripts the pages name a program ahead that nobody runs.
+    // Without scripts the browser preloads the WebAssembly and never runs it.
     if (!scripts) this.expects(/was preloaded using link preload but not used/);
   }
 
   follow(context: BrowserContext): void {
     context.on('console', (message) => {
-      const text = `${message.type()} on the console: ${message.text()} (${message.location().url})`;
+      const place = message.location().url;
+      const text = `${message.type()} on the console: ${message.text()} (${place})`;
       const complains = ['error', 'warning', 'assert'].includes(message.type());
       if (complains && !this.expected.some((pattern) => pattern.test(text))) {
         this.complaints.push(text);
@@ -27,12 +28,12 @@ class Watch {
     context.on('request', (request) => {
       const { protocol, origin } = new URL(request.url());
       if (!['data:', 'blob:'].includes(protocol) && origin !== this.origin) {
-        this.complaints.push(`asked another origin: ${request.url()}`);
+        this.complaints.push(`called another site: ${request.url()}`);
       }
     });
   }
 
-  /** The browser itself reports a page that is answered with 404. */
+  /** Allows a complaint: the browser itself reports a page with status 404, for example. */
   expects(pattern: RegExp): void {
     this.expected.push(pattern);
   }

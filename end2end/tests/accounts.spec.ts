@@ -2,7 +2,7 @@ import { expect, test } from '../support/test.js';
 import { Portal, newAccount, unique } from '../support/portal.js';
 import { Server } from '../support/server.js';
 
-test('who is signed out is led to the sign-in page and back', async ({ portal }) => {
+test('a signed-out person is led to the sign-in page and back', async ({ portal }) => {
   const account = await portal.register();
   await portal.button('Sign out').click();
   await portal.at('/');
@@ -10,13 +10,13 @@ test('who is signed out is led to the sign-in page and back', async ({ portal })
 
   await portal.page.goto('/applications');
   await portal.at('/login');
-  await portal.takenOver();
+  await portal.hydrated();
   await portal.fillSignIn(account);
   await portal.at('/applications');
   await expect(portal.heading('My Applications')).toBeVisible();
 });
 
-test('after signing out, the way back shows nothing', async ({ portal }) => {
+test('after signing out, going back shows nothing', async ({ portal }) => {
   await portal.register();
   await portal.open('/applications');
   await portal.button('Sign out').click();
@@ -27,12 +27,12 @@ test('after signing out, the way back shows nothing', async ({ portal }) => {
 });
 
 for (const path of ['/reports?status=failed', '/applications/new', '/devices', '/account']) {
-  test(`who signs in comes back to ${path}`, async ({ portal, anotherBrowser }) => {
+  test(`signing in leads back to ${path}`, async ({ portal, anotherBrowser }) => {
     const account = await portal.register();
     const other = await anotherBrowser();
     await other.page.goto(path);
     await other.at(/^\/login\?/);
-    await other.takenOver();
+    await other.hydrated();
     await other.fillSignIn(account);
     await other.at(path);
   });
@@ -40,7 +40,8 @@ for (const path of ['/reports?status=failed', '/applications/new', '/devices', '
 
 test('signing in leads to no other site', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
-  for (const next of ['//elsewhere.example/', 'https://elsewhere.example/', '/\\elsewhere.example']) {
+  const others = ['//elsewhere.example/', 'https://elsewhere.example/', '/\\elsewhere.example'];
+  for (const next of others) {
     const other = await anotherBrowser();
     await other.open(`/login?next=${encodeURIComponent(next)}`);
     await other.fillSignIn(account);
@@ -48,7 +49,7 @@ test('signing in leads to no other site', async ({ portal, anotherBrowser }) => 
   }
 });
 
-test('a wrong password and an unknown e-mail are refused in the same words', async ({ portal }) => {
+test('a wrong password and an unknown e-mail get the same sentence', async ({ portal }) => {
   const account = await portal.register();
   await portal.button('Sign out').click();
   await portal.at('/');
@@ -61,12 +62,12 @@ test('a wrong password and an unknown e-mail are refused in the same words', asy
     await expect(form.getByLabel('Email')).toHaveValue(email);
   }
 
-  // After a refusal the right one works from the same form.
+  // After a refusal the right password works from the same form.
   await portal.fillSignIn(account);
   await portal.at('/applications');
 });
 
-test('an e-mail that has an account is told so', async ({ portal, anotherBrowser }) => {
+test('registering an e-mail that has an account is refused', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   const other = await anotherBrowser();
   await other.open('/register');
@@ -92,7 +93,7 @@ test('a password that is too short is refused, and the e-mail stays', async ({ p
   expect(await portal.page.content()).not.toContain('too short');
 });
 
-test('a changed password signs all other browsers out', async ({ portal, anotherBrowser }) => {
+test('changing the password signs out all other browsers', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   const other = await anotherBrowser();
   await other.signIn(account);
@@ -114,14 +115,14 @@ test('a changed password signs all other browsers out', async ({ portal, another
 
   await other.page.goto('/devices');
   await other.at(/^\/login/);
-  await other.takenOver();
+  await other.hydrated();
   await other.fillSignIn(account);
   await expect(other.alert('E-mail or password is wrong.')).toBeVisible();
   await other.fillSignIn({ ...account, password });
   await other.at('/devices');
 });
 
-test('a reset link sets a new password, once', async ({ portal, server, anotherBrowser }) => {
+test('a reset link sets a new password once', async ({ portal, server, anotherBrowser }) => {
   const account = await portal.register();
   const { link } = await server.staff('account', 'reset', account.email);
   server.keepsSecret(new URL(link).pathname.split('/').at(-1)!);
@@ -133,11 +134,11 @@ test('a reset link sets a new password, once', async ({ portal, server, anotherB
   await form.getByLabel('New password').fill(password);
   await other.button('Set new password').click();
   await other.at('/login');
-  await other.takenOver();
+  await other.hydrated();
   await other.fillSignIn({ ...account, password });
   await other.at('/applications');
 
-  // Every browser was signed out, and the link is used up.
+  // Every browser was signed out, and the link doesn't work again.
   await portal.page.goto('/applications');
   await portal.at('/login');
   await portal.open(new URL(link).pathname);
@@ -146,7 +147,7 @@ test('a reset link sets a new password, once', async ({ portal, server, anotherB
   await expect(portal.alert('This link is used or too old')).toBeVisible();
 });
 
-test('asking for a reset link tells nobody whether an account exists', async ({ portal }) => {
+test('asking for a reset link does not tell whether an account exists', async ({ portal }) => {
   const account = await portal.register();
   for (const email of [account.email, newAccount().email]) {
     await portal.open('/forgot');
@@ -156,7 +157,10 @@ test('asking for a reset link tells nobody whether an account exists', async ({ 
   }
 });
 
-test('too many wrong passwords make one wait, in a sentence', async ({ browser, scripts }) => {
+test('too many wrong passwords are answered with the time to wait', async ({
+  browser,
+  scripts,
+}) => {
   const server = await Server.start({ HELIOGRAPH_SIGN_IN_FAILURES_MAX: '2' });
   const context = await browser.newContext({ baseURL: server.url, javaScriptEnabled: scripts });
   const portal = new Portal(await context.newPage(), server, scripts);
@@ -164,9 +168,9 @@ test('too many wrong passwords make one wait, in a sentence', async ({ browser, 
   await portal.button('Sign out').click();
   await portal.at('/');
   await portal.open('/login');
-  for (const words of ['E-mail or password is wrong.', 'E-mail or password is wrong.']) {
+  for (let failures = 0; failures < 2; failures += 1) {
     await portal.fillSignIn({ ...account, password: 'not the password' });
-    await expect(portal.alert(words)).toBeVisible();
+    await expect(portal.alert('E-mail or password is wrong.')).toBeVisible();
     await portal.open('/login');
   }
   await portal.fillSignIn(account);

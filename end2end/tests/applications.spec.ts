@@ -1,7 +1,7 @@
 import { expect, test } from '../support/test.js';
 import { unique } from '../support/portal.js';
 
-test('a second application of one category is refused in a sentence', async ({ portal }) => {
+test('a second application of one category is refused', async ({ portal }) => {
   await portal.register();
   await portal.createApplication();
   const name = unique('S').slice(0, 9);
@@ -14,7 +14,7 @@ test('a second application of one category is refused in a sentence', async ({ p
   await expect(portal.page.getByLabel('Category')).toHaveValue('SMS');
   await expect(portal.page.getByLabel('Sender name')).toHaveValue(name);
 
-  // From here the other category goes through.
+  // The same form accepts the other category.
   await portal.page.getByLabel('Category').selectOption('Electricity');
   await portal.button('Create application').click();
   await portal.readKeys();
@@ -24,7 +24,7 @@ test('a second application of one category is refused in a sentence', async ({ p
   await expect(portal.row('Electricity')).toContainText(name);
 });
 
-test('a second application without a sender name is refused in a sentence', async ({ portal }) => {
+test('a second application without a sender name is refused', async ({ portal }) => {
   await portal.register();
   await portal.createApplication();
 
@@ -38,7 +38,7 @@ test('a second application without a sender name is refused in a sentence', asyn
   await expect(portal.page.getByRole('row')).toHaveCount(2);
 });
 
-test('a sender name that cannot be one is refused, and stays in the form', async ({
+test('an invalid sender name is refused, and stays in the form', async ({
   portal,
   scripts,
 }) => {
@@ -46,8 +46,9 @@ test('a sender name that cannot be one is refused, and stays in the form', async
   for (const name of ['My Shop', 'TwelveLetter', 'Café']) {
     await portal.open('/applications/new');
     await portal.fillApplication(name, 'Electricity');
-    // Where scripts run, it is said while one types.
-    const invalid = portal.page.getByLabel('Sender name').and(portal.page.locator('[aria-invalid]'));
+    // Where scripts run, the field is marked while a person types.
+    const marked = portal.page.locator('[aria-invalid]');
+    const invalid = portal.page.getByLabel('Sender name').and(marked);
     await expect(invalid).toHaveCount(scripts ? 1 : 0);
     await portal.button('Create application').click();
     await expect(portal.alert('A sender name has 1 to 11 letters and digits')).toBeVisible();
@@ -59,7 +60,7 @@ test('a sender name that cannot be one is refused, and stays in the form', async
   await expect(portal.page.getByRole('table')).toHaveCount(0);
 });
 
-test('a double click creates one application that has a key', async ({ portal }) => {
+test('a double click creates one application with a key', async ({ portal }) => {
   const account = await portal.register();
   await portal.open('/applications/new');
   await portal.fillApplication('', 'SMS');
@@ -78,8 +79,7 @@ test('a double click creates one application that has a key', async ({ portal })
     keys = await portal.shownKeys();
   }
   if (keys.length === 0) {
-    // The browser dropped the page that showed them when the second click came: keys are shown
-    // once.
+    // The second click made the browser drop the page that showed the keys, which are shown once.
     await portal.form('Replace key').getByLabel('Password').fill(account.password);
     await portal.button('Replace key').click();
     keys = await portal.newKeys(1);
@@ -87,7 +87,7 @@ test('a double click creates one application that has a key', async ({ portal })
   expect(keys.some((key) => key.includes('hk_'))).toBe(true);
 });
 
-test('an application is created with the keyboard alone', async ({ portal }) => {
+test('an application can be created with the keyboard alone', async ({ portal }) => {
   const { page } = portal;
   await portal.register();
 
@@ -96,7 +96,7 @@ test('an application is created with the keyboard alone', async ({ portal }) => 
   await portal.tabTo(portal.link('New application'));
   await page.keyboard.press('Enter');
   await portal.at('/applications/new');
-  await portal.takenOver();
+  await portal.hydrated();
 
   await portal.tabTo(page.getByLabel('Category'));
   await page.keyboard.press('e');
@@ -113,7 +113,7 @@ test('an application is created with the keyboard alone', async ({ portal }) => 
   await expect(portal.main).toContainText('You requested activation');
 });
 
-test('the key can be copied, or selected where scripts do not run', async ({
+test('the key can be copied, and selected where no scripts run', async ({
   portal,
   context,
   scripts,
@@ -145,7 +145,7 @@ test('an application of another category does not send', async ({ portal, server
   expect(answer).toMatchObject({ status: 403, body: { code: 505, reason: 'api_not_applicable' } });
 });
 
-test('a suspension shows its reason and stops sending, a reinstatement ends it', async ({
+test('a suspension shows its reason and stops sends until it is lifted', async ({
   portal,
   server,
 }) => {
@@ -167,7 +167,12 @@ test('a suspension shows its reason and stops sending, a reinstatement ends it',
   expect(sent).toMatchObject({ status: 200, body: { code: 200 } });
 });
 
-test('another account sees nothing of it', async ({ portal, server, anotherBrowser, watch }) => {
+test('another account sees nothing of an application and its messages', async ({
+  portal,
+  server,
+  anotherBrowser,
+  watch,
+}) => {
   watch.expects(/404/);
   const { reference, key } = await portal.customer();
   const sent = await server.send(key, '58333444', 'Nobody else reads this');
@@ -184,7 +189,7 @@ test('another account sees nothing of it', async ({ portal, server, anotherBrows
   await expect(other.main).not.toContainText('58333444');
 });
 
-test('what becomes of a message whose answer is lost can be chosen', async ({ portal }) => {
+test('the customer chooses what becomes of a message whose answer is lost', async ({ portal }) => {
   await portal.register();
   const { reference } = await portal.createApplication();
   await portal.open(`/applications/${reference}`);
@@ -205,7 +210,7 @@ test('what becomes of a message whose answer is lost can be chosen', async ({ po
   }
 });
 
-test("another account's choice stays as it is", async ({ portal, anotherBrowser }) => {
+test("nobody changes another account's choice", async ({ portal, anotherBrowser }) => {
   await portal.register();
   const { reference } = await portal.createApplication();
   const other = await anotherBrowser();

@@ -1,9 +1,9 @@
 import { expect, test } from '../support/test.js';
 
-/** How long a message to 00000005 takes to be delivered, and some more. */
+/** Longer than a message to 00000005 takes to be delivered, which is 30 seconds. */
 const SLOW_MS = 50_000;
 
-test('a batch is followed to its end', async ({ portal, server, scripts }) => {
+test('the page of a batch follows it until it is done', async ({ portal, server, scripts }) => {
   test.setTimeout(120_000);
   const { key } = await portal.customer();
   const sent = await server.upload(key, [
@@ -23,13 +23,14 @@ test('a batch is followed to its end', async ({ portal, server, scripts }) => {
   await expect(portal.fact('Request id')).toHaveText('slow-one');
 
   if (scripts) {
-    // What a new document would not have.
+    // A reloaded document would not have this attribute.
     await portal.page.evaluate(() => document.documentElement.setAttribute('data-same', ''));
     await expect(portal.fact('Progress')).toContainText('1 of 2');
     await expect(portal.page.getByRole('status')).toHaveText(/^At least 50 percent/);
     await expect(portal.link('Reload')).toBeVisible();
     await expect(portal.fact('Status')).toHaveText('done', { timeout: SLOW_MS });
-    await expect(portal.page.getByRole('status')).toHaveText('The batch is done: 2 of 2 delivered.');
+    const status = portal.page.getByRole('status');
+    await expect(status).toHaveText('The batch is done: 2 of 2 delivered.');
     await expect(portal.page.locator('html[data-same]')).toBeAttached();
   } else {
     await expect(portal.fact('Status')).not.toHaveText('done');
@@ -44,7 +45,10 @@ test('a batch is followed to its end', async ({ portal, server, scripts }) => {
   await expect(portal.link('Reload')).toHaveCount(0);
 });
 
-test('a batch leads to its messages, and the statement to the batch', async ({ portal, server }) => {
+test('the pages of batch, messages and statement link to each other', async ({
+  portal,
+  server,
+}) => {
   const { key, reference } = await portal.customer();
   const batchid = await portal.uploaded(key, [
     ['58777011', 'One of the batch'],
@@ -71,7 +75,7 @@ test('a batch leads to its messages, and the statement to the batch', async ({ p
   await portal.at(`/reports/${batchid}`);
 });
 
-test('batches are listed with what they are about', async ({ portal }) => {
+test('batches are listed, paged and filtered', async ({ portal }) => {
   const { key, testKey } = await portal.customer();
   await portal.open('/reports');
   await expect(portal.main).toContainText('No file was uploaded yet.');
@@ -104,7 +108,7 @@ test('batches are listed with what they are about', async ({ portal }) => {
   await expect(portal.main).toContainText('No batch fits these filters.');
 });
 
-test("another account's batch is not there", async ({ portal, anotherBrowser, watch }) => {
+test("another account's batch is not found", async ({ portal, anotherBrowser, watch }) => {
   watch.expects(/404/);
   const { key } = await portal.customer();
   const batchid = await portal.uploaded(key, [['00000001', 'Nobody else sees it']]);

@@ -1,6 +1,6 @@
 import { expect, test } from '../support/test.js';
 
-test('one device is signed out, and only it', async ({ portal, anotherBrowser }) => {
+test('signing out one device leaves the others signed in', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   const [second, third] = [await anotherBrowser(), await anotherBrowser()];
   await second.signIn(account);
@@ -14,7 +14,7 @@ test('one device is signed out, and only it', async ({ portal, anotherBrowser })
   await portal.reload();
   await expect(rows).toHaveCount(3);
 
-  // Whichever comes first: one of the others goes, one stays.
+  // The order isn't fixed: one of the two others is signed out, one stays.
   const others = rows.filter({ hasNotText: /This device/ });
   await others.first().getByRole('button', { name: 'Sign out this device' }).click();
   await expect(rows).toHaveCount(2);
@@ -59,10 +59,10 @@ test('an open page notices that its session has ended', async ({ portal, another
   await portal.button('Sign out all other devices').click();
   await expect(portal.button('Sign out this device')).toHaveCount(1);
 
-  // A link within the page that is still open.
+  // A link on the page that is still open.
   await other.link('Reports').click();
   await other.at('/login?next=%2Freports');
-  await other.takenOver();
+  await other.hydrated();
   await other.fillSignIn(account);
   await other.at('/reports');
 });

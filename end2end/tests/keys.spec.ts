@@ -17,7 +17,7 @@ test('a wrong password replaces nothing', async ({ portal, server, anotherBrowse
   await expect(other.heading('My Applications')).toBeVisible();
 });
 
-test('the test key is replaced by itself', async ({ portal, server }) => {
+test('replacing the test key leaves the live key as it is', async ({ portal, server }) => {
   const customer = await portal.customer();
   await portal.open(`/applications/${customer.reference}`);
   await portal.form('Replace test key').getByLabel('Password').fill(customer.password);
@@ -33,7 +33,7 @@ test('the test key is replaced by itself', async ({ portal, server }) => {
   expect(live).toMatchObject({ status: 200, body: { code: 200 } });
 });
 
-test('the test key works while the application is Pending, on play money', async ({
+test('the test key works while the application is Pending, on the test balance', async ({
   portal,
   server,
 }) => {
@@ -51,7 +51,7 @@ test('the test key works while the application is Pending, on play money', async
   await expect(portal.fact('Balance')).toContainText(/^0 USD/);
 });
 
-test('the quick start is a line that works', async ({ portal, server }) => {
+test('the quick start has a line with the new test key', async ({ portal, server }) => {
   await portal.register();
   const { testKey } = await portal.createApplication();
   const line = await portal.main.locator('pre', { hasText: '/sms/send/' }).innerText();

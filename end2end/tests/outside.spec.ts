@@ -1,6 +1,6 @@
 import { expect, test } from '../support/test.js';
 
-test('an address that leads nowhere is a page with a way on', async ({ portal, watch }) => {
+test('an unknown address shows a page with a link', async ({ portal, watch }) => {
   watch.expects(/404/);
   const answer = await portal.page.goto('/no/such/page');
   expect(answer?.status()).toBe(404);
@@ -8,7 +8,7 @@ test('an address that leads nowhere is a page with a way on', async ({ portal, w
   await expect(portal.main.getByRole('link').first()).toBeVisible();
 });
 
-test('the front page says what it costs and leads in', async ({ portal }) => {
+test('the front page has prices and links to registration and sign-in', async ({ portal }) => {
   await portal.open('/');
   await expect(portal.main).toContainText('0.05');
   await expect(portal.main).toContainText('0.25');
@@ -19,7 +19,7 @@ test('the front page says what it costs and leads in', async ({ portal }) => {
   await portal.at('/login');
 });
 
-test('pages forbid what they do not need', async ({ portal }) => {
+test('headers forbid what pages do not need', async ({ portal }) => {
   const answer = await portal.page.goto('/login');
   const headers = answer!.headers();
   expect(headers['content-security-policy']).toMatch(/default-src 'self'|default-src 'none'/);
@@ -28,7 +28,7 @@ test('pages forbid what they do not need', async ({ portal }) => {
   expect(headers['referrer-policy']).toBe('same-origin');
 });
 
-test('the session cookie is for this site and for the server alone', async ({ portal, context }) => {
+test('the session cookie is kept from scripts and other sites', async ({ portal, context }) => {
   await portal.register();
   const cookies = await context.cookies();
   expect(cookies).toHaveLength(1);
@@ -36,7 +36,7 @@ test('the session cookie is for this site and for the server alone', async ({ po
   expect(['Lax', 'Strict']).toContain(cookies[0]!.sameSite);
 });
 
-test('a form of another site does nothing', async ({ portal, server, context }) => {
+test('a form of another site changes nothing', async ({ portal, server, context }) => {
   await portal.register();
   const { reference } = await portal.createApplication();
   const answer = await context.request.post(`${server.url}/fn/request-activation`, {
@@ -48,7 +48,7 @@ test('a form of another site does nothing', async ({ portal, server, context }) 
   expect((await server.staff('application', 'show', reference)).activation_requested_at).toBeNull();
 });
 
-test('where scripts run, forms and links do not load the page anew', async ({ portal, scripts }) => {
+test('where scripts run, forms and links do not reload the page', async ({ portal, scripts }) => {
   await portal.register();
   await portal.open('/applications');
   let loads = 0;

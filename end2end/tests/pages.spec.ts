@@ -5,18 +5,18 @@ import { unique } from '../support/portal.js';
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 375, height: 812 };
-/** The narrowest that everything has to be usable at. */
+/** The narrowest screen on which everything has to be usable. */
 const NARROWEST = { width: 320, height: 640 };
 
 type Look = (name: string) => Promise<void>;
 
-/** Looks at the open page in every way, and keeps pictures of it in `artefacts/`. */
+/** Checks the open page in all sizes and colours, and keeps screenshots of it in `artefacts/`. */
 const lookedAt = test.extend<{ look: Look }>({
   look: async ({ portal, browser, server, scripts }, use) => {
     const { page } = portal;
     const folder = `artefacts/${scripts ? 'with' : 'without'}-javascript`;
     mkdirSync(folder, { recursive: true });
-    // axe needs scripts to run: it looks at a copy of what is shown where they don't.
+    // axe needs scripts: where none run, it checks a copy of the page.
     const context = scripts
       ? undefined
       : await browser.newContext({ baseURL: server.url, javaScriptEnabled: true });
@@ -29,13 +29,13 @@ const lookedAt = test.extend<{ look: Look }>({
         await expect(page.locator('html')).toHaveAttribute('lang', 'en');
         if (copy) await show(copy, page.url(), await page.content());
 
-        // Scripts have no part in the colours.
+        // Scripts don't change the colours: without them one colour scheme is enough.
         for (const colorScheme of scripts ? (['light', 'dark'] as const) : (['light'] as const)) {
           const media = { colorScheme, reducedMotion: 'reduce' } as const;
           await page.emulateMedia(media);
           for (const size of [NARROW, WIDE]) {
             await page.setViewportSize(size);
-            expect(await overflowing(page), `wider than their place at ${size.width}`).toEqual([]);
+            expect(await overflowing(page), `elements that overflow at ${size.width}`).toEqual([]);
             const path = `${folder}/${name}-${size.width}-${colorScheme}.png`;
             await page.screenshot({ path, fullPage: true });
           }
@@ -44,7 +44,7 @@ const lookedAt = test.extend<{ look: Look }>({
         }
 
         await page.setViewportSize(NARROWEST);
-        expect(await overflowing(page), `wider than their place at ${NARROWEST.width}`).toEqual([]);
+        expect(await overflowing(page), `elements that overflow at ${NARROWEST.width}`).toEqual([]);
         await page.setViewportSize(WIDE);
         await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
       }),
@@ -53,15 +53,16 @@ const lookedAt = test.extend<{ look: Look }>({
   },
 });
 
-/** Shows a page's content without its scripts, with the server's style. */
+/** Shows a page's content without its scripts, with the server's style sheet. */
 async function show(page: Page, url: string, content: string): Promise<void> {
   const body = content.replace(/<script\b[\s\S]*?<\/script>|<link[^>]*preload[^>]*>/g, '');
-  await page.route(url, (route) => route.fulfill({ contentType: 'text/html; charset=utf-8', body }));
+  const answer = { contentType: 'text/html; charset=utf-8', body };
+  await page.route(url, (route) => route.fulfill(answer));
   await page.goto(url);
   await page.unroute(url);
 }
 
-/** What is wider than its place: the page itself, or a text that runs into what stands beside it. */
+/** Elements whose content is wider than they are: the page itself, or a text. */
 async function overflowing(page: Page): Promise<string[]> {
   return page.evaluate(() =>
     [...document.querySelectorAll('html, h1, h2, p, dt, dd, li, label, button, a.button')]
@@ -71,9 +72,9 @@ async function overflowing(page: Page): Promise<string[]> {
   );
 }
 
-/** What axe calls serious or critical. */
+/** The faults that axe calls serious or critical. */
 async function seriousFaults(page: Page): Promise<string[]> {
-  // Without fetching the style sheets anew, which it would do in the page's name.
+  // With `preload` axe would fetch the style sheets again, as if the page did.
   const { violations } = await new AxeBuilder({ page }).options({ preload: false }).analyze();
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -139,7 +140,8 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   const tried = await server.send(testKey, '00000001', 'With the test key');
   await portal.settled(testKey, tried.body['transid']);
   const done = await portal.uploaded(key, [['58000002', 'One of two'], ['00000003', 'Expires']]);
-  const slow = await server.upload(key, [['00000001', 'At once'], ['00000005', 'In half a minute']]);
+  const slowRows: [string, string][] = [['00000001', 'At once'], ['00000005', 'In 30 seconds']];
+  const slow = await server.upload(key, slowRows);
   await (await anotherBrowser()).signIn(account);
   await portal.createApplication('', 'Electricity');
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '../support/test.js';
 
-test('filters stand in the address and find what they say', async ({ portal, server }) => {
+test('filters stand in the address and choose the messages', async ({ portal, server }) => {
   const { key } = await portal.customer();
   const transids = [];
   for (const number of ['00000001', '00000002', '58777001']) {
@@ -21,7 +21,7 @@ test('filters stand in the address and find what they say', async ({ portal, ser
   await expect(portal.row('58777001')).toHaveCount(1);
   expect(new URL(portal.page.url()).searchParams.get('number')).toBe('58777001');
 
-  // The address is all there is to it.
+  // The address alone decides.
   await portal.reload();
   await expect(portal.form('Apply filters').getByLabel('Number')).toHaveValue('58777001');
   await expect(portal.row('58777001')).toHaveCount(1);
@@ -32,7 +32,7 @@ test('filters stand in the address and find what they say', async ({ portal, ser
   await expect(portal.form('Apply filters').getByLabel('Status')).toHaveValue('failed');
 });
 
-test('a message is text and nothing else', async ({ portal, server }) => {
+test('a message is shown as text and never as HTML', async ({ portal, server }) => {
   const { key } = await portal.customer();
   const text = '<img src=x onerror="document.title=1"> & <script>alert(1)</script> 😀';
   const sent = await server.send(key, '58777002', text);
@@ -44,7 +44,7 @@ test('a message is text and nothing else', async ({ portal, server }) => {
   }
 });
 
-test('a message has a page with its story and its price', async ({ portal, server }) => {
+test('a message has a page with its timeline and its charge', async ({ portal, server }) => {
   const { key } = await portal.customer();
   const sent = await server.send(key, '27820000001', 'x'.repeat(161));
   expect(sent.body).toMatchObject({ pages: 2, cost: 0.5 });
@@ -55,7 +55,7 @@ test('a message has a page with its story and its price', async ({ portal, serve
   }
 });
 
-test('why a message did not arrive is said in a sentence', async ({ portal, server }) => {
+test('a sentence says why a message was not delivered', async ({ portal, server }) => {
   const { key } = await portal.customer();
   const numbers = {
     '00000002': 'The phone was off or out of reach.',
@@ -75,7 +75,7 @@ test('why a message did not arrive is said in a sentence', async ({ portal, serv
   }
 });
 
-test('what no carrier took is given back', async ({ portal, server }) => {
+test('the charge of a message that no carrier took is released', async ({ portal, server }) => {
   const { key, reference } = await portal.customer();
   const sent = await server.send(key, '00000004', 'Refused by the carrier');
   expect(sent.body).toMatchObject({ code: 200, balance: 9.95 });
@@ -116,18 +116,19 @@ test('the chart has a table with the same figures', async ({ portal, server }) =
   await expect(portal.main).toContainText('No messages in these days.');
 });
 
-test('a filter that cannot be one is answered in a sentence', async ({ portal, watch }) => {
+test('an invalid filter is answered with a sentence', async ({ portal, watch }) => {
   watch.expects(/400/);
   await portal.register();
   await portal.open('/reports?number=12');
   await expect(portal.alert('A number has 4 to 15 digits')).toBeVisible();
 });
 
-test('more messages than a page holds are all found, once each', async ({ portal, server }) => {
+test('more messages than one page holds are listed once each', async ({ portal, server }) => {
   await portal.register();
   const { testKey } = await portal.createApplication();
   const numbers = Array.from({ length: 55 }, (_, i) => String(58_300_000 + i));
-  const sent = await Promise.all(numbers.map((number) => server.send(testKey, number, 'One of many')));
+  const send = (number: string) => server.send(testKey, number, 'One of many');
+  const sent = await Promise.all(numbers.map(send));
   expect(sent.every(({ body }) => body['code'] === 200)).toBe(true);
 
   const found: string[] = [];
@@ -143,7 +144,7 @@ test('more messages than a page holds are all found, once each', async ({ portal
   await expect(portal.link('Next page')).toHaveCount(0);
 });
 
-test('the messages that are shown can be taken away as a table', async ({ portal, server }) => {
+test('the listed messages can be downloaded as CSV', async ({ portal, server }) => {
   const { key } = await portal.customer();
   const text = 'Commas, "quotes", =1+1\nand a second line';
   const transids = [];

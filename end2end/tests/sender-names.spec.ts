@@ -1,7 +1,7 @@
 import { expect, test } from '../support/test.js';
 import { unique } from '../support/portal.js';
 
-/** A sender name of its own for each test: one name belongs to one account. */
+/** A new sender name, since each name belongs to one account. */
 const name = () => unique('N').slice(0, 9);
 
 test('a pending name refuses sends, an accepted one is used', async ({ portal, server }) => {
@@ -57,7 +57,7 @@ test('an accepted name stays in use beside a new request', async ({ portal, serv
   expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ sender: first });
 });
 
-test('a name that cannot be one is refused, and stays in the form', async ({ portal }) => {
+test('an invalid name is refused, and stays in the form', async ({ portal }) => {
   await portal.register();
   const { reference } = await portal.createApplication();
   await portal.open(`/applications/${reference}`);

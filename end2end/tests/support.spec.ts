@@ -24,7 +24,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   }
   await expect(portal.button('Drain')).toHaveCount(0);
 
-  // The server's dispatcher learns of it in a moment.
+  // The worker notices the drain after a moment.
   let transid = '';
   const waiting = async () => {
     const sent = await server.send(key, '00000001', 'Waits for a drained carrier');
@@ -32,7 +32,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
     return (await server.staff('carrier', 'list'))[0].waiting as number;
   };
   await expect.poll(waiting, 'messages that wait').toBeGreaterThan(2);
-  // Where scripts run, the page follows by itself.
+  // Where scripts run, the page follows the change.
   if (!scripts) await portal.reload();
   await expect(portal.fact('Waiting messages')).toHaveText(/^[1-9]\d*$/);
   await expect(portal.fact('Age of the oldest')).toHaveText(/^\d+ s$/);
@@ -42,7 +42,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   expect(await portal.settled(key, transid)).toMatchObject({ status: 'delivered' });
   await expect(portal.button('Drain')).toBeVisible();
 
-  // What is done elsewhere is seen here.
+  // A change by the command line is shown too.
   await server.staff('carrier', 'drain', 'sandbox');
   if (!scripts) await portal.reload();
   await expect(portal.fact('State')).toHaveText(/^drained since/);
@@ -51,7 +51,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(portal.fact('State')).toHaveText('up');
 });
 
-test('the support pages are there for staff alone', async ({ portal, server, watch }) => {
+test('only staff can see the support pages', async ({ portal, server, watch }) => {
   watch.expects(/404/);
   await portal.open('/support/carriers');
   await portal.at('/login?next=%2Fsupport%2Fcarriers');

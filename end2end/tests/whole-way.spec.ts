@@ -24,7 +24,7 @@ test('from registration to a delivered message and a replaced key', async ({
     expect(await page.content()).not.toContain(testKey.slice(9));
   });
 
-  await test.step('it is Pending, on the pages and for the API', async () => {
+  await test.step('the application is Pending, on the pages and for the API', async () => {
     await expect(portal.fact('Status')).toHaveText('Pending');
     await portal.open('/applications');
     await expect(portal.row(reference)).toContainText('Pending');
@@ -46,9 +46,10 @@ test('from registration to a delivered message and a replaced key', async ({
     await expect(portal.fact('Status')).toHaveText('Active');
   });
 
-  await test.step('without money nothing is sent; then a deposit comes', async () => {
+  await test.step('without a balance nothing is sent; then a deposit arrives', async () => {
     const answer = await server.send(key, '58000001', 'Too poor');
-    expect(answer).toMatchObject({ status: 402, body: { code: 501, reason: 'insufficient_funds' } });
+    const refusal = { code: 501, reason: 'insufficient_funds' };
+    expect(answer).toMatchObject({ status: 402, body: refusal });
 
     await portal.deposit({ reference, key, testKey }, '10');
     await portal.reload();
@@ -65,11 +66,12 @@ test('from registration to a delivered message and a replaced key', async ({
     });
     const { transid } = answer.body as { transid: string };
     const report = await portal.settled(key, transid);
-    expect(report).toMatchObject({ transid, number, message: text, status: 'delivered', cost: 0.05 });
+    const delivered = { transid, number, message: text, status: 'delivered', cost: 0.05 };
+    expect(report).toMatchObject(delivered);
     return transid;
   });
 
-  await test.step('the pages show it, and what is left', async () => {
+  await test.step('the pages show the message and the balance', async () => {
     await portal.open('/reports');
     const row = portal.row(number);
     await expect(row).toHaveCount(1);
@@ -86,7 +88,7 @@ test('from registration to a delivered message and a replaced key', async ({
     await expect(portal.row('Charge')).toContainText(transid);
   });
 
-  await test.step('the key is replaced: the old one is dead, other browsers are out', async () => {
+  await test.step('a replaced key stops working, and other browsers are signed out', async () => {
     const other = await anotherBrowser();
     await other.signIn(account);
 
