@@ -3,9 +3,10 @@
 
 use crate::api_key::KeyKind;
 use crate::application::{ApplicationStatus, Category};
-use crate::number::{Kind, Number};
+use crate::number::Number;
 use crate::reason::Reason;
 use crate::sender_name::SenderState;
+use crate::test_number::TestNumber;
 
 /// A request to send, as far as it decides whether its application may send.
 #[derive(Clone, Copy, Debug)]
@@ -101,15 +102,11 @@ impl SendingApplication {
 /// What some local numbers are answered with a test key (contract §3, rule 8).
 #[must_use]
 pub fn reserved_outcome(number: &Number, key: KeyKind) -> Option<Reason> {
-    if key != KeyKind::Test || number.kind() != Kind::Local {
+    if key != KeyKind::Test {
         return None;
     }
-    match number.digits() {
-        "00000501" => Some(Reason::InsufficientFunds),
-        "00000502" => Some(Reason::ApiPending),
-        "00000503" => Some(Reason::ApiSuspended),
-        "00000504" => Some(Reason::ApiInvalid),
-        "00000505" => Some(Reason::ApiNotApplicable),
+    match TestNumber::of(number) {
+        Some(TestNumber::Answers(reason)) => Some(reason),
         _ => None,
     }
 }

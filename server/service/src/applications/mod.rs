@@ -271,7 +271,7 @@ impl Service {
             let before = row.status_before.unwrap_or(ApplicationStatus::Pending);
             let conflict = Refusal::StatusConflict {
                 status: from,
-                action: participle(action),
+                action,
             };
             let to = from.after(action, before).ok_or_else(|| conflict.clone())?;
             let suspended = to == ApplicationStatus::Suspended;
@@ -364,14 +364,6 @@ pub(crate) async fn refuse_taken(
     match senders::owner(conn, &name.folded()).await? {
         Some(owner) if owner != account_id => Err(Refusal::SenderNameTaken.into()),
         _ => Ok(()),
-    }
-}
-
-const fn participle(action: StatusAction) -> &'static str {
-    match action {
-        StatusAction::Approve => "approved",
-        StatusAction::Suspend => "suspended",
-        StatusAction::Reinstate => "reinstated",
     }
 }
 

@@ -2,17 +2,17 @@
 
 mod fault;
 mod open;
-mod refusal;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use domain::Reason;
+pub use domain::refusal::Refusal;
+use domain::refusal::{FAILED, UNCERTAIN};
 
 pub use fault::{Fault, Uncertain};
 pub(crate) use fault::{is_cut, timed_out};
 pub use open::OpenError;
-pub use refusal::Refusal;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -24,13 +24,10 @@ pub enum Error {
     Refused(#[from] Refusal),
     /// The database or the machine failed, and nothing was changed; the details are for the log
     /// alone.
-    #[error("Something went wrong on our side and nothing was changed. Try again in a moment.")]
+    #[error("{FAILED}")]
     Failed(#[from] Fault),
     /// Whether it was changed isn't known; the details are for the log alone.
-    #[error(
-        "Something went wrong on our side, and whether anything was changed isn't known. Look \
-         before you try again."
-    )]
+    #[error("{UNCERTAIN}")]
     Uncertain(#[from] Uncertain),
 }
 
