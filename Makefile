@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 tools := $(CURDIR)/.tools
 machine := $(PATH):$(HOME)/.cargo/bin
 # .tools/rust is there only where the machine's own Rust cannot build for WebAssembly.
-export PATH := $(tools)/rust/bin:$(tools)/bin:$(tools)/npm/node_modules/.bin:$(machine)
+export PATH := $(tools)/rust/bin:$(tools)/bin:$(machine)
 # Lints come with the machine's own Rust.
 lint := PATH="$(tools)/bin:$(machine)"
 wasm := --target wasm32-unknown-unknown
@@ -22,7 +22,7 @@ help: ## List the targets
 
 .PHONY: setup
 setup:
-	@.make/setup rust wasm-target binaryen wasm-bindgen cargo-leptos
+	@.make/setup rust wasm-target frontend
 
 .PHONY: run
 run: build ## Install what is missing, build, and start with demo data
@@ -34,6 +34,7 @@ build: setup ## Build in release (target/release/heliograph, target/site)
 
 .PHONY: dev
 dev: setup ## Start with demo data; rebuild and reload on every change
+	@.make/setup wasm-bindgen cargo-leptos
 	@exec cargo leptos watch -- serve --demo
 
 .PHONY: test
@@ -69,7 +70,7 @@ check: ## Check format, lints, licences and the structure
 	@cargo metadata --locked --format-version 1 >/dev/null
 	@$(lint) cargo fmt --all --check
 	@$(lint) cargo clippy --locked --all-targets -- -D warnings
-	@$(lint) cargo clippy --locked -p smpp34-peer --all-targets -- -D warnings
+	@$(lint) cargo clippy --locked -p smpp34-peer -p frontend-bindings --all-targets -- -D warnings
 	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate -- -D warnings
 	@cargo deny --log-level error check licenses bans sources
 

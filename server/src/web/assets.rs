@@ -1,5 +1,7 @@
 //! The portal's files: styles, scripts, the icon.
 
+use std::path::{Path, absolute};
+
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -7,10 +9,29 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use leptos::prelude::LeptosOptions;
+use leptos::prelude::{LeptosOptions, get_configuration};
 use leptos_axum::{site_pkg_dir_service, site_pkg_dir_service_route_path};
 
 const ICON: &str = include_str!("icon.svg");
+
+/// Lists the hashes in the files' names, in the folder of the site. `make build` names files by
+/// their content and writes it; cargo-leptos, while developing, does neither.
+const HASHES: &str = "hash.txt";
+
+/// Where the build put the portal's files, and what it called them.
+pub fn options(site: &Path) -> LeptosOptions {
+    // Read from the environment, which cargo-leptos sets while developing.
+    let mut options = match get_configuration(None) {
+        Ok(file) => file.leptos_options,
+        Err(_) => LeptosOptions::builder().output_name("heliograph").build(),
+    };
+    options.site_root = site.to_string_lossy().into();
+    let hashes = site.join(HASHES);
+    options.hash_files = hashes.is_file();
+    // A relative path would be looked for beside the program.
+    options.hash_file = absolute(&hashes).unwrap_or(hashes).to_string_lossy().into();
+    options
+}
 
 /// Serves the files that the build made, compressed as it left them.
 pub fn router(options: &LeptosOptions) -> Router {

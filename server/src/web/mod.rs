@@ -19,7 +19,7 @@ use axum::Router;
 use axum::http::request::Parts;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
-use leptos::prelude::{LeptosOptions, get_configuration, provide_context, use_context};
+use leptos::prelude::{LeptosOptions, provide_context, use_context};
 use leptos_axum::{LeptosRoutes as _, generate_route_list, render_app_async_with_context};
 use service::Service;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,7 @@ pub fn router(
         site: Arc::new(site),
         followers: Followers::new(stop),
     };
-    let options = leptos_options(settings);
+    let options = assets::options(&settings.site_root);
     let assets = assets::router(&options);
 
     pages(&portal, options)
@@ -78,17 +78,6 @@ pub fn router(
         .layer(from_fn(move |request, next| {
             headers::protect(is_https, request, next)
         }))
-}
-
-/// Where the build put the portal's files, and what it called them.
-fn leptos_options(settings: &Settings) -> LeptosOptions {
-    // Read from the environment, which cargo-leptos sets while developing.
-    let mut options = match get_configuration(None) {
-        Ok(file) => file.leptos_options,
-        Err(_) => LeptosOptions::builder().output_name("heliograph").build(),
-    };
-    options.site_root = settings.site_root.to_string_lossy().into();
-    options
 }
 
 fn pages(portal: &Portal, options: LeptosOptions) -> Router {
