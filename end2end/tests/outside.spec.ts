@@ -28,6 +28,21 @@ test('headers forbid what pages do not need', async ({ portal }) => {
   expect(headers['referrer-policy']).toBe('same-origin');
 });
 
+test('browsers fetch scripts and styles compressed and never ask for them again', async ({ portal }) => {
+  await portal.open('/');
+  const links = portal.page.locator('link[rel=stylesheet], link[rel=modulepreload], link[rel=preload]');
+  const addresses = await links.evaluateAll((found) => found.map((link) => (link as HTMLLinkElement).href));
+  expect(addresses.map((address) => address.split('.').at(-1)).sort()).toEqual(['css', 'js', 'wasm']);
+  for (const address of addresses) {
+    const answer = await portal.page.request.get(address);
+    expect(answer.status(), address).toBe(200);
+    expect(answer.headers(), address).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-encoding': 'br',
+    });
+  }
+});
+
 test('the session cookie is kept from scripts and other sites', async ({ portal, context }) => {
   await portal.register();
   const cookies = await context.cookies();
