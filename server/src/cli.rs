@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::{Email, Money, Reference};
 
-/// Bulk SMS: portal, API, dispatcher and the staff's tools in one program.
+/// Bulk SMS: portal, API, worker and the staff's tools in one program.
 #[derive(Debug, Parser)]
 #[command(name = "heliograph", version, arg_required_else_help = true)]
 pub struct Cli {

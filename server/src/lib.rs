@@ -13,7 +13,6 @@ mod client_address;
 mod commands;
 mod config;
 mod demo;
-mod dispatcher;
 mod http;
 mod json;
 mod metrics;
@@ -26,6 +25,7 @@ mod startup;
 mod telemetry;
 mod tls;
 mod web;
+mod worker;
 
 use std::process::ExitCode;
 

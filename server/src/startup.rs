@@ -17,10 +17,10 @@ use crate::cli::{Role, Serve};
 use crate::commands::service_config;
 use crate::config::{ConfigError, Settings};
 use crate::demo::{self, Demo};
-use crate::dispatcher::{self, DispatcherSettings};
 use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
 use crate::public::PublicAddress;
+use crate::worker::{self, WorkerSettings};
 use crate::{http, shutdown, tls, web};
 
 /// How long requests may take to finish once the storage failed.
@@ -44,8 +44,8 @@ pub enum ServeError {
     },
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    #[error("the dispatcher broke; see the log")]
-    DispatcherBroke,
+    #[error("the worker broke down; the log says why")]
+    WorkerBroke,
     #[error(
         "the database couldn't be synced to disk: whether the last sends are stored isn't known, and they \
          were not answered. Look at the disk, then start again"
@@ -102,14 +102,14 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let served = async {
         let url = public.is_some().then_some(url);
         announce(&Ready { url, ops_url, demo }, json)?;
-        let works = serve.role != Some(Role::Web);
+        let delivers = serve.role != Some(Role::Web);
         let serving = async {
             match public {
                 Some(public) => http::serve(public, tls, site, stop.clone()).await,
                 None => stop.cancelled().await,
             }
         };
-        run(&service, settings, metrics, works, serving, &stop).await
+        run(&service, settings, metrics, delivers, serving, &stop).await
     }
     .await;
     // A database that can't be synced is left as it is: closing would write to it.
@@ -123,48 +123,50 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     served
 }
 
-/// Answers requests and dispatches what they queue, until it is asked to stop or one of both
-/// breaks.
+/// Answers requests and hands messages to carriers, until the process is asked to stop or one of
+/// both breaks down.
 async fn run(
     service: &Service,
     settings: &Settings,
     metrics: Arc<Metrics>,
-    works: bool,
+    delivers: bool,
     serving: impl Future<Output = ()>,
     stop: &CancellationToken,
 ) -> Result<(), ServeError> {
-    let dispatching = CancellationToken::new();
-    let dispatcher_settings = DispatcherSettings {
+    let worker_stop = CancellationToken::new();
+    let worker_settings = WorkerSettings {
         sandbox_delay_ms: settings.sandbox_delay_ms,
         carriers: settings.carriers.list.clone(),
-        works,
+        delivers,
     };
-    let mut dispatcher = dispatcher::spawn(
+    let mut worker = worker::spawn(
         service.clone(),
-        dispatcher_settings,
+        worker_settings,
         metrics,
-        dispatching.clone(),
+        worker_stop.clone(),
     );
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
         () = service.failed() => {
-            // Those whose send may be lost are closed unanswered meanwhile; nothing else can be
-            // done.
+            // Meanwhile the connections of senders whose message may be lost are closed without an
+            // answer; nothing else can be done.
             stop.cancel();
             let _ = tokio::time::timeout(FAILED_DRAIN_TIMEOUT, serving).await;
             return Err(ServeError::StorageFailed);
         }
-        // It ends only when it breaks, and accepting what nobody sends would be a lie.
-        _ = &mut dispatcher => {
+        // It ends only when it breaks down, and to accept messages that nobody sends would be a
+        // lie.
+        _ = &mut worker => {
             stop.cancel();
             serving.await;
-            return Err(ServeError::DispatcherBroke);
+            return Err(ServeError::WorkerBroke);
         }
     }
-    // Requests are answered; what they queued and nobody sent stays for the next start.
-    dispatching.cancel();
-    dispatcher.await.map_err(|_| ServeError::DispatcherBroke)
+    // All requests are answered; messages that they queued and that weren't sent stay for the next
+    // start.
+    worker_stop.cancel();
+    worker.await.map_err(|_| ServeError::WorkerBroke)
 }
 
 async fn site(

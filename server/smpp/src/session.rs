@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
+use tracing::Span;
 
 use crate::backoff::{AttemptOutcome, Backoff};
 use crate::encode::Role;
@@ -20,12 +21,15 @@ pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
     };
     for (index, role) in roles.iter().enumerate() {
         let seed = seed.wrapping_add(index as u64);
-        tokio::spawn(keep(Arc::clone(shared), index, *role, seed));
+        // The span is handed on for the log, and not entered: the link's task is polled for every
+        // message.
+        let span = Span::current();
+        tokio::spawn(keep(Arc::clone(shared), index, *role, seed, span));
     }
 }
 
 /// Connects, binds and serves, over and over.
-async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
+async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Span) {
     let timers = shared.settings.timers;
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
     while !closing(&shared) {
@@ -38,7 +42,8 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64) {
         if closing(&shared) {
             break;
         }
-        tracing::warn!(address = %shared.settings.address, ?role, error = ended.error, "SMPP link down");
+        let address = &shared.settings.address;
+        tracing::warn!(parent: &span, %address, ?role, error = ended.error, "SMPP link down");
         let attempt = if ended.held >= timers.backoff_max {
             AttemptOutcome::Held
         } else if ended.worked {

@@ -16,7 +16,7 @@ use refused::Refused;
 
 /// A connection to a carrier, whatever it speaks.
 ///
-/// The dispatcher calls `submit` with messages that are claimed for the carrier, stores what
+/// The worker calls `submit` with messages that are claimed for the carrier, stores what
 /// `report` returns, and confirms with `stored`; only then are receipts acknowledged.
 pub trait Line: Send + Sync + 'static {
     /// How many messages it would take now.

@@ -1,4 +1,4 @@
-//! An upstream as a connection of the dispatcher: a request per message, so many at a time.
+//! An upstream's HTTP API as a connection: a request per message, and several at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use domain::{Timestamp, Transid};
 use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::super::refused::Refused;
 use super::super::{CarrierReport, Confirmation, Line, LineState, last_start};
@@ -250,10 +251,11 @@ impl Line for HttpLine {
             let shared = Arc::clone(&self.shared);
             let submit = submit_of(&message, now, not_after);
             // In a task of its own: what is begun must be told.
-            tokio::spawn(async move {
+            let submitting = async move {
                 let outcome = shared.carrier.submit(&submit).await;
                 shared.answer(result, outcome);
-            });
+            };
+            tokio::spawn(submitting.in_current_span());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Says in the log that a carrier refuses messages.
+//! Logs that a carrier refuses messages.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use crate::carrier::refused::Refused;
 
-/// How often that is worth a word: a carrier may refuse thousands in a second.
+/// Shortest time between two log lines: a carrier may refuse thousands in a second.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// What the log was told of a carrier.
+/// What was logged of a carrier.
 #[derive(Default)]
 pub(super) struct ReportedRefusals {
     count: u64,
@@ -17,7 +17,8 @@ pub(super) struct ReportedRefusals {
 }
 
 impl ReportedRefusals {
-    /// Tells what was refused since the last word. Of the messages themselves nothing is said.
+    /// Logs how many messages were refused since the last line, but nothing of the messages
+    /// themselves.
     pub(super) fn update(&mut self, carrier: &str, refused: &Refused) {
         let total = refused.total();
         let lately = self.at.is_some_and(|at| at.elapsed() < INTERVAL);

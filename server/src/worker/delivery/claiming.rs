@@ -1,4 +1,4 @@
-//! Takes messages for a connection, as many as it has room for, and hands them over.
+//! Claims messages for a connection, as many as it has places for, and submits them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::free;
 use crate::carrier::Line;
 
-/// How often a connection with room says how much it has: a pace or a pause gives places without
-/// any event.
+/// How often the places of a connection are counted again: the end of a pause, or the next moment
+/// under a rate, gives places without any event.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Hands messages over until the token is cancelled, while the carrier is open.
+/// Submits messages until the token is cancelled; none while the carrier is drained.
 pub(super) async fn run<L: Line>(
     consumer: Arc<Mutex<Consumer>>,
     line: Arc<L>,
@@ -33,7 +33,7 @@ pub(super) async fn run<L: Line>(
             }
             () = line.until_free(), if is_open && line.free() == 0 => {}
             () = tokio::time::sleep(REFRESH), if is_open => {}
-            // An error says that nobody opens or closes it any more.
+            // An error means that nothing drains or resumes the carrier any more.
             Ok(()) = open.changed() => {}
             () = shutdown.cancelled() => return,
         }

@@ -1,4 +1,4 @@
-//! When a carrier may be handed messages.
+//! Which carriers may be handed messages.
 
 use std::sync::Mutex;
 
@@ -34,18 +34,22 @@ async fn service(folder: &TempDir) -> Service {
     .unwrap()
 }
 
+fn watch(connections: Vec<ReadState>) -> Watch {
+    let carriers = vec![WatchedCarrier::new("acme".to_owned(), connections)];
+    Watch::new(Arc::default(), Arc::new(carriers))
+}
+
 /// A process that just started, after so many looks: whether the carrier may be handed messages.
 async fn is_open_after(looks: usize, service: &Service) -> bool {
-    let carriers = [Watched::new("acme".to_owned(), Vec::new())];
-    let mut remembered = [Remembered::of(&carriers[0])];
+    let mut watch = watch(Vec::new());
     for _ in 0..looks {
-        look(service, &Metrics::default(), &carriers, &mut remembered).await;
+        watch.look(service).await;
     }
-    carriers[0].is_open()
+    watch.carriers[0].is_open()
 }
 
 #[tokio::test]
-async fn nothing_is_handed_over_before_it_is_known_that_the_carrier_is_not_drained() {
+async fn a_carrier_is_closed_until_its_drain_state_is_read() {
     const STAFF: Actor = Actor::CommandLine;
     let folder = tempfile::tempdir().unwrap();
     let service = service(&folder).await;
@@ -55,19 +59,19 @@ async fn nothing_is_handed_over_before_it_is_known_that_the_carrier_is_not_drain
     assert!(!is_open_after(1, &service).await);
     service.resume_carrier(&STAFF, "acme").await.unwrap();
     assert!(is_open_after(1, &service).await);
-    // As long as it can't be read, it isn't known.
+    // It isn't known while the database can't be read.
     service.close().await;
     assert!(!is_open_after(2, &service).await);
 }
 
-/// Whether somebody is told to look for other ways.
-async fn is_told(service: &Service) -> bool {
-    let told = service.routes_changed().notified();
-    tokio::time::timeout(Duration::ZERO, told).await.is_ok()
+/// Whether the job that reroutes messages is woken.
+async fn wakes_rerouting(service: &Service) -> bool {
+    let woken = service.routes_changed().notified();
+    tokio::time::timeout(Duration::ZERO, woken).await.is_ok()
 }
 
 #[tokio::test]
-async fn a_carrier_that_is_probed_cannot_be_relied_on_and_what_waits_leaves_it_with_a_lost_probe() {
+async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
     use ConnectionState::{Bound, Probing, Waiting};
     let folder = tempfile::tempdir().unwrap();
     let service = service(&folder).await;
@@ -84,16 +88,18 @@ async fn a_carrier_that_is_probed_cannot_be_relied_on_and_what_waits_leaves_it_w
         last_error: None,
     }));
     let line = Arc::clone(&state);
-    let line: StateOfLine = Box::new(move || line.lock().unwrap().clone());
-    let carriers = [Watched::new("acme".to_owned(), vec![line])];
-    let mut remembered = [Remembered::of(&carriers[0])];
+    let line: ReadState = Box::new(move || line.lock().unwrap().clone());
+    let mut watch = watch(vec![line]);
     let mut look_at = async |now: ConnectionState| {
         state.lock().unwrap().state = now;
-        look(&service, &Metrics::default(), &carriers, &mut remembered).await;
-        // It isn't waited for any more.
+        watch.look(&service).await;
+        // Its grace is over.
         let long_ago = Instant::now().checked_sub(LOST_GRACE).unwrap();
-        remembered[0].lines[0].bound_at = long_ago;
-        (is_told(&service).await, service.unusable_carriers().len())
+        watch.remembered[0].connections[0].bound_at = long_ago;
+        (
+            wakes_rerouting(&service).await,
+            service.unusable_carriers().len(),
+        )
     };
     assert_eq!(look_at(Bound).await, (false, 0));
     assert_eq!(look_at(Waiting).await, (true, 1));

@@ -1,28 +1,28 @@
 //! Finds out whether a carrier that left messages unanswered answers again.
 //!
-//! Its connections take one message at a time by themselves, and the others go another way. What
-//! waits for it, because no other way is for it, is the probe. Where nothing does, one new message
-//! is let through now and then: a bind, and answers to questions whether it is there, prove
-//! nothing.
+//! Its connections take one message at a time by themselves, and other messages take another route.
+//! A message that waits for the carrier, because no other route matches it, is the probe. Where none
+//! waits, one new message is let through every now and then: that a connection binds and answers
+//! `enquire_link` proves nothing.
 
 use std::time::Duration;
 
 use service::Service;
 use tokio::time::Instant;
 
-/// How often a message is risked: it may be lost, and is charged then. A carrier that is bound and
-/// answers again has its traffic back within this time.
+/// How often a new message is let through: it may be lost, and is charged then. A carrier that is
+/// bound and answers again gets its messages again within this time.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// What is remembered of a carrier's probes.
 #[derive(Default)]
-pub(super) struct Probing {
+pub(super) struct Probes {
     let_at: Option<Instant>,
-    /// A connection was being probed.
+    /// Whether a connection was being probed at the last update.
     probed: bool,
 }
 
-impl Probing {
+impl Probes {
     /// Lets a message through while the carrier has a place for it.
     pub(super) fn update(&mut self, service: &Service, carrier: &str, takes_probe: bool) {
         if !takes_probe {

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::{RETRY, free};
 use crate::carrier::{CarrierReport, Line};
 
-/// Records until the line is closed and has told everything. Places that answers freed are said
-/// before the answers are stored, so that the turn which stores them claims the next messages.
+/// Records until the connection is closed and has reported everything. The places that answers freed
+/// are offered before the answers are stored, so that the turn which stores them claims the next
+/// messages.
 pub(super) async fn run<L: Line>(
     service: Service,
     carrier: String,
@@ -25,7 +26,7 @@ pub(super) async fn run<L: Line>(
         credit.refresh(free);
         let results: Vec<Transid> = report.submitted.iter().map(|result| result.id).collect();
         let Some(taken) = record(&service, &carrier, &report, &shutdown).await else {
-            // What isn't acknowledged comes again, and claims whose results are lost end.
+            // The carrier repeats what isn't acknowledged, and the leases end.
             continue;
         };
         line.stored(&results, &taken, report.confirmation);
@@ -45,7 +46,7 @@ async fn record(
         match store(service, carrier, report, &mut stored).await {
             Ok(()) => return stored.taken,
             Err(error) => {
-                tracing::error!(carrier, detail = ?error, "a carrier's report can't be recorded; trying again");
+                tracing::error!(detail = ?error, "a report can't be stored; trying again");
                 if shutdown.is_cancelled() {
                     return None;
                 }

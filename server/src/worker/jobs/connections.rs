@@ -1,0 +1,270 @@
+//! Watches connections: which carriers may be handed messages, and what operators see.
+
+mod probes;
+mod refusals;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use domain::records::{ConnectionRecord, ConnectionState};
+use service::{Result, Service};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{Context, Next, Work, attempt};
+use crate::carrier::LineState;
+use crate::carrier::refused::Refused;
+use crate::metrics::Metrics;
+use probes::Probes;
+use refusals::ReportedRefusals;
+
+/// How long a connection may be lost before messages take another route: it may be back in a
+/// moment.
+const LOST_GRACE: Duration = Duration::from_secs(2);
+/// A carrier that asks for a longer pause than this can't take messages.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How often the state is written even if nothing changed: an old one counts as that of a process
+/// that ended.
+const WRITE_INTERVAL: Duration = Duration::from_secs(5);
+/// Shortest time over which the rate of answers is measured.
+const RATE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A carrier and its connections.
+pub(in crate::worker) struct WatchedCarrier {
+    carrier: String,
+    /// False while the carrier is drained, and until that was read once: a drained carrier must not
+    /// be handed anything at a start.
+    pub(in crate::worker) open: watch::Sender<bool>,
+    connections: Vec<ReadState>,
+}
+
+/// Reads how a connection is.
+type ReadState = Box<dyn Fn() -> LineState + Send + Sync>;
+
+pub(super) struct Watch {
+    metrics: Arc<Metrics>,
+    carriers: Arc<Vec<WatchedCarrier>>,
+    /// Of each carrier.
+    remembered: Vec<Remembered>,
+    /// What was written last, and when.
+    written: Vec<ConnectionRecord>,
+    written_at: Option<Instant>,
+}
+
+/// What is remembered of a carrier between two runs.
+struct Remembered {
+    connections: Vec<Seen>,
+    probes: Probes,
+    refused: ReportedRefusals,
+}
+
+/// What is remembered of a connection between two runs.
+struct Seen {
+    bound_at: Instant,
+    /// Answers when the rate was measured last.
+    answered: u64,
+    measured_at: Instant,
+    /// Answers per second.
+    rate: i64,
+}
+
+impl Watch {
+    pub(super) fn new(metrics: Arc<Metrics>, carriers: Arc<Vec<WatchedCarrier>>) -> Self {
+        Self {
+            remembered: carriers.iter().map(Remembered::of).collect(),
+            metrics,
+            carriers,
+            written: Vec::new(),
+            written_at: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Work for Watch {
+    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
+        let service = &context.service;
+        let records = self.look(service).await;
+        let old = (self.written_at).is_none_or(|at| at.elapsed() >= WRITE_INTERVAL);
+        if old || !alike(&records, &self.written) {
+            let written = service.report_connections(records.clone());
+            let failed = "the state of connections can't be written";
+            if attempt(failed, written).await.is_some() {
+                (self.written, self.written_at) = (records, Some(Instant::now()));
+            }
+        }
+        Ok(Next::AfterInterval)
+    }
+}
+
+impl Watch {
+    /// Reads how the connections are, and decides which carriers may be handed messages.
+    async fn look(&mut self, service: &Service) -> Vec<ConnectionRecord> {
+        let failed = "the drained carriers can't be read";
+        if let Some(drained) = attempt(failed, service.drained_carriers()).await {
+            self.carriers
+                .iter()
+                .for_each(|carrier| carrier.heed(&drained));
+        }
+        let failed = "the connections of other processes can't be read";
+        let elsewhere = attempt(failed, service.connections_elsewhere()).await;
+        let elsewhere = elsewhere.unwrap_or_default();
+        let mut records = Vec::new();
+        for (watched, remembered) in self.carriers.iter().zip(&mut self.remembered) {
+            let states: Vec<_> = watched.connections.iter().map(|read| read()).collect();
+            let others = elsewhere.iter().filter(|c| c.carrier == watched.carrier);
+            remembered.decide(service, watched, &states, others);
+            remembered.report_refusals(&self.metrics, &watched.carrier, &states);
+            let now = service.clock().now();
+            let seen = states.into_iter().zip(&remembered.connections);
+            records.extend(
+                (1..).zip(seen).map(|(number, (state, seen))| {
+                    record(&watched.carrier, number, state, seen, now)
+                }),
+            );
+        }
+        records
+    }
+}
+
+impl WatchedCarrier {
+    pub(in crate::worker) fn new(carrier: String, connections: Vec<ReadState>) -> Self {
+        Self {
+            carrier,
+            open: watch::Sender::new(false),
+            connections,
+        }
+    }
+
+    /// Closes the carrier to new messages while it is among the drained ones.
+    fn heed(&self, drained: &[String]) {
+        let open = !drained.contains(&self.carrier);
+        self.open
+            .send_if_modified(|was| std::mem::replace(was, open) != open);
+    }
+
+    fn is_open(&self) -> bool {
+        *self.open.borrow()
+    }
+}
+
+impl Remembered {
+    fn of(watched: &WatchedCarrier) -> Self {
+        Self {
+            connections: watched.connections.iter().map(|_| Seen::new()).collect(),
+            probes: Probes::default(),
+            refused: ReportedRefusals::default(),
+        }
+    }
+
+    /// Decides whether the carrier may be given messages, or one message that probes it.
+    fn decide<'a>(
+        &mut self,
+        service: &Service,
+        watched: &WatchedCarrier,
+        states: &[LineState],
+        others: impl Iterator<Item = &'a ConnectionRecord>,
+    ) {
+        let (mut usable, mut probed, mut takes_probe) = (false, false, false);
+        for (state, seen) in states.iter().zip(&mut self.connections) {
+            usable |= seen.update(state);
+            probed |= state.state == ConnectionState::Probing;
+            takes_probe |= state.takes_probe;
+        }
+        // Another process takes what this one can't hand over.
+        for other in others {
+            usable |= other.state == ConnectionState::Bound;
+            takes_probe |= other.state == ConnectionState::Probing && other.in_flight == 0;
+        }
+        usable &= watched.is_open();
+        takes_probe &= watched.is_open() && !usable;
+        service.set_usable(&watched.carrier, usable);
+        self.probes.update(service, &watched.carrier, takes_probe);
+        if self.probes.ended(probed) && !usable {
+            // The other messages that were queued for it meanwhile take another route.
+            service.routes_changed().notify_one();
+        }
+    }
+
+    fn report_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[LineState]) {
+        let mut refused = Refused::default();
+        for state in states {
+            refused.add(&state.refused);
+        }
+        self.refused.update(carrier, &refused);
+        metrics.refused.set(carrier, refused.counts().clone());
+    }
+}
+
+impl Seen {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            bound_at: now,
+            answered: 0,
+            measured_at: now,
+            rate: 0,
+        }
+    }
+
+    /// Whether the connection may be given messages.
+    fn update(&mut self, state: &LineState) -> bool {
+        let now = Instant::now();
+        let elapsed = now - self.measured_at;
+        if elapsed >= RATE_INTERVAL {
+            let answers = state.answered.saturating_sub(self.answered);
+            let ms = u64::try_from(elapsed.as_millis())
+                .unwrap_or(u64::MAX)
+                .max(1);
+            self.rate = i64::try_from(answers.saturating_mul(1000) / ms).unwrap_or(i64::MAX);
+            (self.answered, self.measured_at) = (state.answered, now);
+        }
+        if state.state == ConnectionState::Bound {
+            self.bound_at = now;
+        }
+        let pauses = state
+            .throttled_until
+            .is_some_and(|until| until - now > PAUSE_MAX);
+        now - self.bound_at < LOST_GRACE && !pauses
+    }
+}
+
+fn record(
+    carrier: &str,
+    number: i64,
+    state: LineState,
+    seen: &Seen,
+    now: Timestamp,
+) -> ConnectionRecord {
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let since_ms = i64::try_from(state.since.elapsed().as_millis()).unwrap_or(0);
+    ConnectionRecord {
+        carrier: carrier.to_owned(),
+        // The service fills it in.
+        node: 0,
+        number,
+        state: state.state,
+        since: now.plus_ms(-since_ms),
+        in_flight: count(state.in_flight),
+        window: count(state.window),
+        rate: seen.rate,
+        throttled: i64::try_from(state.throttled).unwrap_or(i64::MAX),
+        last_error: state.last_error,
+        updated_at: now,
+    }
+}
+
+/// Whether nothing changed that operators or other processes must see at once. A probe that is under
+/// way concerns other processes, too.
+fn alike(now: &[ConnectionRecord], before: &[ConnectionRecord]) -> bool {
+    let urgent = |c: &ConnectionRecord| {
+        let probe = c.state == ConnectionState::Probing && c.in_flight > 0;
+        (c.state, probe, c.throttled, c.last_error.clone())
+    };
+    now.iter().map(urgent).eq(before.iter().map(urgent))
+}
+
+#[cfg(test)]
+mod tests;

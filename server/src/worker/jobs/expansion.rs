@@ -1,0 +1,62 @@
+//! Turns uploads into messages, a part of each by turns, so that a small upload doesn't wait for a
+//! large one.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use domain::BatchId;
+use service::{Result, Service};
+
+use super::{Context, Next, RETRY, Work};
+
+/// Each run is a round: a part of every upload.
+#[derive(Default)]
+pub(super) struct Expansion {
+    /// Uploads that couldn't be expanded, and when. They are left alone for [`RETRY`]; the others
+    /// go on.
+    failed: HashMap<BatchId, Instant>,
+}
+
+#[async_trait]
+impl Work for Expansion {
+    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
+        let (mut last, mut advanced) = (None, false);
+        while let Some(batch) = context.service.next_unexpanded(last).await? {
+            if context.shutdown.is_cancelled() {
+                break;
+            }
+            last = Some(batch);
+            if self
+                .failed
+                .get(&batch)
+                .is_none_or(|at| at.elapsed() >= RETRY)
+            {
+                advanced |= self.expand(&context.service, batch).await;
+            }
+        }
+        Ok(match (advanced, self.failed.is_empty()) {
+            (true, _) => Next::AtOnce,
+            (false, false) => Next::Soon,
+            (false, true) => Next::AfterInterval,
+        })
+    }
+}
+
+impl Expansion {
+    /// Turns a part of an upload into messages; false when that failed, or another process does it.
+    async fn expand(&mut self, service: &Service, batch: BatchId) -> bool {
+        match service.expand(batch).await {
+            Ok(stored) => {
+                self.failed.remove(&batch);
+                stored
+            }
+            Err(error) => {
+                let id = batch.to_string();
+                tracing::error!(id, detail = ?error, "an upload can't be expanded; trying again");
+                self.failed.insert(batch, Instant::now());
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Periodic jobs: the table of them all, and the loop that runs each one.
+
+pub(super) mod connections;
+mod expansion;
+mod nodes;
+mod rerouting;
+mod upkeep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use service::{Result, Service};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{RETRY, delivery, pause};
+use crate::carrier::sandbox::Sandbox;
+use crate::metrics::Metrics;
+use connections::{Watch, WatchedCarrier};
+use expansion::Expansion;
+use nodes::Nodes;
+use rerouting::Rerouting;
+
+/// A row of the table.
+pub(super) struct Job {
+    /// As log lines name the job.
+    pub(super) name: &'static str,
+    processes: Processes,
+    /// Pause between two runs. The first run is at the start.
+    interval: Duration,
+    /// Tells that the next run is not to wait for the rest of the interval.
+    wake: Option<fn(&Service) -> &Notify>,
+    /// Makes the work, with the state that it has at the start: once, and again after a panic.
+    work: Box<dyn Fn() -> Box<dyn Work> + Send + Sync>,
+}
+
+/// The processes that do a job.
+#[derive(Clone, Copy)]
+enum Processes {
+    /// Those that only take messages in, too.
+    All,
+    /// Those that hand messages to carriers.
+    Delivering,
+    /// All processes of a database that several can share.
+    Sharing,
+}
+
+/// Every job there is.
+pub(super) fn table(
+    metrics: &Arc<Metrics>,
+    carriers: &Arc<Vec<WatchedCarrier>>,
+    sandboxes: &Arc<Vec<(String, Arc<Sandbox>)>>,
+) -> Vec<Job> {
+    let (metrics, carriers) = (Arc::clone(metrics), Arc::clone(carriers));
+    let sandboxes = Arc::clone(sandboxes);
+    vec![
+        Job {
+            name: "watch connections",
+            processes: Processes::All,
+            interval: Duration::from_millis(500),
+            wake: Some(Service::drained),
+            work: Box::new(move || {
+                Box::new(Watch::new(Arc::clone(&metrics), Arc::clone(&carriers)))
+            }),
+        },
+        Job {
+            name: "reroute messages",
+            processes: Processes::Delivering,
+            interval: Duration::from_secs(1),
+            wake: Some(Service::routes_changed),
+            work: Box::new(|| Box::new(Rerouting::default())),
+        },
+        Job {
+            name: "expand uploads",
+            processes: Processes::Delivering,
+            interval: Duration::from_secs(2),
+            wake: Some(Service::batch_accepted),
+            work: Box::new(|| Box::new(Expansion::default())),
+        },
+        Job {
+            name: "resume reinstated applications",
+            processes: Processes::Delivering,
+            interval: Duration::from_secs(2),
+            // The command line reinstates without telling this process.
+            wake: Some(Service::reinstated),
+            work: stateless(upkeep::resume_reinstated),
+        },
+        Job {
+            name: "end leases",
+            processes: Processes::Delivering,
+            // A lease holds for a minute.
+            interval: Duration::from_secs(5),
+            wake: None,
+            work: stateless(upkeep::end_leases),
+        },
+        Job {
+            name: "expire and delete",
+            processes: Processes::Delivering,
+            // A message is final ten minutes after its time at the latest.
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::expire_and_delete),
+        },
+        Job {
+            name: "renew node",
+            processes: Processes::Sharing,
+            // A process that isn't seen for half a minute is given up.
+            interval: Duration::from_secs(5),
+            wake: None,
+            work: Box::new(move || Box::new(Nodes::new(Arc::clone(&sandboxes)))),
+        },
+        Job {
+            name: "look for old transactions",
+            processes: Processes::Sharing,
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::look_for_old_transactions),
+        },
+    ]
+}
+
+/// What a job works with.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) service: Service,
+    pub(super) shutdown: CancellationToken,
+}
+
+/// What a job does each time.
+#[async_trait]
+trait Work: Send {
+    /// Runs once; `woken` tells that the job was woken before its interval was over.
+    ///
+    /// # Errors
+    /// When the run can't go on. It is logged, and the job runs again after [`RETRY`].
+    async fn run(&mut self, context: &Context, woken: bool) -> Result<Next>;
+}
+
+/// When a job runs again.
+enum Next {
+    AtOnce,
+    /// After [`RETRY`], or when the job is woken.
+    Soon,
+    /// After the interval, or when the job is woken.
+    AfterInterval,
+}
+
+impl Job {
+    /// Whether a process does the job.
+    pub(super) const fn runs_in(&self, delivers: bool, shares: bool) -> bool {
+        match self.processes {
+            Processes::All => true,
+            Processes::Delivering => delivers,
+            Processes::Sharing => shares,
+        }
+    }
+
+    /// Runs again and again until the token is cancelled. A run that has begun is finished.
+    pub(super) async fn repeat(self: Arc<Self>, context: Context) {
+        let mut work = (self.work)();
+        let mut woken = false;
+        while !context.shutdown.is_cancelled() {
+            // Taken before the run, so that what happens during the run begins the next one.
+            let wake = self.wake.map(|wake| wake(&context.service).notified());
+            let wait = match work.run(&context, woken).await {
+                Ok(Next::AtOnce) => {
+                    woken = false;
+                    continue;
+                }
+                Ok(Next::Soon) => RETRY,
+                Ok(Next::AfterInterval) => self.interval,
+                Err(error) => {
+                    tracing::error!(detail = ?error, "a job failed; it runs again in a second");
+                    pause(RETRY, &context.shutdown).await;
+                    woken = false;
+                    continue;
+                }
+            };
+            let wake = async {
+                match wake {
+                    Some(wake) => wake.await,
+                    None => std::future::pending().await,
+                }
+            };
+            woken = tokio::select! {
+                () = wake => true,
+                () = tokio::time::sleep(wait) => false,
+                () = context.shutdown.cancelled() => return,
+            };
+        }
+    }
+}
+
+/// Work that remembers nothing between two runs.
+struct Stateless<F>(fn(Service) -> F);
+
+#[async_trait]
+impl<F: Future<Output = ()> + Send + 'static> Work for Stateless<F> {
+    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
+        (self.0)(context.service.clone()).await;
+        Ok(Next::AfterInterval)
+    }
+}
+
+fn stateless<F: Future<Output = ()> + Send + 'static>(
+    run: fn(Service) -> F,
+) -> Box<dyn Fn() -> Box<dyn Work> + Send + Sync> {
+    Box::new(move || Box::new(Stateless(run)))
+}
+
+/// The result of a part of a job; `None` when it failed, which is logged with this sentence, and
+/// doesn't keep the job from its other parts.
+async fn attempt<T>(failed: &str, part: impl Future<Output = Result<T>>) -> Option<T> {
+    match part.await {
+        Ok(result) => Some(result),
+        Err(error) => {
+            tracing::error!(detail = ?error, "{failed}");
+            None
+        }
+    }
+}

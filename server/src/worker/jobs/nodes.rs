@@ -1,0 +1,65 @@
+//! Tells the other processes that this one lives, and takes care of what ended processes left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use service::Result;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::{Context, Next, Work, attempt, delivery};
+use crate::carrier::sandbox::Sandbox;
+
+/// A receipt of a sandbox that is as late as this will not come: the process of the sandbox ended.
+const RECEIPT_LATE_MS: u64 = 45_000;
+
+pub(super) struct Nodes {
+    /// With their names.
+    sandboxes: Arc<Vec<(String, Arc<Sandbox>)>>,
+    /// When to look for receipts that ended processes owe. Set at the start, too: a process may
+    /// have ended while no other was there to see it.
+    recover_at: Option<Instant>,
+    recoveries: JoinSet<()>,
+}
+
+impl Nodes {
+    pub(super) fn new(sandboxes: Arc<Vec<(String, Arc<Sandbox>)>>) -> Self {
+        Self {
+            sandboxes,
+            recover_at: Some(Instant::now()),
+            recoveries: JoinSet::new(),
+        }
+    }
+
+    /// Recovers in tasks of their own: a process that is late to renew its node is given up.
+    fn recover(&mut self, context: &Context) {
+        let now = context.service.clock().now();
+        let before = now.plus_ms(-RECEIPT_LATE_MS.cast_signed());
+        for (name, line) in self.sandboxes.iter() {
+            let (name, line) = (name.clone(), Arc::clone(line));
+            let (service, shutdown) = (context.service.clone(), context.shutdown.clone());
+            let recovering = delivery::recover(service, name, line, before, shutdown);
+            self.recoveries.spawn(recovering.in_current_span());
+        }
+    }
+}
+
+#[async_trait]
+impl Work for Nodes {
+    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
+        let service = &context.service;
+        attempt("this process can't renew its node", service.renew_node()).await;
+        if attempt("other processes can't be looked at", service.nodes_ended()).await == Some(true)
+        {
+            // By then the receipts that the ended processes owe are late.
+            self.recover_at = Some(Instant::now() + Duration::from_millis(RECEIPT_LATE_MS));
+        }
+        if self.recover_at.is_some_and(|at| at <= Instant::now()) {
+            self.recover_at = None;
+            self.recover(context);
+        }
+        Ok(Next::AfterInterval)
+    }
+}

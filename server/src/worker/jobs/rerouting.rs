@@ -1,0 +1,58 @@
+//! Gives messages another route when their carrier can't take them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use service::Result;
+use tokio::time::Instant;
+
+use super::{Context, Next, Work};
+
+/// How long after a carrier became unusable its messages are looked at once more: some were being
+/// queued for it, or came back from it, meanwhile.
+const ONCE_MORE: Duration = Duration::from_secs(5);
+/// Stands for the carrier of messages that no route matches.
+const NO_CARRIER: &str = "";
+
+#[derive(Default)]
+pub(super) struct Rerouting {
+    /// Whether the carriers were looked for that messages wait for and that aren't set up any more.
+    started: bool,
+    /// Carriers whose messages this run looks at. After a failure those are left that it hadn't
+    /// come to.
+    carriers: Vec<String>,
+    once_more_at: Option<Instant>,
+}
+
+impl Rerouting {
+    async fn next(&mut self, context: &Context, woken: bool) -> Result<Vec<String>> {
+        if !self.started {
+            let unknown = context.service.unknown_carriers().await?;
+            self.started = true;
+            return Ok(unknown);
+        }
+        let now = Instant::now();
+        let once_more = self.once_more_at.is_some_and(|at| at <= now);
+        let mut carriers = Vec::new();
+        if woken || once_more {
+            carriers = context.service.unusable_carriers();
+            self.once_more_at = woken.then_some(now + ONCE_MORE);
+        }
+        carriers.push(NO_CARRIER.to_owned());
+        Ok(carriers)
+    }
+}
+
+#[async_trait]
+impl Work for Rerouting {
+    async fn run(&mut self, context: &Context, woken: bool) -> Result<Next> {
+        if self.carriers.is_empty() {
+            self.carriers = self.next(context, woken).await?;
+        }
+        while let Some(carrier) = self.carriers.last() {
+            context.service.reroute(carrier).await?;
+            self.carriers.pop();
+        }
+        Ok(Next::AfterInterval)
+    }
+}

@@ -1,0 +1,62 @@
+//! Jobs that remember nothing between two runs.
+
+use service::{Leases, Service};
+
+use super::attempt;
+
+/// A transaction that is open for longer than any of ours may be: what is deleted meanwhile can't
+/// be removed.
+const OLD_TRANSACTION_MS: i64 = 5 * 60 * 1000;
+
+/// Ends leases that are over, and matches receipts that arrived before the answer to their submit
+/// was stored.
+pub(super) async fn end_leases(service: Service) {
+    let ended = attempt("leases can't be ended", service.end_leases(Leases::Over)).await;
+    if let Some(count @ 1..) = ended {
+        tracing::warn!(count, "leases ended before the result of their submits");
+    }
+    let matched = attempt("parked receipts can't be matched", service.match_crossed()).await;
+    if let Some(count @ 1..) = matched {
+        tracing::info!(count, "parked receipts were matched");
+    }
+}
+
+/// Puts messages back into the queue that were put aside while their application was suspended.
+pub(super) async fn resume_reinstated(service: Service) {
+    let resumed = service.resume_put_aside();
+    attempt("messages that were put aside can't be queued", resumed).await;
+}
+
+/// Ends what ends by its age: messages after 48 hours, sessions, throttles, idempotency keys, and
+/// the history.
+pub(super) async fn expire_and_delete(service: Service) {
+    let expired = attempt("messages can't be expired", service.expire()).await;
+    if let Some(expired @ 1..) = expired {
+        tracing::info!(expired, "messages expired");
+    }
+    let sessions = service.session_sweep();
+    attempt("old sessions can't be deleted", sessions).await;
+    let segments = service.forget_segments();
+    attempt("carriers' ids of old messages can't be deleted", segments).await;
+    let keys = service.forget_answers();
+    attempt("old idempotency keys can't be deleted", keys).await;
+    let days = service.make_days();
+    attempt("the tables of the coming days can't be created", days).await;
+    let counts = service.fold_days();
+    attempt("the counts of past days can't be added up", counts).await;
+    let history = service.drop_history();
+    attempt("old messages can't be deleted", history).await;
+}
+
+/// Warns of a transaction that keeps PostgreSQL's vacuum from its work.
+pub(super) async fn look_for_old_transactions(service: Service) {
+    let oldest = service.oldest_transaction_ms();
+    let age_ms = attempt("open transactions can't be read", oldest).await;
+    if let Some(Some(age_ms @ OLD_TRANSACTION_MS..)) = age_ms {
+        tracing::error!(
+            age_ms,
+            "a transaction has been open in the database for long: vacuum can't remove what was \
+             deleted since, and claims get slower. Look for it in pg_stat_activity"
+        );
+    }
+}

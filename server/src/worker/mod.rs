@@ -1,0 +1,213 @@
+//! The worker: hands queued messages to carriers and records what these answer and report
+//! (`delivery`), and does the work that comes round again and again (`jobs`).
+//!
+//! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue
+//! row is deleted, a receipt before it is acknowledged. A process that dies leaves rows under a
+//! lease: whether a carrier has those messages only a receipt can tell.
+
+mod delivery;
+mod jobs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use service::{SANDBOX_CARRIER, Service};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::carrier::Line;
+use crate::carrier::http::line::HttpLine;
+use crate::carrier::sandbox::Sandbox;
+use crate::carrier::smpp::SmppLine;
+use crate::config::carriers::{CarrierKind, CarrierSettings};
+use crate::metrics::Metrics;
+use jobs::connections::WatchedCarrier;
+
+/// Pause before something that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What the worker needs of the settings.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// How long a sandbox takes to deliver.
+    pub sandbox_delay_ms: u64,
+    pub carriers: Vec<CarrierSettings>,
+    /// False for a process that only takes messages in: it hands none to carriers, and does only
+    /// the jobs that every process does.
+    pub delivers: bool,
+}
+
+/// Works until the token is cancelled and every connection is closed.
+pub fn spawn(
+    service: Service,
+    settings: WorkerSettings,
+    metrics: Arc<Metrics>,
+    shutdown: CancellationToken,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        // A database that isn't shared has no other process that could hold a claim.
+        if !service.is_shared() {
+            delivery::end_old_leases(&service, &shutdown).await;
+        }
+        let mut worker = Worker {
+            service,
+            shutdown,
+            tasks: JoinSet::new(),
+            watched: Vec::new(),
+            sandboxes: Vec::new(),
+        };
+        worker.start(settings, metrics);
+        while worker.tasks.join_next().await.is_some() {}
+    })
+}
+
+/// The tasks of a worker.
+struct Worker {
+    service: Service,
+    shutdown: CancellationToken,
+    tasks: JoinSet<()>,
+    watched: Vec<WatchedCarrier>,
+    /// With their names.
+    sandboxes: Vec<(String, Arc<Sandbox>)>,
+}
+
+impl Worker {
+    fn start(&mut self, settings: WorkerSettings, metrics: Arc<Metrics>) {
+        if settings.delivers {
+            self.start_carriers(settings.carriers, settings.sandbox_delay_ms);
+        } else {
+            // Other processes have connections to them.
+            let carriers = settings.carriers.into_iter();
+            self.watched
+                .extend(carriers.map(|carrier| WatchedCarrier::new(carrier.name, Vec::new())));
+        }
+        let watched = Arc::new(std::mem::take(&mut self.watched));
+        let sandboxes = Arc::new(std::mem::take(&mut self.sandboxes));
+        for job in jobs::table(&metrics, &watched, &sandboxes) {
+            if job.runs_in(settings.delivers, self.service.is_shared()) {
+                self.start_job(job);
+            }
+        }
+    }
+
+    fn start_carriers(&mut self, carriers: Vec<CarrierSettings>, sandbox_delay_ms: u64) {
+        let lease = Duration::from_millis(self.service.limits().lease_ms.unsigned_abs());
+        // Test messages go to no other carrier.
+        if !(carriers.iter()).any(|carrier| carrier.name == SANDBOX_CARRIER) {
+            self.start_sandbox(SANDBOX_CARRIER, sandbox_delay_ms);
+        }
+        for carrier in carriers {
+            match carrier.kind {
+                CarrierKind::Sandbox => self.start_sandbox(&carrier.name, sandbox_delay_ms),
+                CarrierKind::Http(http) => {
+                    let clock = self.service.clock().clone();
+                    match HttpLine::new(http, clock, lease) {
+                        Ok(line) => drop(self.start_connections(&carrier.name, [line])),
+                        // The settings were checked at the start; the file of authorities was
+                        // changed since.
+                        Err(error) => {
+                            let name = carrier.name;
+                            tracing::error!(name, %error, "a carrier can't be used");
+                            self.service.set_usable(&name, false);
+                        }
+                    }
+                }
+                CarrierKind::Smpp(smpp) => {
+                    let service = self.service.clone();
+                    let lines = (0..smpp.connections).map(|_| {
+                        let seed = service.entropy().number();
+                        SmppLine::open(smpp.clone(), service.clock().clone(), lease, seed)
+                    });
+                    self.start_connections(&carrier.name, lines);
+                }
+            }
+        }
+    }
+
+    fn start_sandbox(&mut self, name: &str, delay_ms: u64) {
+        let line = Sandbox::new(self.service.clock().clone(), delay_ms);
+        let lines = self.start_connections(name, [line]);
+        for line in lines {
+            // Where several processes share the database, a job recovers what one of them left.
+            if self.service.is_shared() {
+                self.sandboxes.push((name.to_owned(), line));
+                continue;
+            }
+            let before = self.service.clock().now();
+            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+            self.tasks.spawn(delivery::recover(
+                service,
+                name.to_owned(),
+                line,
+                before,
+                shutdown,
+            ));
+        }
+    }
+
+    /// Opens and serves a carrier's connections.
+    fn start_connections<L: Line>(
+        &mut self,
+        carrier: &str,
+        lines: impl IntoIterator<Item = L>,
+    ) -> Vec<Arc<L>> {
+        let mut lines = lines.into_iter();
+        let opened = (1_u64..).map_while(|number| {
+            let span = tracing::info_span!("connection", carrier, number);
+            let line = span.in_scope(|| lines.next())?;
+            Some((Arc::new(line), span))
+        });
+        let (lines, spans): (Vec<_>, Vec<_>) = opened.unzip();
+        let states = lines.iter().map(|line: &Arc<L>| {
+            let line = Arc::clone(line);
+            Box::new(move || line.state()) as Box<dyn Fn() -> _ + Send + Sync>
+        });
+        let watched = WatchedCarrier::new(carrier.to_owned(), states.collect());
+        for (line, span) in lines.iter().zip(spans) {
+            let (line, open) = (Arc::clone(line), watched.open.subscribe());
+            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+            let serving = delivery::serve(service, carrier.to_owned(), line, open, shutdown);
+            self.tasks.spawn(serving.instrument(span));
+        }
+        self.watched.push(watched);
+        lines
+    }
+
+    fn start_job(&mut self, job: jobs::Job) {
+        let span = tracing::info_span!("job", name = job.name);
+        let context = jobs::Context {
+            service: self.service.clone(),
+            shutdown: self.shutdown.clone(),
+        };
+        let job = Arc::new(job);
+        let running = async move {
+            supervise(&context.shutdown, || {
+                Arc::clone(&job).repeat(context.clone())
+            })
+            .await;
+        };
+        self.tasks.spawn(running.instrument(span));
+    }
+}
+
+/// Runs a loop in a task of its own, under the caller's tracing span, and starts it again after a
+/// panic: messages must go on.
+async fn supervise<F: Future<Output = ()> + Send + 'static>(
+    shutdown: &CancellationToken,
+    start: impl Fn() -> F,
+) {
+    while let Err(error) = tokio::spawn(start().in_current_span()).await {
+        tracing::error!(%error, "a task of the worker broke down and starts again");
+        if pause(RETRY, shutdown).await {
+            return;
+        }
+    }
+}
+
+/// Pauses; true when the process is to stop.
+async fn pause(time: Duration, shutdown: &CancellationToken) -> bool {
+    tokio::time::timeout(time, shutdown.cancelled())
+        .await
+        .is_ok()
+}
