@@ -1,71 +1,57 @@
-//! Counters in Prometheus' text format, kept by hand: there are few, and each is read from one
-//! place.
+//! What an operator can measure, in the OpenMetrics text format.
+//!
+//! Some of it the process counts ([`Metrics`]), the rest is read for each answer ([`Readings`]).
 
-pub mod carriers;
+mod carriers;
+mod requests;
 mod shards;
-pub mod turns;
+mod turns;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use shards::Shards;
+use domain::Timestamp;
+use domain::records::CarrierRecord;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::Registry;
+use service::{QueueState, TurnFigures};
 
-/// Upper bounds of the latency histogram in seconds.
-const LATENCY_BOUNDS_S: [f64; 8] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
+use requests::Requests;
+
+/// The media type of [`Metrics::render`]'s text.
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the process counted since it started.
 #[derive(Default)]
 pub struct Metrics {
-    requests: Shards<BTreeMap<Labels, Served>>,
-    sends_accepted: AtomicU64,
-    pub refused: carriers::Refusals,
+    requests: Requests,
+    sends_accepted: Counter,
+    /// Set twice a second, so that its lock is no matter.
+    refused: Family<RefusedLabels, Counter>,
 }
 
-/// What waits for a carrier.
-#[derive(Clone, Copy, Debug)]
-pub struct Queue {
-    pub waiting: i64,
-    /// Age of the oldest, 0 when none waits.
-    pub oldest_ms: i64,
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusedLabels {
+    carrier: String,
+    reason: String,
 }
 
-/// How long the database's oldest transaction has been open, in Prometheus' text format.
-pub fn oldest_transaction(age_ms: i64) -> String {
-    format!(
-        "# HELP heliograph_database_oldest_transaction_seconds Age of the oldest transaction open in the database.\n\
-         # TYPE heliograph_database_oldest_transaction_seconds gauge\n\
-         heliograph_database_oldest_transaction_seconds {}.{:03}\n",
-        age_ms / 1000,
-        age_ms % 1000
-    )
-}
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Labels {
-    method: &'static str,
-    route: Cow<'static, str>,
-    status: u16,
-}
-
-#[derive(Clone, Default)]
-struct Served {
-    count: u64,
-    seconds: f64,
-    /// Requests per bound, not yet summed up as the format wants them.
-    buckets: [u64; LATENCY_BOUNDS_S.len()],
-}
-
-impl Served {
-    fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        self.seconds += other.seconds;
-        for (bucket, more) in self.buckets.iter_mut().zip(other.buckets) {
-            *bucket += more;
-        }
-    }
+/// What is read for one answer.
+pub struct Readings {
+    pub now: Timestamp,
+    pub turns: TurnFigures,
+    /// `None` when the database couldn't be asked, as below.
+    pub queue: Option<QueueState>,
+    pub carriers: Option<Vec<CarrierRecord>>,
+    /// How long the oldest transaction of the database has been open; PostgreSQL alone knows.
+    pub oldest_transaction_ms: Option<i64>,
 }
 
 impl Metrics {
@@ -77,130 +63,130 @@ impl Metrics {
         status: u16,
         latency: Duration,
     ) {
-        let seconds = latency.as_secs_f64();
-        let labels = Labels {
-            method,
-            route,
-            status,
-        };
-        let mut requests = self.requests.own();
-        let served = requests.entry(labels).or_default();
-        served.count += 1;
-        served.seconds += seconds;
-        if let Some(bucket) = LATENCY_BOUNDS_S.iter().position(|bound| seconds <= *bound) {
-            served.buckets[bucket] += 1;
-        }
+        self.requests.count(method, route, status, latency);
     }
 
     /// Counts a send that was answered with 200.
     pub fn send_accepted(&self) {
-        self.sends_accepted.fetch_add(1, Ordering::Relaxed);
+        self.sends_accepted.inc();
     }
 
-    /// What all threads counted.
-    fn requests(&self) -> BTreeMap<Labels, Served> {
-        let mut sum = BTreeMap::<Labels, Served>::new();
-        for part in self.requests.all() {
-            for (labels, served) in part.iter() {
-                sum.entry(labels.clone()).or_default().add(served);
-            }
+    /// Sets how many submits of this process a carrier refused, by reason.
+    pub fn set_refused(&self, carrier: &str, counts: &BTreeMap<String, u64>) {
+        for (reason, count) in counts {
+            let (carrier, reason) = (carrier.to_owned(), reason.clone());
+            let counter = (self.refused).get_or_create_owned(&RefusedLabels { carrier, reason });
+            counter.inner().store(*count, Ordering::Relaxed);
         }
-        sum
     }
 
-    /// Everything counted, and how much waits, in Prometheus' text format.
-    pub fn render(&self, queue: Option<Queue>) -> String {
+    /// Everything counted and read, as text.
+    pub fn render(&self, readings: Option<Readings>) -> String {
+        let mut registry = Registry::with_prefix("heliograph");
+        registry.register(
+            "sends_accepted",
+            "Single sends answered with 200",
+            self.sends_accepted.clone(),
+        );
+        registry.register(
+            "request_seconds",
+            "Time to answer a request; status 0: closed without an answer",
+            self.requests.read(),
+        );
+        registry.register(
+            "carrier_refused",
+            "Submits of this process that the carrier refused, for good or for now; the answers \
+             that asked for a slower pace are in heliograph_carrier_throttled_total",
+            self.refused.clone(),
+        );
+        if let Some(readings) = readings {
+            readings.register(&mut registry);
+        }
         let mut text = String::new();
         // Writing to a String can't fail.
-        let _ = self.render_into(&mut text, queue);
+        let _ = text::encode(&mut text, &registry);
         text
-    }
-
-    fn render_into(&self, text: &mut String, queue: Option<Queue>) -> std::fmt::Result {
-        if let Some(queue) = queue {
-            writeln!(
-                text,
-                "# HELP heliograph_queue_messages Messages that wait for a carrier."
-            )?;
-            writeln!(text, "# TYPE heliograph_queue_messages gauge")?;
-            writeln!(text, "heliograph_queue_messages {}", queue.waiting)?;
-            writeln!(
-                text,
-                "# HELP heliograph_queue_oldest_seconds Age of the oldest of them."
-            )?;
-            writeln!(text, "# TYPE heliograph_queue_oldest_seconds gauge")?;
-            let ms = queue.oldest_ms;
-            writeln!(
-                text,
-                "heliograph_queue_oldest_seconds {}.{:03}",
-                ms / 1000,
-                ms % 1000
-            )?;
-        }
-        let sends = self.sends_accepted.load(Ordering::Relaxed);
-        writeln!(
-            text,
-            "# HELP heliograph_sends_accepted_total Single sends answered with 200."
-        )?;
-        writeln!(text, "# TYPE heliograph_sends_accepted_total counter")?;
-        writeln!(text, "heliograph_sends_accepted_total {sends}")?;
-        writeln!(
-            text,
-            "# HELP heliograph_request_seconds Time to answer a request; status 0: closed without an answer."
-        )?;
-        writeln!(text, "# TYPE heliograph_request_seconds histogram")?;
-        for (labels, served) in self.requests() {
-            let Labels {
-                method,
-                route,
-                status,
-            } = labels;
-            let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
-            let mut below = 0;
-            for (bound, count) in LATENCY_BOUNDS_S.iter().zip(served.buckets) {
-                below += count;
-                writeln!(
-                    text,
-                    "heliograph_request_seconds_bucket{{{labels},le=\"{bound}\"}} {below}"
-                )?;
-            }
-            let Served { count, seconds, .. } = served;
-            writeln!(
-                text,
-                "heliograph_request_seconds_bucket{{{labels},le=\"+Inf\"}} {count}"
-            )?;
-            writeln!(text, "heliograph_request_seconds_sum{{{labels}}} {seconds}")?;
-            writeln!(text, "heliograph_request_seconds_count{{{labels}}} {count}")?;
-        }
-        Ok(())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_that_several_threads_served_are_added_up() {
-        let metrics = Metrics::default();
-        let serve = || {
-            let latency = Duration::from_millis(2);
-            metrics.request("GET", Cow::Borrowed("/x"), 200, latency);
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(serve);
-            scope.spawn(serve);
-        });
-        let labels = "method=\"GET\",route=\"/x\",status=\"200\"";
-        let rendered = metrics.render(None);
-        for line in [
-            format!("heliograph_request_seconds_bucket{{{labels},le=\"0.001\"}} 0"),
-            format!("heliograph_request_seconds_bucket{{{labels},le=\"0.005\"}} 2"),
-            format!("heliograph_request_seconds_bucket{{{labels},le=\"+Inf\"}} 2"),
-            format!("heliograph_request_seconds_sum{{{labels}}} 0.004"),
-            format!("heliograph_request_seconds_count{{{labels}}} 2"),
-        ] {
-            assert!(rendered.lines().any(|other| other == line), "{rendered}");
+impl Readings {
+    fn register(self, registry: &mut Registry) {
+        turns::register(registry, &self.turns);
+        if let Some(queue) = self.queue {
+            registry.register(
+                "queue_messages",
+                "Messages that wait for a carrier",
+                ConstGauge::new(queue.waiting),
+            );
+            registry.register(
+                "queue_oldest_seconds",
+                "Age of the oldest message that waits for a carrier; 0 when none waits",
+                ConstGauge::new(age_s(queue.oldest, self.now)),
+            );
         }
+        if let Some(carriers) = self.carriers {
+            carriers::register(registry, &carriers, self.now);
+        }
+        if let Some(age_ms) = self.oldest_transaction_ms {
+            registry.register(
+                "database_oldest_transaction_seconds",
+                "Age of the oldest transaction open in the database",
+                ConstGauge::new(seconds(age_ms)),
+            );
+        }
+    }
+}
+
+/// Seconds since then; 0 for a moment to come, and for none.
+fn age_s(since: Option<Timestamp>, now: Timestamp) -> f64 {
+    seconds(since.map_or(0, |since| now.ms_since(since)))
+}
+
+fn seconds(ms: i64) -> f64 {
+    Duration::from_millis(ms.max(0).unsigned_abs()).as_secs_f64()
+}
+
+/// A metric's values at one moment, by their labels.
+#[derive(Debug)]
+struct ByLabels<L, M>(Vec<(L, M)>);
+
+impl<L: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for ByLabels<L, M> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for (labels, value) in &self.0 {
+            value.encode(encoder.encode_family(labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        M::TYPE
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A histogram at one moment.
+#[derive(Clone, Debug)]
+struct ConstHistogram {
+    sum: f64,
+    count: u64,
+    /// Upper bounds, the last of which is `f64::MAX`, and how many values lie between each and the
+    /// one before.
+    buckets: Vec<(f64, u64)>,
+}
+
+impl TypedMetric for ConstHistogram {
+    const TYPE: MetricType = MetricType::Histogram;
+}
+
+impl EncodeMetric for ConstHistogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_histogram::<NoLabelSet>(self.sum, self.count, &self.buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
     }
 }

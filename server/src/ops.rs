@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, StatusCode};
 use axum::routing::get;
 use service::Service;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::{self, Metrics, Queue, carriers, turns};
+use crate::metrics::{self, Metrics, Readings};
 
-/// What the operator's pages look at.
+/// What the operator's address shows.
 #[derive(Clone)]
 pub struct Ops {
     pub service: Service,
@@ -20,7 +21,7 @@ pub struct Ops {
     pub stop: CancellationToken,
 }
 
-/// `/healthz`: the process answers. `/readyz`: it can do its work. `/metrics`: what it counted.
+/// `/healthz`: the process answers. `/readyz`: it can do its work. `/metrics`: what it measures.
 pub fn router(ops: Ops) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -36,10 +37,7 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
     match ops.service.ping().await {
         Ok(()) => (StatusCode::OK, "ready\n"),
         Err(error) => {
-            tracing::warn!(
-                ?error,
-                "not ready: the database doesn't answer, or takes no writes"
-            );
+            tracing::warn!(detail = ?error, "not ready: the database doesn't answer, or takes no writes");
             (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the database doesn't answer, or takes no writes\n",
@@ -48,30 +46,30 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
     }
 }
 
-async fn metrics(State(ops): State<Ops>) -> ([(&'static str, &'static str); 1], String) {
-    let now = ops.service.clock().now();
-    let queue = match ops.service.queue_state().await {
-        Ok(queue) => Some(Queue {
-            waiting: queue.waiting,
-            oldest_ms: (queue.oldest).map_or(0, |oldest| now.ms_since(oldest).max(0)),
-        }),
+async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], String) {
+    let service = &ops.service;
+    let readings = Readings {
+        now: service.clock().now(),
+        turns: service.turn_figures(),
+        queue: readable("the queue", service.queue_state().await),
+        carriers: readable("the carriers", service.carriers().await),
+        oldest_transaction_ms: readable(
+            "the open transactions",
+            service.oldest_transaction_ms().await,
+        )
+        .flatten(),
+    };
+    let text = ops.metrics.render(Some(readings));
+    ([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text)
+}
+
+/// A reading, unless it failed: the other metrics are worth having without it.
+fn readable<T>(what: &str, reading: service::Result<T>) -> Option<T> {
+    match reading {
+        Ok(value) => Some(value),
         Err(error) => {
-            tracing::warn!(?error, "the queue can't be counted");
+            tracing::warn!(detail = ?error, "metrics lack {what}: the database can't be read");
             None
         }
-    };
-    let kind = ("content-type", "text/plain; version=0.0.4; charset=utf-8");
-    let mut text = ops.metrics.render(queue);
-    text.push_str(&turns::render(&ops.service.turn_figures()));
-    match ops.service.oldest_transaction_ms().await {
-        Ok(Some(age_ms)) => text.push_str(&metrics::oldest_transaction(age_ms)),
-        Ok(None) => {}
-        Err(error) => tracing::warn!(?error, "open transactions can't be looked at"),
     }
-    match ops.service.carriers().await {
-        Ok(found) => text.push_str(&carriers::render(&found, now)),
-        Err(error) => tracing::warn!(?error, "the carriers can't be looked at"),
-    }
-    text.push_str(&ops.metrics.refused.render());
-    ([kind], text)
 }

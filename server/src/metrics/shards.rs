@@ -1,17 +1,19 @@
-//! A value that many threads change at once: each has its own part, so that none waits for another.
+//! A value that many threads change at once: each thread has a part of its own, so that none waits
+//! for another.
 
 use std::array;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Threads that serve requests are as many as cores; with more of them than parts, some share one.
+/// More than most machines have cores, and so threads that serve requests. Where there are more
+/// threads than parts, some share one.
 const PARTS: usize = 32;
 
 /// Parts that are added up when they are read.
 pub struct Shards<T>([Part<T>; PARTS]);
 
-/// On cache lines of its own, since processors, too, wait for one another.
+/// On cache lines of its own, since processors wait for a cache line that another one writes.
 #[repr(align(128))]
 struct Part<T>(Mutex<T>);
 
@@ -35,12 +37,12 @@ impl<T> Shards<T> {
 
 impl<T> Part<T> {
     fn lock(&self) -> MutexGuard<'_, T> {
-        // What is counted is as good after a panic elsewhere as before.
+        // A panic elsewhere leaves counts as good as they were.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Threads are numbered as they come.
+/// Threads are numbered in the order of their first count.
 fn own_index() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -194,7 +194,7 @@ impl Remembered {
             refused.add(&state.refused);
         }
         self.refused.update(carrier, &refused);
-        metrics.refused.set(carrier, refused.counts().clone());
+        metrics.set_refused(carrier, refused.counts());
     }
 }
 
