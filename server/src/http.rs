@@ -16,7 +16,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use bytes::Bytes;
-use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -52,16 +51,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[error("the connection is closed without an answer")]
 pub struct NoAnswer;
 
-/// A body that is there as a whole, as those of the API are, or axum's, which takes a box.
-pub type AnswerBody = Either<Full<Bytes>, Body>;
-
 /// Answers requests. Cloned for each.
 pub trait Handler: Clone + Send + Sync + Unpin + 'static {
     fn handle(
         self,
         peer: SocketAddr,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<AnswerBody>, NoAnswer>> + Send;
+    ) -> impl Future<Output = Result<Response<Body>, NoAnswer>> + Send;
 
     /// The answer to what can't be read as a request, with headers and body: the status stays.
     /// `None` for one without body.
@@ -76,11 +72,11 @@ impl Handler for axum::Router {
         self,
         _peer: SocketAddr,
         request: Request<Incoming>,
-    ) -> Result<Response<AnswerBody>, NoAnswer> {
+    ) -> Result<Response<Body>, NoAnswer> {
         let answer: Result<_, Infallible> =
             tower::ServiceExt::oneshot(self, request.map(Body::new)).await;
         let Ok(response) = answer;
-        Ok(response.map(AnswerBody::Right))
+        Ok(response)
     }
 }
 

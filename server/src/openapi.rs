@@ -1,79 +1,188 @@
-//! The OpenAPI document of the SMS API, kept by hand beside the code; a test compares its paths and
-//! reasons with the code's.
+//! The OpenAPI document of the SMS API, put together from its handlers and from the types that they
+//! serialize.
 
-use serde_json::{Value, json};
+pub mod refusals;
+pub mod schemas;
 
-const DOCUMENT: &str = include_str!("openapi.json");
+use domain::Reason;
+use domain::message::PAGE_CHARS;
+use serde_json::{Map, Value, json};
 
-/// The document, for the address that customers use.
-pub fn document(base_url: &str) -> Result<Value, serde_json::Error> {
-    let mut document: Value = serde_json::from_str(DOCUMENT)?;
+use crate::api;
+
+/// Reasons that the contract keeps free, and that no answer has yet.
+const RESERVED: [Reason; 4] = [
+    Reason::InternationalDisabled,
+    Reason::AddressNotAllowed,
+    Reason::RecipientFlooded,
+    Reason::SpendCapReached,
+];
+/// The same, where there is no [`Reason`] yet.
+const RESERVED_WORDS: [&str; 4] = [
+    "opted_out",
+    "doubtful_number",
+    "leaked_key",
+    "not_cancellable",
+];
+
+const DESCRIPTION: &str = "Send SMS, and look up what became of them. Every answer is JSON with a code and words; \
+    the key is a segment of the path or a Bearer token. With a test key nothing goes to a carrier and play money \
+    pays. Reserved local numbers decide the outcome there: 00000001 delivered, 00000002 failed, 00000003 expired, \
+    00000004 rejected, 00000005 delivered after 30 s, 00000501 to 00000505 answer that code, in an upload for all \
+    of it. With the key in a header, one message is at /sms/reports/{transid} and one batch at \
+    /sms/batches/{batchid}.";
+
+/// The words of the reasons that answers have.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    let answered = Reason::ALL
+        .into_iter()
+        .filter(|reason| !RESERVED.contains(reason));
+    answered.map(Reason::as_str)
+}
+
+/// The words of the reasons that no answer has yet.
+pub fn reserved_words() -> impl Iterator<Item = &'static str> {
+    RESERVED
+        .into_iter()
+        .map(Reason::as_str)
+        .chain(RESERVED_WORDS)
+}
+
+/// The document, for the address that customers use and for messages of so many pages at most.
+///
+/// # Errors
+/// When it can't be written as JSON.
+pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde_json::Error> {
+    let mut document = serde_json::to_value(api::documented_routes().into_openapi())?;
+    document["openapi"] = json!("3.1.0");
+    document["info"] = json!({
+        "title": "Heliograph SMS API",
+        "version": "1",
+        "description": DESCRIPTION,
+    });
     document["servers"] = json!([{ "url": base_url }]);
+    let components = &mut document["components"];
+    components["securitySchemes"] = json!({
+        "bearer": {"type": "http", "scheme": "bearer", "description": "The API key."}
+    });
+    components["examples"] = examples();
+    components["headers"] = headers();
+    components["schemas"]["Message"]["maxLength"] = json!(message_pages_max * PAGE_CHARS);
+    if let Some(paths) = document["paths"].as_object_mut() {
+        finish(paths);
+    }
     Ok(document)
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use axum::http::Method;
-    use domain::Reason;
-
-    use super::*;
-    use crate::api::Route;
-
-    #[test]
-    fn every_route_is_documented_with_its_methods() {
-        let document = document("https://sms.example.org").unwrap();
-        let mut documented = BTreeSet::new();
-        for (path, methods) in document["paths"].as_object().unwrap() {
-            let asked = path
-                .replace("{key}", "k")
-                .replace("{transid}", "m_0")
-                .replace("{batchid}", "b_0");
-            let route = Route::find(&asked).unwrap_or_else(|| panic!("no route at {path}"));
-            // The address without key, which then stands in a header, is the same route.
-            assert!(route.template().starts_with(path.as_str()), "{path}");
-            documented.insert(route.template());
-            for method in [Method::GET, Method::POST, Method::HEAD, Method::DELETE] {
-                let name = method.as_str().to_ascii_lowercase();
-                let listed = methods.get(name).is_some();
-                assert_eq!(listed, route.allows(&method), "{method} {path}");
+/// Gives each operation what all have: the headers of its answers, and its twin without a key in the
+/// path.
+fn finish(paths: &mut Map<String, Value>) {
+    let mut twins = Map::new();
+    for (path, operations) in paths.iter_mut() {
+        let Some(operations) = operations.as_object_mut() else {
+            continue;
+        };
+        for operation in operations.values_mut() {
+            if operation["security"].is_null() {
+                operation["security"] = json!([]);
+            }
+            if path != api::DOCUMENT_PATH {
+                name_headers(operation);
             }
         }
-        assert_eq!(documented, BTreeSet::from(Route::TEMPLATES));
-    }
-
-    #[test]
-    fn every_reason_is_documented() {
-        let document = document("https://sms.example.org").unwrap();
-        let listed = &document["components"]["schemas"]["Error"]["properties"]["reason"]["enum"];
-        let listed: Vec<&str> = listed
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        let expected: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
-        assert_eq!(listed, expected);
-    }
-
-    #[test]
-    fn references_lead_somewhere() {
-        fn walk(value: &Value, document: &Value) {
-            match value {
-                Value::Object(map) => {
-                    if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-                        let pointer = reference.strip_prefix('#').unwrap();
-                        assert!(document.pointer(pointer).is_some(), "{reference}");
-                    }
-                    map.values().for_each(|value| walk(value, document));
-                }
-                Value::Array(items) => items.iter().for_each(|value| walk(value, document)),
-                _ => {}
-            }
+        if let Some(bare) = path.strip_suffix("/{key}") {
+            let twin = operations
+                .iter()
+                .map(|(method, operation)| (method.clone(), with_header(operation.clone())));
+            twins.insert(bare.to_owned(), twin.collect());
         }
-        let document = document("https://sms.example.org").unwrap();
-        walk(&document, &document);
+    }
+    paths.extend(twins);
+}
+
+/// The headers that every answer has.
+const OF_EVERY_ANSWER: [&str; 4] = [
+    "X-Request-Id",
+    "Cache-Control",
+    "Referrer-Policy",
+    "X-Content-Type-Options",
+];
+
+/// Replaces the names of headers by references, and adds those that every answer has.
+fn name_headers(operation: &mut Value) {
+    let Some(responses) = operation["responses"].as_object_mut() else {
+        return;
+    };
+    for (status, response) in responses {
+        let named = response["headers"].as_object();
+        let mut names: Vec<String> = named
+            .map(|named| named.keys().cloned().collect())
+            .unwrap_or_default();
+        names.extend(OF_EVERY_ANSWER.map(str::to_owned));
+        if !matches!(status.as_str(), "401" | "405" | "431") {
+            names.extend(["RateLimit", "RateLimit-Policy"].map(str::to_owned));
+        }
+        let reference = |name: String| {
+            let place = format!("#/components/headers/{name}");
+            (name, json!({ "$ref": place }))
+        };
+        response["headers"] = Value::Object(names.into_iter().map(reference).collect());
     }
 }
+
+/// The operation with the key in the header.
+fn with_header(mut operation: Value) -> Value {
+    if let Some(parameters) = operation["parameters"].as_array_mut() {
+        parameters.retain(|parameter| parameter["name"] != "key");
+    }
+    operation["security"] = json!([{ "bearer": [] }]);
+    if let Some(id) = operation["operationId"].as_str() {
+        operation["operationId"] = json!(format!("{id}WithHeader"));
+    }
+    operation
+}
+
+fn examples() -> Value {
+    let examples = Reason::ALL.map(|reason| {
+        let example = json!({ "value": refusals::example(reason) });
+        (reason.as_str().to_owned(), example)
+    });
+    Value::Object(examples.into_iter().collect())
+}
+
+/// Every header that an answer may have, with an example.
+fn headers() -> Value {
+    let header = |description: &str, example: &str| {
+        json!({
+            "description": description,
+            "schema": {"type": "string", "examples": [example]},
+        })
+    };
+    json!({
+        "X-Request-Id": header("Names the request to support.", "1f8b0800-42"),
+        "Cache-Control": header("Nothing between us and the client may store an answer.", "no-store"),
+        "Referrer-Policy": header("The address, which may hold the key, doesn't go on as a referrer.", "no-referrer"),
+        "X-Content-Type-Options": header("The content type is what it says.", "nosniff"),
+        "RateLimit": header(
+            "Where requests are limited: how many may still be made (r), and in how many seconds all of them may again (t).",
+            "\"requests\";r=9;t=1",
+        ),
+        "RateLimit-Policy": header(
+            "Where requests are limited: how many (q) in a window of seconds (w).",
+            "\"requests\";q=10;w=1",
+        ),
+        "Idempotency-Replayed": header(
+            "true on an answer that was given before under this Idempotency-Key; else absent.",
+            "true",
+        ),
+        "Retry-After": header("Seconds to wait before another try.", "1"),
+        "Allow": header("The methods that are allowed at this address.", "GET, POST"),
+        "WWW-Authenticate": header("How a key may be given beside the path.", "Bearer"),
+        "Connection": header("The connection isn't used again.", "close"),
+        "Content-Disposition": header("On CSV: a name for the file.", "attachment; filename=\"reports.csv\""),
+        "X-Next-Cursor": header("On CSV: what next is in JSON; absent after the last messages.", "m_0000000000000"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

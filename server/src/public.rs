@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,29 +12,25 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
 use axum::http::header::{CONTENT_TYPE, HOST};
-use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use axum::middleware::{Next, from_fn};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use hyper::body::Incoming;
-use tower::ServiceExt as _;
+use hyper::body::{Body as _, Incoming};
+use tower::Service as _;
 use tracing::Instrument as _;
 
-use crate::api::{self, Answer, Api, body};
+use crate::api::body::drop_rest;
+use crate::api::{self, Api, RouteTemplate};
 use crate::client_address::ClientAddress;
 use crate::config::Network;
-use crate::http::{AnswerBody, Handler, NoAnswer};
+use crate::http::{Handler, NoAnswer};
 use crate::metrics::Metrics;
 use crate::telemetry::{Access, log_access, method_name};
 
 /// How long the portal may take to begin its answer, the body of a form included. Dropping a
 /// request then is safe: what the service has begun it finishes without it.
 const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The template of the route that answered, on each of the portal's responses that has one; never
-/// the path itself.
-#[derive(Clone, Debug)]
-struct RouteTemplate(String);
 
 /// Stands for the template where no route answered.
 const UNMATCHED: &str = "unmatched";
@@ -57,7 +52,7 @@ const UNKNOWN_METHOD: &str = "other";
 pub struct PublicAddress(Arc<Inner>);
 
 struct Inner {
-    api: Api,
+    api: Router,
     portal: Router,
     metrics: Arc<Metrics>,
     trusted_proxies: Vec<Network>,
@@ -72,7 +67,7 @@ impl PublicAddress {
         trusted_proxies: Vec<Network>,
     ) -> Result<Self, getrandom::Error> {
         Ok(Self(Arc::new(Inner {
-            api,
+            api: api::router(api),
             portal: portal.layer(from_fn(note_route)),
             metrics,
             trusted_proxies,
@@ -86,7 +81,7 @@ async fn note_route(request: axum::extract::Request, next: Next) -> Response<Bod
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     if let Some(route) = route {
-        let template = RouteTemplate(route.as_str().to_owned());
+        let template = RouteTemplate(route.as_str().to_owned().into());
         response.extensions_mut().insert(template);
     }
     response
@@ -117,13 +112,14 @@ impl Handler for PublicAddress {
         self,
         peer: SocketAddr,
         request: Request<Incoming>,
-    ) -> Result<Response<AnswerBody>, NoAnswer> {
+    ) -> Result<Response<Body>, NoAnswer> {
         let site = &*self.0;
         let mut entry = Entry::begin(site, method_name(request.method()));
         let span = tracing::info_span!("request", id = entry.request_id);
-        let (route, mut response) = site.answer(peer, request).instrument(span).await;
-
-        entry.route = route;
+        let mut response = site.answer(peer, request).instrument(span).await;
+        if let Some(template) = response.extensions_mut().remove::<RouteTemplate>() {
+            entry.route = template.0;
+        }
         if response.extensions().get::<CloseUnanswered>().is_some() {
             return Err(NoAnswer);
         }
@@ -196,66 +192,73 @@ fn names_host(request: &Request<Incoming>) -> bool {
 }
 
 impl Inner {
-    /// Answers, with the template of the route. Nothing on the API's side is boxed: a send takes
-    /// it.
-    async fn answer(
-        &self,
-        peer: SocketAddr,
-        request: Request<Incoming>,
-    ) -> (Cow<'static, str>, Response<AnswerBody>) {
-        if !request.uri().path().starts_with('/') {
-            body::drop_rest(request.into_body());
-            return (UNMATCHED.into(), api::without_path().map(AnswerBody::Left));
-        }
-        if api::is_in(request.uri().path()) {
-            let (route, answer) = self.answer_api(request).await;
-            return (route.into(), answer.map(AnswerBody::Left));
-        }
-        let mut response = self.answer_portal(peer, request).await;
-        let template = response.extensions_mut().remove::<RouteTemplate>();
-        let route = template.map_or(UNMATCHED.into(), |template| template.0.into());
-        (route, response.map(AnswerBody::Right))
-    }
-
     /// Answers, also when the code that should have answered panicked.
-    async fn answer_api(&self, request: Request<Incoming>) -> (&'static str, Answer) {
-        if !names_host(&request) {
-            return (UNMATCHED, api::without_host());
+    async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path();
+        if !path.starts_with('/') {
+            drop_rest(Body::new(request.into_body()));
+            return api::without_path();
         }
-        // Pinned where it is made: its state is some KiB, which each layer around it would move
-        // once more.
-        let answer = pin!(self.api.answer(request));
-        let answered = AssertUnwindSafe(answer).catch_unwind().await;
-        answered.unwrap_or_else(|_| (UNMATCHED, api::internal()))
+        let is_api = api::is_in(path);
+        let names_host = names_host(&request);
+        let answered = async {
+            match (is_api, names_host) {
+                (true, true) => self.answer_api(request).await,
+                (true, false) => api::without_host(),
+                (false, true) => self.answer_portal(peer, request).await,
+                (false, false) => {
+                    let words = "The request must name one host.";
+                    portal_failed(StatusCode::BAD_REQUEST, words)
+                }
+            }
+        };
+        let answered = AssertUnwindSafe(answered).catch_unwind().await;
+        answered.unwrap_or_else(|_| {
+            if is_api {
+                return api::internal();
+            }
+            let words = "Something went wrong on our side. Try again in a moment.";
+            portal_failed(StatusCode::INTERNAL_SERVER_ERROR, words)
+        })
     }
 
-    /// The same for the portal.
+    /// What a GET has for a body is nobody's parameter: it is read once the answer is there, so that
+    /// the client sees the answer.
+    async fn answer_api(&self, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let (taken, rest) = match head.method {
+            _ if body.is_end_stream() => (Body::empty(), None),
+            Method::POST => (Body::new(body), None),
+            _ => (Body::empty(), Some(body)),
+        };
+        let response = run(&self.api, Request::from_parts(head, taken)).await;
+        if let Some(rest) = rest {
+            drop_rest(Body::new(rest));
+        }
+        response
+    }
+
     async fn answer_portal(
         &self,
         peer: SocketAddr,
         mut request: Request<Incoming>,
     ) -> Response<Body> {
-        if !names_host(&request) {
-            let words = "The request must name one host.";
-            return portal_failed(StatusCode::BAD_REQUEST, words);
-        }
         let client = ClientAddress::find(peer.ip(), request.headers(), &self.trusted_proxies);
         request.extensions_mut().insert(client);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let answer = self.portal.clone().oneshot(request.map(Body::new));
+        let answer = run(&self.portal, request.map(Body::new));
         let answer = tokio::time::timeout(PORTAL_TIMEOUT, answer);
-        match AssertUnwindSafe(answer).catch_unwind().await {
-            Ok(Ok(Ok(response))) => response,
-            Ok(Err(_)) => portal_failed(
-                StatusCode::REQUEST_TIMEOUT,
-                "The request took too long to arrive. Try again.",
-            ),
-            Err(_) => portal_failed(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "Something went wrong on our side. Try again in a moment.",
-            ),
-        }
+        answer.await.unwrap_or_else(|_| {
+            let words = "The request took too long to arrive. Try again.";
+            portal_failed(StatusCode::REQUEST_TIMEOUT, words)
+        })
     }
+}
+
+/// A router's answer; it has no errors.
+async fn run(router: &Router, request: Request<Body>) -> Response<Body> {
+    let Ok(response) = router.clone().call(request).await;
+    response
 }
 
 /// The portal's answer when no page could be rendered.

@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
 use crate::public::PublicAddress;
 use crate::worker::{self, WorkerSettings};
-use crate::{http, shutdown, tls, web};
+use crate::{http, openapi, shutdown, tls, web};
 
 /// How long requests may take to finish once the storage failed.
 const FAILED_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -177,12 +177,15 @@ async fn site(
     stop: &CancellationToken,
 ) -> Result<PublicAddress, ServeError> {
     let PriceList { currency, .. } = service.price_list().await?;
+    let pages_max = settings.limits.message_pages_max;
+    let document = openapi::document(url, pages_max).map_err(std::io::Error::from)?;
     let api = Api {
         service: service.clone(),
         metrics: Arc::clone(metrics),
         currency: currency.into(),
         country_code: settings.country_code.as_str().into(),
-        message_pages_max: settings.limits.message_pages_max,
+        message_pages_max: pages_max,
+        document: document.to_string().into(),
     };
     let receipts = endpoint::router(service.clone(), &settings.carriers.list);
     let portal = web::router(service.clone(), settings, url, stop.clone()).merge(receipts);

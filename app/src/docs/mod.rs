@@ -71,7 +71,9 @@ fn Chapters(docs: Docs) -> impl IntoView {
             <p class="lead">
                 "Plain HTTP, answers in JSON. The base address is " <code>{base_url.clone()}</code>
                 ", the key is a part of the path or stands in the header "
-                <code>"Authorization: Bearer"</code> "."
+                <code>"Authorization: Bearer"</code> ". Programs that read OpenAPI find all of it at "
+                // The router leaves the document to the browser.
+                <a href="/openapi.json" rel="external">"/openapi.json"</a> "."
             </p>
             <nav class="toc" aria-label="On this page">
                 <a href="#send">"Send"</a>

@@ -1,5 +1,8 @@
 //! The API's answers: always JSON, always with a code and words.
 
+use std::borrow::Cow;
+
+use axum::body::Body;
 use axum::http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
@@ -8,9 +11,10 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use domain::reason::CODE_SUCCESS;
 use domain::{BadFile, BadRow, Reason, RequestId};
-use http_body_util::Full;
 use serde::Serialize;
+use utoipa::ToSchema;
 
+use crate::openapi::schemas;
 use crate::public::CloseUnanswered;
 
 /// The words for code 200, as the specification names it.
@@ -19,14 +23,22 @@ pub const SUCCESS: &str = "SUCCESS";
 /// `idempotency_in_progress`.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
-/// An answer; its body is there as a whole.
-pub type Answer = Response<Full<Bytes>>;
+/// An answer. Its body is there as a whole.
+pub type Answer = Response<Body>;
+
+/// The template of the route that answered, on each response that has one; never the path itself.
+#[derive(Clone, Debug)]
+pub struct RouteTemplate(pub Cow<'static, str>);
 
 /// What every answer begins with. The specification names the words both `message` and `text`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Success)]
 pub struct Head {
+    #[schema(value_type = schemas::CodeSuccess)]
     code: u16,
+    #[schema(value_type = schemas::WordsSuccess)]
     message: &'static str,
+    #[schema(value_type = schemas::WordsSuccess)]
     text: &'static str,
 }
 
@@ -44,7 +56,8 @@ impl Head {
 #[derive(Debug)]
 pub struct Failure {
     reason: Reason,
-    /// More exact than the reason's own sentence. Never quotes what the client sent.
+    /// More exact than the reason's own sentence. Quotes nothing that the client sent, but for a
+    /// parameter's name.
     detail: Option<String>,
     requestid: Option<RequestId>,
     file: Option<Box<BadFile>>,
@@ -52,24 +65,38 @@ pub struct Failure {
     unanswered: bool,
 }
 
-#[derive(Serialize)]
-struct ErrorBody<'a> {
+/// An answer whose code isn't 200.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub struct ErrorBody<'a> {
+    #[schema(value_type = schemas::CodeFailure)]
     code: u16,
+    /// What happened and what to do, for people; the words may change.
     message: &'a str,
+    /// The same words as message.
     text: &'a str,
+    #[schema(value_type = schemas::Reason)]
     reason: &'static str,
+    #[schema(value_type = schemas::RequestId, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
+    /// Of a refused file, the first bad rows.
+    #[schema(value_type = Vec<RowError>, required = false, min_items = 1, max_items = 20)]
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<RowError>>,
+    /// All bad rows of a refused file.
+    #[schema(value_type = schemas::Positive, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     error_count: Option<u64>,
 }
 
 /// What is wrong with a row of a file.
-#[derive(Serialize)]
-struct RowError {
+#[derive(Serialize, ToSchema)]
+pub struct RowError {
+    /// The physical line where the row starts.
+    #[schema(minimum = 1)]
     line: u64,
+    #[schema(value_type = schemas::RowReason)]
     reason: &'static str,
     detail: &'static str,
 }
@@ -138,12 +165,12 @@ impl Failure {
         Self { requestid, ..self }
     }
 
-    pub fn into_response(self) -> Answer {
-        self.into_response_of()
+    pub fn into_answer(self) -> Answer {
+        self.into_answer_of()
     }
 
     /// The same with another kind of body.
-    fn into_response_of<B: From<Vec<u8>>>(self) -> Response<B> {
+    fn into_answer_of<B: From<Vec<u8>>>(self) -> Response<B> {
         let file = self.file.as_deref();
         let words = self.detail.as_deref().unwrap_or(self.reason.sentence());
         let mut response = json_of(&ErrorBody {
@@ -194,7 +221,7 @@ impl From<service::Error> for Failure {
 
 /// The answer to a panic.
 pub fn internal() -> Answer {
-    Failure::of(Reason::Internal).into_response()
+    Failure::of(Reason::Internal).into_answer()
 }
 
 /// The answer to a request that doesn't say which host it is for, or says it twice. What else came
@@ -203,7 +230,7 @@ pub fn without_host() -> Answer {
     let detail = "The request must have one Host header.";
     Failure::with_detail(Reason::InvalidParameter, detail)
         .closing()
-        .into_response()
+        .into_answer()
 }
 
 /// The answer to what can't be read as a request, for which HTTP has this status: 400 or 431.
@@ -222,7 +249,7 @@ pub fn unreadable(status: StatusCode) -> Response<Bytes> {
              character that isn't plain ASCII is percent-encoded as UTF-8.",
         )
     };
-    let mut response = Failure::with_detail(reason, detail).into_response_of();
+    let mut response = Failure::with_detail(reason, detail).into_answer_of();
     *response.status_mut() = status;
     response
 }
@@ -231,7 +258,7 @@ pub fn unreadable(status: StatusCode) -> Response<Bytes> {
 pub fn without_path() -> Answer {
     let detail = "The request names no path here; this server is no proxy.";
     let failure = Failure::with_detail(Reason::MethodNotAllowed, detail).closing();
-    let mut response = failure.into_response();
+    let mut response = failure.into_answer();
     let allowed = HeaderValue::from_static("GET, HEAD, POST");
     response.headers_mut().insert(ALLOW, allowed);
     response

@@ -1,25 +1,56 @@
 //! `/sms/balance`: what can still be spent.
 
+use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::Api;
 use super::answer::{Answer, Failure, Head, json};
-use super::credentials::KeyText;
-use super::rate;
+use super::question::{Asked, Question};
+use super::{Api, SharedApi};
 use crate::json::Amount;
+use crate::openapi::refusals::BalanceRefusals;
+use crate::openapi::schemas;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Balance)]
 struct Spendable<'a> {
     #[serde(flatten)]
     head: Head,
     balance: Amount,
+    #[schema(value_type = schemas::Currency)]
     currency: &'a str,
 }
 
-pub async fn get(api: &Api, key: &KeyText) -> Result<Answer, Failure> {
-    let access = api.service.authorize(key.as_deref()).await?;
-    rate::counted(api, &access, Ok(())).await?;
-    let balance = api.service.balance(&access).await?;
+/// What the key can still spend. Parameters have no meaning here.
+pub struct Balance;
+
+impl Question for Balance {
+    fn read(_: Option<&str>, _: Option<&str>) -> Result<Self, Failure> {
+        Ok(Self)
+    }
+}
+
+#[utoipa::path(
+    get,
+    path = "/sms/balance/{key}",
+    operation_id = "balance",
+    summary = "What can still be spent",
+    description = "The price of an accepted upload has left the balance already.",
+    params(("key" = schemas::ApiKey, Path)),
+    responses(
+        (status = 200, description = "Done.", body = Spendable, example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "balance": 9.95, "currency": "USD"
+        })),
+        BalanceRefusals,
+    ),
+)]
+pub async fn get(State(api): State<SharedApi>, asked: Asked<Balance>) -> Answer {
+    let found = find(&api, &asked).await;
+    asked.address.answer(&api, found)
+}
+
+async fn find(api: &Api, asked: &Asked<Balance>) -> Result<Answer, Failure> {
+    let balance = api.service.balance(&asked.access).await?;
     Ok(json(&Spendable {
         head: Head::success(),
         balance: Amount(balance),

@@ -1,47 +1,64 @@
-//! `/sms/batches`: what became of uploads.
+//! `/sms/batches`: what became of batches.
 
+use axum::extract::State;
 use domain::records::{BatchRecord, StatusCounts};
 use domain::{BatchId, Reason, RequestId};
 use serde::Serialize;
-use service::{BatchFilter, Error, Refusal};
+use serde_json::json;
+use service::{BatchFilter, Error, KeyAccess, Refusal};
+use utoipa::ToSchema;
 
-use super::Api;
-use super::answer::{Answer, Failure, Head, json};
-use super::credentials::KeyText;
+use super::answer::{self, Answer, Failure, Head};
 use super::listing;
 use super::parameters::Parameters;
-use super::rate;
+use super::question::{Asked, Question};
+use super::{Api, SharedApi};
 use crate::json::{Amount, Moment};
+use crate::openapi::refusals::{BatchesRefusals, OneRefusals};
+use crate::openapi::schemas;
 
 /// The parameters of a list. Others are refused: a misspelt filter would show too much.
 const KNOWN: [&str; 3] = ["requestid", "limit", "cursor"];
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Batches)]
 struct ListAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     batches: Vec<Batch<'a>>,
+    /// Give it as cursor for the batches that follow; null after the last ones.
+    #[schema(value_type = Option<schemas::BatchId>, required)]
     next: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OneBatch)]
 struct OneAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     batch: Batch<'a>,
 }
 
-#[derive(Serialize)]
+/// A batch and what became of it.
+#[derive(Serialize, ToSchema)]
 struct Batch<'a> {
+    #[schema(value_type = schemas::BatchId)]
     batchid: String,
+    #[schema(value_type = Option<schemas::RequestId>, required)]
     requestid: Option<String>,
+    #[schema(value_type = schemas::Positive)]
     rows: i64,
+    #[schema(value_type = schemas::Positive)]
     pages: i64,
     cost: Amount,
+    #[schema(value_type = schemas::Currency)]
     currency: &'a str,
+    #[schema(value_type = schemas::BatchStatus)]
     status: &'static str,
+    #[schema(value_type = schemas::Counts)]
     counts: StatusCounts,
     created_at: Moment,
+    #[schema(required)]
     done_at: Option<Moment>,
 }
 
@@ -62,18 +79,94 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Uploads that match, newest first.
-pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answer, Failure> {
-    let access = api.service.authorize(key.as_deref()).await?;
-    let asked = filter(&Parameters::of_query(&KNOWN, query));
-    let filter = rate::counted(api, &access, asked).await?;
-    let page = match api.service.batches(&access, &filter).await {
+/// What is asked for: a list of batches, or one.
+pub enum Batches {
+    List(BatchFilter),
+    One(BatchId),
+}
+
+impl Question for Batches {
+    fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
+        let Some(id) = id else {
+            return filter(&Parameters::of_query(&KNOWN, query)).map(Self::List);
+        };
+        let batchid = BatchId::parse(id).ok_or_else(not_found)?;
+        listing::refuse_unknown(&Parameters::of_query(&[], query))?;
+        Ok(Self::One(batchid))
+    }
+}
+
+/// Batches that match, newest first; with an id in the key's place, that one.
+#[utoipa::path(
+    get,
+    path = "/sms/batches/{key}",
+    operation_id = "batches",
+    summary = "List batches, newest first",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("requestid" = Option<schemas::RequestId>, Query, description = "Batches with this requestid."),
+        ("limit" = Option<schemas::Limit>, Query),
+        ("cursor" = Option<schemas::BatchId>, Query, description = "next of the answer before."),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = ListAnswer, example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "batches": [example()], "next": null
+        })),
+        BatchesRefusals,
+    ),
+)]
+pub async fn list(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer {
+    let found = find(&api, &asked).await;
+    asked.address.answer(&api, found)
+}
+
+/// One batch.
+#[utoipa::path(
+    get,
+    path = "/sms/batches/{key}/{batchid}",
+    operation_id = "batch",
+    summary = "One batch with its counts by status",
+    params(("key" = schemas::ApiKey, Path), ("batchid" = schemas::BatchId, Path)),
+    responses(
+        (status = 200, description = "Done.", body = OneAnswer, example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "batch": example()
+        })),
+        OneRefusals,
+    ),
+)]
+pub async fn one(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer {
+    let found = find(&api, &asked).await;
+    asked.address.answer(&api, found)
+}
+
+/// A batch for the documentation.
+fn example() -> serde_json::Value {
+    json!({
+        "batchid": "b_0000000000000", "requestid": null, "rows": 2, "pages": 2, "cost": 0.1,
+        "currency": "USD", "status": "done",
+        "counts": {
+            "queued": 0, "sending": 0, "unknown": 0, "submitted": 0,
+            "delivered": 2, "failed": 0, "expired": 0, "rejected": 0
+        },
+        "created_at": "2026-11-21T08:30:00.000Z", "done_at": "2026-11-21T08:30:09.120Z"
+    })
+}
+
+async fn find(api: &Api, asked: &Asked<Batches>) -> Result<Answer, Failure> {
+    match &asked.question {
+        Batches::List(filter) => find_list(api, &asked.access, filter).await,
+        Batches::One(batchid) => find_one(api, &asked.access, *batchid).await,
+    }
+}
+
+async fn find_list(api: &Api, access: &KeyAccess, filter: &BatchFilter) -> Result<Answer, Failure> {
+    let page = match api.service.batches(access, filter).await {
         Ok(page) => page,
         Err(Error::Refused(Refusal::InvalidCursor)) => return Err(listing::invalid("cursor")),
         Err(error) => return Err(error.into()),
     };
     let batches = page.items.into_iter();
-    Ok(json(&ListAnswer {
+    Ok(answer::json(&ListAnswer {
         head: Head::success(),
         batches: batches
             .map(|record| Batch::new(record, &api.currency))
@@ -82,30 +175,16 @@ pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answe
     }))
 }
 
-/// One upload.
-pub async fn one(
-    api: &Api,
-    key: &KeyText,
-    batchid: &str,
-    query: Option<&str>,
-) -> Result<Answer, Failure> {
-    let access = api.service.authorize(key.as_deref()).await?;
-    let batchid = rate::counted(api, &access, one_asked_for(batchid, query)).await?;
+async fn find_one(api: &Api, access: &KeyAccess, batchid: BatchId) -> Result<Answer, Failure> {
     let record = api
         .service
-        .batch(&access, batchid)
+        .batch(access, batchid)
         .await?
         .ok_or_else(not_found)?;
-    Ok(json(&OneAnswer {
+    Ok(answer::json(&OneAnswer {
         head: Head::success(),
         batch: Batch::new(record, &api.currency),
     }))
-}
-
-fn one_asked_for(batchid: &str, query: Option<&str>) -> Result<BatchId, Failure> {
-    let batchid = BatchId::parse(batchid).ok_or_else(not_found)?;
-    listing::refuse_unknown(&Parameters::of_query(&[], query))?;
-    Ok(batchid)
 }
 
 fn not_found() -> Failure {

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use bytes::{Bytes, BytesMut};
@@ -10,7 +11,7 @@ use domain::Reason;
 use domain::message::PAGE_CHARS;
 use futures_util::stream;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use multer::Multipart;
 
 use super::answer::Failure;
@@ -49,7 +50,7 @@ const fn bytes_max(message_pages_max: usize) -> usize {
 /// Reads the body's parameters into those of the query. On failure the rest of the body is dropped.
 pub async fn read_parameters(
     headers: &HeaderMap,
-    mut body: Incoming,
+    mut body: Body,
     parameters: &mut Parameters,
     message_pages_max: usize,
 ) -> Result<(), Failure> {
@@ -91,7 +92,7 @@ pub async fn read_parameters(
     }
 }
 
-async fn read(body: &mut Incoming, bytes_max: usize) -> Result<BytesMut, Failure> {
+async fn read(body: &mut Body, bytes_max: usize) -> Result<BytesMut, Failure> {
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         // The client left or broke the framing: nobody is there to answer.
@@ -141,7 +142,7 @@ fn too_large(bytes_max: usize) -> Failure {
 }
 
 /// Reads what is left of a body for a while, in a task of its own, so that the answer can be seen.
-pub fn drop_rest(mut body: Incoming) {
+pub fn drop_rest(mut body: Body) {
     if body.is_end_stream() {
         return;
     }

@@ -1,48 +1,148 @@
 //! `/sms/bulk`: many messages, or one message to many numbers, as a file.
 
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderValue};
 use domain::ids::REQUESTID_CHARS_MAX;
 use domain::message::PAGE_CHARS;
 use domain::{BulkMode, MessageText, Reason, RequestId};
-use hyper::body::Incoming;
 use serde::Serialize;
 use service::{AcceptedBatch, BatchRequest, SendError, Spooled, UploadPermit};
+use utoipa::ToSchema;
 
-use super::answer::{Answer, Failure, Head, json};
-use super::credentials::KeyText;
+use super::address::{Address, KeyText};
+use super::answer::{self, Answer, Failure, Head};
 use super::parameters::Parameters;
 use super::upload::{self, Fields, File};
-use super::{Api, body, shared_parameters};
+use super::{Api, SharedApi, body, shared_parameters};
 use crate::json::Amount;
+use crate::openapi::refusals::BulkRefusals;
+use crate::openapi::schemas;
 
-#[derive(Serialize)]
+/// An upload that was accepted.
+#[derive(Serialize, ToSchema)]
 struct Accepted<'a> {
     #[serde(flatten)]
     head: Head,
+    #[schema(value_type = schemas::RequestId, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
     /// Null for a dry run.
+    #[schema(value_type = Option<schemas::BatchId>, required)]
     batchid: Option<String>,
+    #[schema(value_type = schemas::Positive)]
     rows: u64,
+    #[schema(value_type = schemas::Positive)]
     pages: u64,
     cost: Amount,
+    #[schema(value_type = schemas::Currency)]
     currency: &'a str,
+    /// Each kind once.
     warnings: Vec<Warning>,
+    #[schema(value_type = schemas::OnlyTrue, required = false)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dryrun: bool,
 }
 
 /// Something about the rows that was probably not meant.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CountedWarning)]
 struct Warning {
+    #[schema(value_type = schemas::Warning)]
     warning: &'static str,
     /// Rows that it is about.
+    #[schema(value_type = schemas::Positive)]
     count: u64,
 }
 
+/// Number, comma and message in each row.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+struct OneToOne {
+    /// UTF-8, with lines that end with LF or CRLF and without a header line. A row is the number, a
+    /// comma, and the message, to which everything after the first comma belongs. A message that
+    /// starts with a quote is a quoted field as in RFC 4180 and may hold line breaks. In a URL-encoded
+    /// form a leading + is written %2B, or comes as the space that it decodes to.
+    #[schema(example = "57000001,Hello\n57000002,\"Two\nlines\"")]
+    bulksms: String,
+    #[schema(value_type = schemas::RequestId, required = false)]
+    requestid: String,
+    #[schema(value_type = schemas::DryRun, required = false)]
+    dryrun: String,
+}
+
+/// A number in each row; all get the same message.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+struct OneToMany {
+    /// UTF-8, with lines that end with LF or CRLF and without a header line.
+    #[schema(example = "57000001\n57000002")]
+    numbers: String,
+    #[schema(value_type = schemas::Message)]
+    message: String,
+    #[schema(value_type = schemas::RequestId, required = false)]
+    requestid: String,
+    #[schema(value_type = schemas::DryRun, required = false)]
+    dryrun: String,
+}
+
+/// Either kind of upload.
+#[derive(ToSchema)]
+#[schema(as = BulkParameters)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+enum Uploaded {
+    OneToOne(OneToOne),
+    OneToMany(OneToMany),
+}
+
 /// An upload: whoever may not send is told so before the body is read.
-pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answer {
+#[utoipa::path(
+    post,
+    path = "/sms/bulk/{key}",
+    operation_id = "bulk",
+    summary = "Send a file of messages",
+    description = "All or nothing: one bad row refuses the file and names its bad rows; too little money refuses it \
+        too. Otherwise the whole price is reserved and the answer comes at once, while the rows become messages. At \
+        most 1,000,000 rows and 256 MiB unless the service is set up otherwise. An application has only so many \
+        uploads under way at a time, with its live and its test key together; one more is refused before its body \
+        is read, whatever is in it.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("message" = Option<schemas::Message>, Query, description = "With numbers: the message to all of them."),
+        ("requestid" = Option<schemas::RequestId>, Query),
+        ("dryrun" = Option<schemas::DryRun>, Query, description = "With an Idempotency-Key, ask for a dry run here: \
+            that the body asks for it is known only once the key was looked up."),
+        ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
+    ),
+    request_body(
+        description = "The small parameters may also stand in the query; each may be given once, in any order. A \
+            multipart body has at most 32 parts. It may take a minute, and a second more for every 64 KiB.",
+        content(
+            (Uploaded = "multipart/form-data"),
+            (Uploaded = "application/x-www-form-urlencoded"),
+        ),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = Accepted, headers(("Idempotency-Replayed"), ("Connection")),
+         example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "batchid": "b_0000000000000", "rows": 2,
+            "pages": 2, "cost": 0.1, "currency": "USD", "warnings": [{"warning": "looks_local", "count": 1}]
+        })),
+        BulkRefusals,
+    ),
+)]
+pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
+    let answered = take(&api, &address.key, request).await;
+    let mut answer = address.answer(&api, answered);
+    // Parts of the body may still be on their way.
+    let close = HeaderValue::from_static("close");
+    answer.headers_mut().insert(CONNECTION, close);
+    answer
+}
+
+async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Failure> {
     let (head, body) = request.into_parts();
     let query = head.uri.query();
     let asked = Parameters::of_query(&["requestid", "dryrun"], query);
@@ -53,7 +153,7 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
         _ => shared_parameters::idempotency(&head.headers),
     };
     let known_key = idempotency.as_ref().ok().cloned().flatten();
-    let answered = match api.service.begin_bulk(key.as_deref(), known_key).await {
+    match api.service.begin_bulk(key.as_deref(), known_key).await {
         Ok(permit) => {
             let bad_key = idempotency.err();
             let answered = upload(api, key, &permit, &head.headers, query, body, bad_key).await;
@@ -65,12 +165,7 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
             let requestid = shared_parameters::requestid(&asked).ok().flatten();
             Err(not_begun(api, reason).about(requestid))
         }
-    };
-    let mut response = answered.unwrap_or_else(Failure::into_response);
-    // Parts of the body may still be on their way.
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(CONNECTION, close);
-    response
+    }
 }
 
 /// The refusal of an upload that was not begun. Requests per second are counted later: what there
@@ -93,7 +188,7 @@ async fn upload(
     permit: &UploadPermit,
     headers: &HeaderMap,
     query: Option<&str>,
-    body: Incoming,
+    body: Body,
     bad_key: Option<Failure>,
 ) -> Result<Answer, Failure> {
     let characters_max = api.message_pages_max.saturating_mul(PAGE_CHARS);
@@ -170,7 +265,7 @@ impl UploadParameters {
             Err(SendError::Refused(reason)) => return Err(reason.into()),
             Err(SendError::Lost) => return Err(Failure::unanswered()),
         };
-        let response = json(&Accepted {
+        let response = answer::json(&Accepted {
             head: Head::success(),
             requestid: requestid.as_ref().map(RequestId::as_str),
             batchid: accepted.batchid.map(|id| id.to_string()),

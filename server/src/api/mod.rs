@@ -1,44 +1,54 @@
-//! The SMS API: everything under `/sms`.
+//! The SMS API: everything under `/sms`, as an axum router.
 //!
-//! It takes requests before any router does: a router answers bad encodings and wrong methods in
-//! its own words, and here every answer is JSON with a code.
+//! Every answer is JSON with a code: that of a handler, and that of an extractor or a fallback which
+//! refuses a request before there is a handler for it.
 
+mod address;
 mod answer;
 mod balance;
 mod batches;
 pub mod body;
 mod bulk;
-mod credentials;
 mod csv_report;
 pub mod form;
 mod json_body;
 mod listing;
 mod multipart;
 mod parameters;
+mod question;
 mod rate;
 mod record;
 mod reports;
-mod route;
 mod send;
 mod shared_parameters;
 mod upload;
 
 use std::sync::Arc;
 
-use axum::http::{HeaderValue, Method, Request};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{HeaderValue, Response};
+use axum::routing::MethodRouter;
+use bytes::Bytes;
 use domain::Reason;
-use hyper::body::Incoming;
 use service::Service;
+use utoipa::OpenApi;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
 
 use crate::metrics::Metrics;
+use crate::openapi::schemas;
+use address::Address;
 use answer::Failure;
-use credentials::KeyText;
 
-pub use answer::{Answer, internal, unreadable, without_host, without_path};
-pub use route::{Route, is_in};
+#[cfg(test)]
+pub use address::TEMPLATES;
+pub use address::{DOCUMENT_PATH, is_in};
+pub use answer::{Answer, RouteTemplate, internal, unreadable, without_host, without_path};
 
-/// What the API's handlers need. Clones share it.
-#[derive(Clone)]
+/// What the API's handlers need.
 pub struct Api {
     pub service: Service,
     pub metrics: Arc<Metrics>,
@@ -48,64 +58,122 @@ pub struct Api {
     pub country_code: Arc<str>,
     /// Pages of the longest message.
     pub message_pages_max: usize,
+    /// The OpenAPI document, as it is served.
+    pub document: Bytes,
 }
 
-impl Api {
-    /// Answers a request whose path [`is_in`] the API; with the template of its route.
-    pub async fn answer(&self, request: Request<Incoming>) -> (&'static str, Answer) {
-        let Some(route) = Route::find(request.uri().path()) else {
-            let failure = not_found(request.uri().path());
-            body::drop_rest(request.into_body());
-            return ("/sms/…", failure.into_response());
-        };
-        let template = route.template();
-        (template, self.dispatch(route, request).await)
-    }
+/// How logs and metrics name what is at no route.
+const NO_ROUTE: &str = "/sms/…";
 
-    async fn dispatch(&self, route: Route, request: Request<Incoming>) -> Answer {
-        if !route.allows(request.method()) {
-            let mut response = Failure::of(Reason::MethodNotAllowed).into_response();
-            let allow = HeaderValue::from_static(route.allowed());
-            response.headers_mut().insert("allow", allow);
-            body::drop_rest(request.into_body());
-            return response;
-        }
-        let key = KeyText::find(route.key(), request.headers());
-        let mut response = self.answer_route(route, &key, request).await;
-        rate::note(self, &key, &mut response);
-        response
-    }
+/// What the handlers share.
+type SharedApi = Arc<Api>;
 
-    async fn answer_route(
-        &self,
-        route: Route,
-        key: &KeyText,
-        request: Request<Incoming>,
-    ) -> Answer {
-        let query = request.uri().query();
-        let answered = match route {
-            Route::Send(_) if request.method() == Method::POST => {
-                return send::post(self, key, request).await;
-            }
-            // Boxed, since its state is several times that of the others, and each request makes
-            // room for the largest.
-            Route::Bulk(_) => return Box::pin(bulk::post(self, key, request)).await,
-            Route::Send(_) => send::get(self, key, &request).await,
-            Route::Reports(_) => reports::list(self, key, query).await,
-            Route::Report(_, transid) => reports::one(self, key, &transid, query).await,
-            Route::Batches(_) => batches::list(self, key, query).await,
-            Route::Batch(_, batchid) => batches::one(self, key, &batchid, query).await,
-            Route::Balance(_) => balance::get(self, key).await,
-        };
+/// The schemas of refusals and of parameters, which aren't found by themselves.
+#[derive(OpenApi)]
+#[openapi(components(schemas(
+    answer::ErrorBody,
+    schemas::ApiKey,
+    schemas::BatchId,
+    schemas::DryRun,
+    schemas::Format,
+    schemas::IdempotencyKey,
+    schemas::Limit,
+    schemas::Message,
+    schemas::Number,
+    schemas::RequestId,
+    schemas::Since,
+    schemas::Status,
+    schemas::Transid,
+)))]
+struct Schemas;
+
+/// Answers everything whose path [`is_in`] the API.
+pub fn router(api: Api) -> Router {
+    let routes: Router<SharedApi> = documented_routes().into();
+    routes
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(Arc::new(api))
+}
+
+/// The routes with their documentation.
+pub fn documented_routes() -> OpenApiRouter<SharedApi> {
+    let routes = OpenApiRouter::with_openapi(Schemas::openapi());
+    let routes = add(routes, "GET, POST", routes!(send::get, send::post));
+    let routes = add(routes, "POST", routes!(bulk::post));
+    let routes = add(routes, "GET", routes!(reports::list));
+    let routes = add(routes, "GET", routes!(reports::one));
+    let routes = add(routes, "GET", routes!(batches::list));
+    let routes = add(routes, "GET", routes!(batches::one));
+    let routes = add(routes, "GET", routes!(balance::get));
+    routes.routes(routes!(document))
+}
+
+/// Adds the methods of an address; where it ends with the key, also at the address without one, for
+/// a key in a header.
+fn add(
+    routes: OpenApiRouter<SharedApi>,
+    allowed: &'static str,
+    (schemas, paths, methods): UtoipaMethodRouter<SharedApi>,
+) -> OpenApiRouter<SharedApi> {
+    let methods = only(allowed, methods);
+    let path = paths.paths.keys().next().cloned().unwrap_or_default();
+    let routes = match path.strip_suffix("/{key}") {
+        Some(bare) => routes
+            .route(bare, methods.clone())
+            .route(&format!("{bare}/"), methods.clone()),
+        None => routes,
+    };
+    routes.routes((schemas, paths, methods))
+}
+
+/// Refuses every other method. HEAD is one of them: it would have to do what GET does, and send.
+fn only(allowed: &'static str, methods: MethodRouter<SharedApi>) -> MethodRouter<SharedApi> {
+    let refuse = move |address: Address, request: Request| async move {
         body::drop_rest(request.into_body());
-        answered.unwrap_or_else(Failure::into_response)
-    }
+        let mut answer = Failure::of(Reason::MethodNotAllowed).into_answer();
+        let allowed = HeaderValue::from_static(allowed);
+        answer.headers_mut().insert(ALLOW, allowed);
+        address.name(answer)
+    };
+    methods.head(refuse).fallback(refuse)
 }
 
-fn not_found(path: &str) -> Failure {
-    if path.starts_with("//") {
+/// The OpenAPI document.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "openapi",
+    summary = "This document",
+    responses((status = 200, description = "OpenAPI 3.1.", body = Object)),
+)]
+async fn document(State(api): State<SharedApi>) -> Answer {
+    let mut answer = Response::new(Body::from(api.document.clone()));
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    let template = RouteTemplate(DOCUMENT_PATH.into());
+    answer.extensions_mut().insert(template);
+    answer
+}
+
+/// The method isn't one of those that axum names in `Allow`.
+async fn not_allowed(request: Request) -> Answer {
+    body::drop_rest(request.into_body());
+    Failure::of(Reason::MethodNotAllowed).into_answer()
+}
+
+/// Nothing is at this path.
+async fn not_found(request: Request) -> Answer {
+    let failure = if request.uri().path().starts_with("//") {
         let detail = "There is nothing at this address: its path starts with more than one slash.";
-        return Failure::with_detail(Reason::NotFound, detail);
-    }
-    Failure::of(Reason::NotFound)
+        Failure::with_detail(Reason::NotFound, detail)
+    } else {
+        Failure::of(Reason::NotFound)
+    };
+    body::drop_rest(request.into_body());
+    let mut answer = failure.into_answer();
+    answer
+        .extensions_mut()
+        .insert(RouteTemplate(NO_ROUTE.into()));
+    answer
 }

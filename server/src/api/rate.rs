@@ -2,24 +2,11 @@
 
 use axum::http::{HeaderValue, StatusCode};
 use domain::ApiKey;
-use service::{KeyAccess, RateState};
+use service::RateState;
 
 use super::Api;
-use super::answer::{Answer, Failure};
-use super::credentials::KeyText;
-
-/// What was read of a request. It counts whatever that is; a fault of its own comes before the
-/// limit.
-pub async fn counted<T>(
-    api: &Api,
-    access: &KeyAccess,
-    read: Result<T, Failure>,
-) -> Result<T, Failure> {
-    let taken = api.service.take_request(access).await;
-    let read = read?;
-    taken?;
-    Ok(read)
-}
+use super::address::KeyText;
+use super::answer::Answer;
 
 /// Says it on an answer, where requests are limited. An answer that the key isn't known says
 /// nothing.

@@ -2,29 +2,50 @@
 
 use domain::records::{ChargeRecord, MessageRecord, TimelineEntry};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::json::{Amount, Moment};
+use crate::openapi::schemas;
 
 /// One row of a report.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Report<'a> {
+    #[schema(value_type = schemas::Transid)]
     pub transid: String,
+    #[schema(value_type = Option<schemas::RequestId>, required)]
     pub requestid: Option<String>,
+    #[schema(value_type = Option<schemas::BatchId>, required)]
     pub batchid: Option<String>,
+    #[schema(value_type = schemas::Digits)]
     pub number: String,
+    #[schema(value_type = schemas::Kind)]
     pub kind: &'static str,
+    /// Null where the default sender was used.
+    #[schema(required)]
     pub sender: Option<String>,
+    #[schema(value_type = schemas::Message)]
     pub message: String,
+    #[schema(value_type = schemas::Status)]
     pub status: &'static str,
+    #[schema(value_type = schemas::Positive)]
     pub pages: i64,
+    #[schema(value_type = schemas::Positive)]
     pub segments: i64,
+    /// The price.
     pub cost: Amount,
+    /// What was given back of it: all, where no carrier took the message.
     pub released: Amount,
+    #[schema(value_type = schemas::Currency)]
     pub currency: &'a str,
+    /// Sent with the test key.
     pub test: bool,
+    /// Why it isn't delivered, in a stable word.
+    #[schema(required)]
     pub error: Option<String>,
     pub created_at: Moment,
+    #[schema(required)]
     pub submitted_at: Option<Moment>,
+    #[schema(required)]
     pub final_at: Option<Moment>,
 }
 
@@ -54,10 +75,12 @@ impl<'a> Report<'a> {
 }
 
 /// A step in a message's life.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Step {
+    #[schema(value_type = schemas::Status)]
     status: &'static str,
     at: Moment,
+    #[schema(required)]
     detail: Option<String>,
 }
 
@@ -72,9 +95,10 @@ impl From<TimelineEntry> for Step {
 }
 
 /// How a message's price came about and what became of it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Charge {
     rule: String,
+    #[schema(value_type = schemas::Positive)]
     pages: i64,
     unit_price: Amount,
     charged: Amount,

@@ -1,19 +1,23 @@
 //! `/sms/reports`: what became of messages.
 
+use axum::extract::State;
 use axum::http::HeaderValue;
 use domain::records::MessageRecord;
 use domain::{BatchId, MessageStatus, Number, Reason, RequestId, Timestamp, Transid};
 use serde::Serialize;
-use service::{Error, MessageFilter, Refusal};
+use serde_json::json;
+use service::{Error, KeyAccess, MessageFilter, Refusal};
+use utoipa::ToSchema;
 
-use super::Api;
-use super::answer::{Answer, Failure, Head, json};
-use super::credentials::KeyText;
+use super::answer::{self, Answer, Failure, Head};
 use super::csv_report;
 use super::listing::{self, invalid, read, refuse_unknown};
 use super::parameters::Parameters;
-use super::rate;
+use super::question::{Asked, Question};
 use super::record::{Charge, Report, Step};
+use super::{Api, SharedApi};
+use crate::openapi::refusals::{OneRefusals, ReportsRefusals};
+use crate::openapi::schemas;
 
 /// The parameters of a list. Others are refused: a misspelt filter would show too much.
 const KNOWN: [&str; 10] = [
@@ -35,22 +39,30 @@ const DATE_BYTES: usize = 10;
 /// Where a CSV report, which has no other place for it, carries the cursor.
 const NEXT_CURSOR: &str = "x-next-cursor";
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Reports)]
 struct ListAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     reports: Vec<Report<'a>>,
+    /// Give it as cursor for the messages that follow; null after the last ones. Where several filters
+    /// are combined and few messages fit, an answer can have fewer than limit, or none, and still a
+    /// next: looking for more took too long, and goes on from there.
+    #[schema(value_type = Option<schemas::Transid>, required)]
     next: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OneReport)]
 struct OneAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     report: Detailed<'a>,
 }
 
-#[derive(Serialize)]
+/// A message with its timeline and its explained charge.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DetailedReport)]
 struct Detailed<'a> {
     #[serde(flatten)]
     report: Report<'a>,
@@ -58,13 +70,130 @@ struct Detailed<'a> {
     charge: Charge,
 }
 
-/// Messages that match, newest first.
-pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answer, Failure> {
-    let access = api.service.authorize(key.as_deref()).await?;
-    let parameters = Parameters::of_query(&KNOWN, query);
-    let asked = filter(&parameters).and_then(|filter| Ok((filter, wants_csv(&parameters)?)));
-    let (filter, as_csv) = rate::counted(api, &access, asked).await?;
-    let page = match api.service.messages(&access, &filter).await {
+/// What is asked for: a list of messages, or one; either as JSON or as a CSV file.
+pub enum Reports {
+    List { filter: MessageFilter, as_csv: bool },
+    One { transid: Transid, as_csv: bool },
+}
+
+impl Question for Reports {
+    fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
+        let Some(id) = id else {
+            let parameters = Parameters::of_query(&KNOWN, query);
+            let filter = filter(&parameters)?;
+            let as_csv = wants_csv(&parameters)?;
+            return Ok(Self::List { filter, as_csv });
+        };
+        let transid = Transid::parse(id).ok_or_else(not_found)?;
+        let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);
+        refuse_unknown(&parameters)?;
+        let as_csv = wants_csv(&parameters)?;
+        Ok(Self::One { transid, as_csv })
+    }
+}
+
+/// Messages that match, newest first; with an id in the key's place, that one.
+#[utoipa::path(
+    get,
+    path = "/sms/reports/{key}",
+    operation_id = "reports",
+    summary = "List messages, newest first",
+    description = "Only those that were sent with the same kind of key, live or test.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("transid" = Option<schemas::Transid>, Query, description = "One message."),
+        ("requestid" = Option<schemas::RequestId>, Query, description = "Messages sent with this requestid."),
+        ("batchid" = Option<schemas::BatchId>, Query, description = "Messages of a batch."),
+        ("number" = Option<schemas::Number>, Query, description = "Messages to this number."),
+        ("status" = Option<schemas::Status>, Query, description = "Messages in this status."),
+        ("from" = Option<schemas::Since>, Query, description = "Accepted at this moment or later."),
+        ("to" = Option<schemas::Since>, Query, description = "Accepted before this moment."),
+        ("limit" = Option<schemas::Limit>, Query),
+        ("cursor" = Option<schemas::Transid>, Query, description = "next of the answer before."),
+        ("format" = Option<schemas::Format>, Query),
+    ),
+    responses(
+        (status = 200, description = "Done.", headers(("Content-Disposition"), ("X-Next-Cursor")), content(
+            (ListAnswer = "application/json", example = json!({
+                "code": 200, "message": "SUCCESS", "text": "SUCCESS", "reports": [example()], "next": null
+            })),
+            (schemas::Table = "text/csv"),
+        )),
+        ReportsRefusals,
+    ),
+)]
+pub async fn list(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer {
+    let found = find(&api, &asked).await;
+    asked.address.answer(&api, found)
+}
+
+/// One message with its timeline and its explained charge.
+#[utoipa::path(
+    get,
+    path = "/sms/reports/{key}/{transid}",
+    operation_id = "report",
+    summary = "One message with its timeline and its charge",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("transid" = schemas::Transid, Path),
+        ("format" = Option<schemas::Format>, Query),
+    ),
+    responses(
+        (status = 200, description = "Done.", headers(("Content-Disposition")), content(
+            (OneAnswer = "application/json", example = json!({
+                "code": 200, "message": "SUCCESS", "text": "SUCCESS", "report": detailed_example()
+            })),
+            (schemas::Table = "text/csv"),
+        )),
+        OneRefusals,
+    ),
+)]
+pub async fn one(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer {
+    let found = find(&api, &asked).await;
+    asked.address.answer(&api, found)
+}
+
+/// A message for the documentation.
+fn example() -> serde_json::Value {
+    json!({
+        "transid": "m_0000000000000", "requestid": "login-81", "batchid": null, "number": "57000001",
+        "kind": "local", "sender": null, "message": "Your code is 4711", "status": "delivered",
+        "pages": 1, "segments": 1, "cost": 0.05, "released": 0, "currency": "USD", "test": false,
+        "error": null, "created_at": "2026-11-21T08:30:00.000Z",
+        "submitted_at": "2026-11-21T08:30:00.081Z", "final_at": "2026-11-21T08:30:01.440Z"
+    })
+}
+
+/// The same with timeline and charge.
+fn detailed_example() -> serde_json::Value {
+    let mut message = example();
+    message["timeline"] = json!([
+        {"status": "queued", "at": "2026-11-21T08:30:00.000Z", "detail": null},
+        {"status": "submitted", "at": "2026-11-21T08:30:00.081Z", "detail": "taken by sandbox"},
+        {"status": "delivered", "at": "2026-11-21T08:30:01.440Z", "detail": null}
+    ]);
+    message["charge"] = json!({
+        "rule": "local_8_digits", "pages": 1, "unit_price": 0.05, "charged": 0.05, "released": 0,
+        "why": "1 page to a local number (8 digits) at 0.05 each. It stays because a carrier took the message."
+    });
+    message
+}
+
+async fn find(api: &Api, asked: &Asked<Reports>) -> Result<Answer, Failure> {
+    let access = &asked.access;
+    match &asked.question {
+        Reports::List { filter, as_csv } => find_list(api, access, filter, *as_csv).await,
+        Reports::One { transid, as_csv } => find_one(api, access, *transid, *as_csv).await,
+    }
+}
+
+async fn find_list(
+    api: &Api,
+    access: &KeyAccess,
+    filter: &MessageFilter,
+    as_csv: bool,
+) -> Result<Answer, Failure> {
+    let page = match api.service.messages(access, filter).await {
         Ok(page) => page,
         Err(Error::Refused(Refusal::InvalidCursor)) => return Err(invalid("cursor")),
         Err(error) => return Err(error.into()),
@@ -76,32 +205,29 @@ pub async fn list(api: &Api, key: &KeyText, query: Option<&str>) -> Result<Answe
         }
         return Ok(response);
     }
-    Ok(json(&ListAnswer {
+    Ok(answer::json(&ListAnswer {
         head: Head::success(),
         reports: reports(api, page.items),
         next: page.next,
     }))
 }
 
-/// One message with its timeline and its explained charge.
-pub async fn one(
+async fn find_one(
     api: &Api,
-    key: &KeyText,
-    transid: &str,
-    query: Option<&str>,
+    access: &KeyAccess,
+    transid: Transid,
+    as_csv: bool,
 ) -> Result<Answer, Failure> {
-    let access = api.service.authorize(key.as_deref()).await?;
-    let (transid, as_csv) = rate::counted(api, &access, one_asked_for(transid, query)).await?;
     let detail = api
         .service
-        .message(&access, transid)
+        .message(access, transid)
         .await?
         .ok_or_else(not_found)?;
     if as_csv {
         return csv_report::response(&[detail.record], &api.currency);
     }
     let report = Report::new(detail.record, &api.currency);
-    Ok(json(&OneAnswer {
+    Ok(answer::json(&OneAnswer {
         head: Head::success(),
         report: Detailed {
             report,
@@ -109,13 +235,6 @@ pub async fn one(
             charge: detail.charge.into(),
         },
     }))
-}
-
-fn one_asked_for(transid: &str, query: Option<&str>) -> Result<(Transid, bool), Failure> {
-    let transid = Transid::parse(transid).ok_or_else(not_found)?;
-    let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);
-    refuse_unknown(&parameters)?;
-    Ok((transid, wants_csv(&parameters)?))
 }
 
 fn not_found() -> Failure {

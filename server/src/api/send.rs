@@ -1,49 +1,105 @@
 //! `/sms/send`: one message.
 
-use axum::http::{HeaderMap, Request};
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use domain::{ApiKey, MessageText, Number, Reason, RequestId};
-use hyper::body::Incoming;
 use serde::Serialize;
 use service::{IdempotencyKey, SendError, SendRequest};
+use utoipa::ToSchema;
 
-use super::answer::{Answer, Failure, Head, json};
-use super::credentials::KeyText;
+use super::address::{Address, KeyText};
+use super::answer::{self, Answer, Failure, Head};
 use super::parameters::Parameters;
-use super::{Api, body, shared_parameters};
+use super::{Api, SharedApi, body, shared_parameters};
 use crate::json::Amount;
+use crate::openapi::refusals::{PostRefusals, SendRefusals};
+use crate::openapi::schemas;
 
 /// The parameters of a send. Others are ignored.
 const KNOWN: [&str; 4] = ["number", "message", "requestid", "dryrun"];
 
-#[derive(Serialize)]
+/// A message that was accepted.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Sent)]
 struct Accepted<'a> {
     #[serde(flatten)]
     head: Head,
+    #[schema(value_type = schemas::RequestId, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
+    /// What can still be spent.
     balance: Amount,
     /// Null for a dry run.
+    #[schema(value_type = Option<schemas::Transid>, required)]
     transid: Option<String>,
+    #[schema(value_type = schemas::Positive)]
     pages: usize,
     cost: Amount,
+    #[schema(value_type = schemas::Currency)]
     currency: &'a str,
+    #[schema(value_type = Vec<schemas::Warning>)]
     warnings: &'a [&'static str],
+    #[schema(value_type = schemas::OnlyTrue, required = false)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dryrun: bool,
+}
+
+/// The parameters of a send in a body.
+#[derive(ToSchema)]
+#[schema(as = SendParameters)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+struct SendParametersBody {
+    #[schema(value_type = schemas::Number)]
+    number: String,
+    #[schema(value_type = schemas::Message)]
+    message: String,
+    #[schema(value_type = schemas::RequestId, required = false)]
+    requestid: String,
+    #[schema(value_type = schemas::DryRun, required = false)]
+    dryrun: String,
 }
 
 /// A send by GET: everything is in the query, so that a good one costs one call of the service,
 /// which checks key, status and sender itself. Only when the parameters are bad are those checked
 /// before.
-pub async fn get(api: &Api, key: &KeyText, request: &Request<Incoming>) -> Result<Answer, Failure> {
-    let parameters = Parameters::of_query(&KNOWN, request.uri().query());
-    let headers = request.headers();
-    let failure = match SendParameters::read(api, &parameters, headers) {
+#[utoipa::path(
+    get,
+    path = "/sms/send/{key}",
+    operation_id = "send",
+    summary = "Send one message",
+    description = "200 means that the message is stored and charged once. Any other answer means that nothing was.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("number" = schemas::Number, Query),
+        ("message" = schemas::Message, Query),
+        ("requestid" = Option<schemas::RequestId>, Query),
+        ("dryrun" = Option<schemas::DryRun>, Query),
+        ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = Accepted, headers(("Idempotency-Replayed")),
+         example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "requestid": "login-81", "balance": 9.95,
+            "transid": "m_0000000000000", "pages": 1, "cost": 0.05, "currency": "USD", "warnings": []
+        })),
+        SendRefusals,
+    ),
+)]
+pub async fn get(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
+    let (head, _) = request.into_parts();
+    let answered = send_query(&api, &address.key, &head).await;
+    address.answer(&api, answered)
+}
+
+async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Failure> {
+    let parameters = Parameters::of_query(&KNOWN, head.uri.query());
+    let failure = match SendParameters::read(api, &parameters, &head.headers) {
         Ok(send) => return send.hand_over(api, key).await,
         Err(failure) => failure,
     };
     let requestid = requestid(&parameters);
-    let idempotency = shared_parameters::idempotency(headers).ok().flatten();
+    let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
     let authorized = api
         .service
         .authorize_send(key.as_deref(), idempotency.as_ref());
@@ -55,7 +111,43 @@ pub async fn get(api: &Api, key: &KeyText, request: &Request<Incoming>) -> Resul
 }
 
 /// A send by POST: whoever may not send is told so before the body is read.
-pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answer {
+#[utoipa::path(
+    post,
+    path = "/sms/send/{key}",
+    operation_id = "sendPost",
+    summary = "Send one message",
+    description = "Like GET, with parameters in the body; those of the query count too, and each may be given once.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("number" = Option<schemas::Number>, Query),
+        ("message" = Option<schemas::Message>, Query),
+        ("requestid" = Option<schemas::RequestId>, Query),
+        ("dryrun" = Option<schemas::DryRun>, Query),
+        ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
+    ),
+    request_body(
+        description = "May be empty, with all parameters in the query.",
+        content(
+            (SendParametersBody = "application/json"),
+            (SendParametersBody = "application/x-www-form-urlencoded"),
+            (SendParametersBody = "multipart/form-data"),
+        ),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = Accepted, headers(("Idempotency-Replayed")),
+         example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "requestid": "login-81", "balance": 9.95,
+            "transid": "m_0000000000000", "pages": 1, "cost": 0.05, "currency": "USD", "warnings": []
+        })),
+        PostRefusals,
+    ),
+)]
+pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
+    let answered = send_body(&api, &address.key, request).await;
+    address.answer(&api, answered)
+}
+
+async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Failure> {
     let (head, body) = request.into_parts();
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
@@ -67,7 +159,7 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
         Err(reason) => {
             body::drop_rest(body);
             let requestid = requestid(&parameters);
-            return Failure::of(reason).about(requestid).into_response();
+            return Err(Failure::of(reason).about(requestid));
         }
     };
     let read = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
@@ -75,14 +167,13 @@ pub async fn post(api: &Api, key: &KeyText, request: Request<Incoming>) -> Answe
         Ok(()) => SendParameters::read(api, &parameters, &head.headers),
         Err(failure) => Err(failure),
     };
-    let answered = match read {
+    match read {
         Ok(send) => send.hand_over(api, key).await,
         Err(failure) => {
             let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
             Err(failure.about(requestid(&parameters)))
         }
-    };
-    answered.unwrap_or_else(Failure::into_response)
+    }
 }
 
 /// The request id when there is a good one: errors carry it too.
@@ -150,7 +241,7 @@ impl SendParameters {
         if !dry_run && !sent.replayed {
             api.metrics.send_accepted();
         }
-        let response = json(&Accepted {
+        let response = answer::json(&Accepted {
             head: Head::success(),
             requestid: requestid.as_ref().map(RequestId::as_str),
             balance: Amount(sent.balance),

@@ -7,8 +7,8 @@ use domain::{MessageText, Reason, RequestId};
 use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
 
 use super::Api;
+use super::address::KeyText;
 use super::answer::{Answer, Failure};
-use super::credentials::KeyText;
 use super::parameters::Parameters;
 
 /// Makes a request safe to repeat.

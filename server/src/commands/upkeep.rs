@@ -81,7 +81,7 @@ pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
 /// The document is JSON with and without `--json`; with it, in one line.
 pub fn openapi(settings: &Settings, output: Output) -> Result<(), CommandError> {
     let base_url = settings.base_url(settings.addr);
-    let document = crate::openapi::document(&base_url)
+    let document = crate::openapi::document(&base_url, settings.limits.message_pages_max)
         .map_err(|error| CommandError::Refused(error.to_string()))?;
     output.print(&document, |document| format!("{document:#}"))?;
     Ok(())

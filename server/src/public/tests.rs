@@ -49,6 +49,7 @@ async fn asked(path: &str) -> (String, String) {
         currency: "USD".into(),
         country_code: "266".into(),
         message_pages_max: 10,
+        document: bytes::Bytes::new(),
     };
     let portal = Router::new()
         .route("/unanswered", get(unanswered))

@@ -26,6 +26,12 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// In lower case.
+    #[allow(dead_code, reason = "only some of the tests look at all of them")]
+    pub fn header_names(&self) -> impl Iterator<Item = &str> {
+        self.headers.iter().map(|(name, _)| name.as_str())
+    }
+
     pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }

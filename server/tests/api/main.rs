@@ -27,6 +27,7 @@ mod idempotency;
 mod limits;
 mod methods;
 mod noise;
+mod openapi;
 mod ops;
 mod outcomes;
 mod portal;

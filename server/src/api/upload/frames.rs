@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use bytes::Bytes;
 use domain::Reason;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 
 use crate::api::answer::Failure;
 use crate::api::body::drop_rest;
@@ -22,7 +23,7 @@ const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
 /// Reads a body piece by piece, never more of it than allowed. When this is dropped, the rest is
 /// read for a while, so that the client sees the answer.
 pub struct Frames {
-    body: Option<Incoming>,
+    body: Option<Body>,
     bytes_left: u64,
     started: Instant,
     received: u64,
@@ -31,7 +32,7 @@ pub struct Frames {
 impl Frames {
     /// # Errors
     /// `too_large` when the request says that its body is.
-    pub fn new(body: Incoming, bytes_max: u64) -> Result<Self, Failure> {
+    pub fn new(body: Body, bytes_max: u64) -> Result<Self, Failure> {
         let fits = body.size_hint().lower() <= bytes_max;
         let frames = Self {
             body: Some(body),

@@ -5,9 +5,10 @@ mod frames;
 mod multipart;
 mod url_encoded;
 
+use axum::body::Body;
 use axum::http::HeaderMap;
 use domain::BulkWriting;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 
 use super::answer::Failure;
 use super::body;
@@ -35,7 +36,7 @@ enum Form<'a> {
 pub async fn read(
     headers: &HeaderMap,
     query: Option<&str>,
-    body: Incoming,
+    body: Body,
     file_bytes_max: u64,
     fields: &mut Fields<'_>,
 ) -> Result<(), Failure> {

@@ -1,0 +1,193 @@
+//! What a request's address says: which key asks, and for which message or batch.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, MatchedPath};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+
+use super::answer::{Answer, Failure, RouteTemplate};
+use super::form::decode;
+use super::{Api, rate};
+
+/// How logs and metrics name the routes: with a key in a header as with one in the path.
+pub const TEMPLATES: [&str; 7] = [
+    "/sms/send/{key}",
+    "/sms/bulk/{key}",
+    "/sms/reports/{key}",
+    "/sms/reports/{key}/{transid}",
+    "/sms/batches/{key}",
+    "/sms/batches/{key}/{batchid}",
+    "/sms/balance/{key}",
+];
+
+/// Where the OpenAPI document is.
+pub const DOCUMENT_PATH: &str = "/openapi.json";
+
+/// Whether the API answers for this path. It does so too where a base address that ends with a slash
+/// was put before it, to say that nothing is there.
+pub fn is_in(path: &str) -> bool {
+    let inside = path.trim_start_matches('/');
+    let is_sms = inside
+        .strip_prefix("sms")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    path == DOCUMENT_PATH || (is_sms && inside.len() < path.len())
+}
+
+/// The address of a request that a route was found for.
+pub struct Address {
+    pub key: KeyText,
+    /// The text that should be a transid or a batchid.
+    pub id: Option<String>,
+    template: &'static str,
+}
+
+impl<S: Sync> FromRequestParts<S> for Address {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let (key, id) = segments(parts.uri.path());
+        let matched = parts.extensions.get::<MatchedPath>();
+        let matched = matched.map_or("", MatchedPath::as_str);
+        let mut templates = TEMPLATES
+            .into_iter()
+            .filter(|template| template.starts_with(matched));
+        // An id that stands in the key's place is found at the shorter of two routes.
+        let template = if id.is_some() {
+            templates.next_back()
+        } else {
+            templates.next()
+        };
+        Ok(Self {
+            key: KeyText::find(key, &parts.headers),
+            id: id.map(|id| decode(id.as_bytes(), false).unwrap_or_default()),
+            template: template.unwrap_or_default(),
+        })
+    }
+}
+
+impl Address {
+    /// The answer to a request, with what every answer of a route says.
+    pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
+        let mut answer = answered.unwrap_or_else(Failure::into_answer);
+        rate::note(api, &self.key, &mut answer);
+        self.name(answer)
+    }
+
+    /// An answer that names its route to log and metrics.
+    pub fn name(&self, mut answer: Answer) -> Answer {
+        let template = RouteTemplate(self.template.into());
+        answer.extensions_mut().insert(template);
+        answer
+    }
+}
+
+/// The segments of a path that stand for a key and for an id. A key starts with a digit, so that an
+/// id may stand in its place while the key stands in a header.
+fn segments(path: &str) -> (Option<&str>, Option<&str>) {
+    let mut segments = path.split('/').skip(2);
+    let (route, first, second) = (segments.next(), segments.next(), segments.next());
+    match (route, first, second) {
+        (Some("reports"), Some(id), None) if id.starts_with("m_") => (None, Some(id)),
+        (Some("batches"), Some(id), None) if id.starts_with("b_") => (None, Some(id)),
+        (_, key, id) => (key.filter(|key| !key.is_empty()), id),
+    }
+}
+
+/// The text that should be a key. It has no `Debug`: it must not get into a log.
+pub struct KeyText(Option<String>);
+
+impl KeyText {
+    /// A key in the path wins, even over a better one in the header.
+    fn find(in_path: Option<&str>, headers: &HeaderMap) -> Self {
+        Self(match in_path {
+            // Keys need no escapes, so that most are taken as they are.
+            Some(segment) if !segment.contains('%') => Some(segment.to_owned()),
+            // What isn't UTF-8 is no key, and must not fall back to the header.
+            Some(segment) => Some(decode(segment.as_bytes(), false).unwrap_or_default()),
+            None => in_header(headers),
+        })
+    }
+
+    /// `None` when the request has no key at all.
+    pub fn as_deref(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+/// The key of the header. Of two headers, which may be of different customers, none is a key.
+fn in_header(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => bearer(value).map(str::to_owned),
+        (None, _) => None,
+        (Some(_), Some(_)) => Some(String::new()),
+    }
+}
+
+/// The token of `Authorization: Bearer …` (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1).
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_keys_and_ids() {
+        for (path, key, id) in [
+            ("/sms/send", None, None),
+            ("/sms/send/", None, None),
+            ("/sms/send/k", Some("k"), None),
+            ("/sms/send/m_0", Some("m_0"), None),
+            ("/sms/reports/m_0", None, Some("m_0")),
+            ("/sms/reports/b_0", Some("b_0"), None),
+            ("/sms/reports/k/m_0", Some("k"), Some("m_0")),
+            ("/sms/reports/m_1/m_0", Some("m_1"), Some("m_0")),
+            ("/sms/batches/b_0", None, Some("b_0")),
+            ("/sms/batches/k/b_0", Some("k"), Some("b_0")),
+        ] {
+            assert_eq!(segments(path), (key, id), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_path_wins_even_when_it_is_none() {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer header"));
+        for (segment, key) in [
+            (None, "header"),
+            (Some("k"), "k"),
+            (Some("%6B"), "k"),
+            (Some("%FF"), ""),
+            (Some("a%2Fb"), "a/b"),
+        ] {
+            let found = KeyText::find(segment, &headers);
+            assert_eq!(found.as_deref(), Some(key), "{segment:?}");
+        }
+    }
+
+    #[test]
+    fn the_api_owns_its_prefix_and_no_more() {
+        for (path, inside) in [
+            ("/sms", true),
+            ("/sms/", true),
+            ("/sms/x", true),
+            ("//sms", true),
+            ("//sms/send/k", true),
+            ("/openapi.json", true),
+            ("/openapi", false),
+            ("/smsx", false),
+            ("//smsx", false),
+            ("sms/x", false),
+            ("/", false),
+            ("//", false),
+            ("", false),
+        ] {
+            assert_eq!(is_in(path), inside, "{path}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The answers that aren't 200: which call has which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::Reason::{
+    self, AmbiguousBulk, ApiInvalid, ApiNotApplicable, ApiPending, ApiSuspended,
+    DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch, InsufficientFunds, Internal,
+    InvalidEncoding, InvalidFile, InvalidMessage, InvalidNumber, InvalidParameter,
+    InvalidRequestid, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound, RateLimited,
+    SenderPending, SenderRejected, Timeout, TooLarge, Unavailable, UnsupportedMediaType,
+};
+use serde_json::{Value, json};
+use utoipa::IntoResponses;
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+
+/// What every call has: the request can't be read, its head is too large, the key is none or isn't
+/// for SMS, the method is another one, there are too many requests, or something broke.
+const ALWAYS: [Reason; 9] = [
+    InvalidParameter,
+    ApiInvalid,
+    ApiNotApplicable,
+    NotFound,
+    MethodNotAllowed,
+    TooLarge,
+    RateLimited,
+    Internal,
+    Unavailable,
+];
+/// Who may not send, and what makes a request unlike the one that its idempotency key stands for.
+const SENDING: [Reason; 12] = [
+    MissingParameter,
+    DuplicateParameter,
+    InvalidMessage,
+    MessageTooLong,
+    InvalidRequestid,
+    InvalidEncoding,
+    InsufficientFunds,
+    ApiPending,
+    ApiSuspended,
+    SenderPending,
+    SenderRejected,
+    IdempotencyMismatch,
+];
+
+/// Defines types that are the refusals of a call.
+macro_rules! refusals {
+    ($($(#[$about:meta])* $name:ident = [$($reasons:expr),*], $large:expr;)*) => {
+        $(
+            $(#[$about])*
+            pub enum $name {}
+
+            impl IntoResponses for $name {
+                fn responses() -> BTreeMap<String, RefOr<Response>> {
+                    let reasons: [&[Reason]; _] = [&ALWAYS, $(&$reasons),*];
+                    responses(&reasons.concat(), $large)
+                }
+            }
+        )*
+    };
+}
+
+/// HTTP statuses of a request or a part of it that is too large: a head, and a body.
+const HEAD: &[u16] = &[431];
+const HEAD_AND_BODY: &[u16] = &[413, 431];
+
+refusals! {
+    SendRefusals = [SENDING, [InvalidNumber]], HEAD;
+    PostRefusals = [SENDING, [InvalidNumber, Timeout, UnsupportedMediaType]], HEAD_AND_BODY;
+    BulkRefusals = [SENDING, [AmbiguousBulk, InvalidFile, IdempotencyInProgress, Timeout, UnsupportedMediaType]], HEAD_AND_BODY;
+    ReportsRefusals = [[DuplicateParameter, InvalidNumber, InvalidRequestid, InvalidEncoding]], HEAD;
+    BatchesRefusals = [[DuplicateParameter, InvalidRequestid, InvalidEncoding]], HEAD;
+    OneRefusals = [[DuplicateParameter, InvalidEncoding]], HEAD;
+    BalanceRefusals = [], HEAD;
+}
+
+/// A response for each HTTP status, with its reasons.
+fn responses(reasons: &[Reason], too_large: &[u16]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status = BTreeMap::<u16, Vec<Reason>>::new();
+    for &reason in reasons {
+        if reason == TooLarge {
+            for &status in too_large {
+                by_status.entry(status).or_default().push(reason);
+            }
+        } else {
+            by_status
+                .entry(reason.http_status())
+                .or_default()
+                .push(reason);
+        }
+    }
+    by_status
+        .into_iter()
+        .map(|(status, reasons)| (status.to_string(), response(status, &reasons).into()))
+        .collect()
+}
+
+fn response(status: u16, reasons: &[Reason]) -> Response {
+    let words: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
+    let codes: BTreeSet<u16> = reasons.iter().map(|reason| reason.code()).collect();
+    let narrowed = ObjectBuilder::new()
+        .property("code", one_of(Type::Integer, codes.iter().copied()))
+        .property("reason", one_of(Type::String, words.iter().copied()));
+    let schema = AllOfBuilder::new()
+        .item(Ref::from_schema_name("Error"))
+        .item(narrowed);
+    let examples = words.iter().map(|word| {
+        (
+            *word,
+            RefOr::Ref(Ref::new(format!("#/components/examples/{word}"))),
+        )
+    });
+    let content = ContentBuilder::new()
+        .schema(Some(schema))
+        .examples_from_iter(examples);
+    let codes: Vec<String> = codes.iter().map(u16::to_string).collect();
+    let description = format!("Code {}: {}.", codes.join(", "), words.join(", "));
+    let mut response = ResponseBuilder::new()
+        .description(description)
+        .content("application/json", content.build());
+    for name in headers(status, reasons) {
+        let place = format!("#/components/headers/{name}");
+        response = response.header_ref(name, Ref::new(place));
+    }
+    response.build()
+}
+
+/// A value of a list.
+fn one_of<T: Into<Value>>(of_type: Type, values: impl Iterator<Item = T>) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(of_type)
+        .enum_values(Some(values))
+}
+
+/// The headers that only some refusals have.
+fn headers(status: u16, reasons: &[Reason]) -> Vec<&'static str> {
+    let mut headers = Vec::new();
+    if reasons.contains(&ApiInvalid) {
+        headers.push("WWW-Authenticate");
+    }
+    if reasons.contains(&MethodNotAllowed) {
+        headers.push("Allow");
+    }
+    if matches!(status, 409 | 429 | 503) {
+        headers.push("Retry-After");
+    }
+    headers
+}
+
+/// The body of a refusal with this reason, as an example.
+pub fn example(reason: Reason) -> Value {
+    let words = reason.sentence();
+    json!({"code": reason.code(), "message": words, "text": words, "reason": reason.as_str()})
+}

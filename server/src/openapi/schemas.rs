@@ -1,0 +1,234 @@
+//! The schemas that parameters and answers share, by name.
+
+use domain::MessageStatus;
+use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
+use serde_json::json;
+use service::IDEMPOTENCY_KEY_CHARS_MAX;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::json::{Amount, Moment};
+
+/// Characters of a transid or a batchid behind its prefix: base 32 without i, l, o and u. The first
+/// one has what is left of 63 bits.
+const ID_CHARS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
+
+/// Defines types that are schemas: parameters that are read by hand, and texts with a form of their
+/// own.
+macro_rules! schemas {
+    ($($(#[$about:meta])* $name:ident = $schema:expr;)*) => {
+        $(
+            $(#[$about])*
+            pub enum $name {}
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    $schema.into()
+                }
+            }
+
+            impl ToSchema for $name {}
+        )*
+    };
+}
+
+schemas! {
+    ApiKey = api_key();
+    Number = number();
+    /// With the pages that a message may have unless it is set otherwise.
+    Message = message();
+    RequestId = request_id();
+    DryRun = dry_run();
+    IdempotencyKey = idempotency_key();
+    Transid = id("m_", "A message's id.");
+    BatchId = id("b_", "A batch's id.");
+    Since = since();
+    Limit = limit();
+    Format = choice(&["json", "csv"], "How the answer is written.");
+    Kind = choice(&[domain::Kind::Local, domain::Kind::International].map(domain::Kind::as_str), "Where a number is.");
+    Status = choice(&MessageStatus::ALL.map(MessageStatus::as_str), "Where a message stands.");
+    BatchStatus = batch_status();
+    Counts = counts();
+    Reason = reason();
+    /// The reason of a bad row.
+    RowReason = choice(&ROW_REASONS.map(domain::Reason::as_str), "What is wrong with the row.");
+    CodeSuccess = integer().enum_values(Some([200])).build();
+    WordsSuccess = choice(&["SUCCESS"], "message and text are the same words.");
+    /// A code that isn't 200.
+    CodeFailure = integer().enum_values(Some([500, 501, 502, 503, 504, 505])).build();
+    Positive = integer().minimum(Some(1)).build();
+    OnlyTrue = only_true();
+    Warning = choice(&["looks_local"], "looks_local: an international number that reads as country code and local number, which would cost less without the code.");
+    Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
+    Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
+    Table = text("A line with the names of a report's fields, and a line for each message (RFC 4180); absent values are empty.").build();
+}
+
+/// What can be wrong with a row of a file.
+const ROW_REASONS: [domain::Reason; 5] = [
+    domain::Reason::InvalidNumber,
+    domain::Reason::InvalidMessage,
+    domain::Reason::MessageTooLong,
+    domain::Reason::InvalidEncoding,
+    domain::Reason::InvalidFile,
+];
+
+fn integer() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer)
+}
+
+fn text(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+}
+
+fn choice(words: &[&str], description: &str) -> Object {
+    text(description).enum_values(Some(words.to_vec())).build()
+}
+
+fn api_key() -> Object {
+    text("6 digits (the reference for deposits), hk_ (live) or ht_ (test), 30 random characters and a checksum of 6.")
+        .pattern(Some("^[0-9]{6}h[kt]_[0-9A-Za-z]{36}$"))
+        .build()
+}
+
+fn number() -> Object {
+    text("4 to 15 digits: exactly 8 for a local number, with country code for an international one. A + before it says that it is international; in a query and in a form that is written %2B, or comes as the space that it decodes to.")
+        .pattern(Some("^[+ ]?[0-9]{4,15}$"))
+        .examples([json!("57000001")])
+        .build()
+}
+
+fn message() -> Object {
+    text("Text without NUL. 160 characters are a page, the unit of the price.")
+        .min_length(Some(1))
+        .max_length(Some(PAGES_MAX_DEFAULT * PAGE_CHARS))
+        .pattern(Some("^[^\\u0000]*$"))
+        .examples([json!("Your code is 4711")])
+        .build()
+}
+
+fn request_id() -> Object {
+    text("Chosen by the caller, for look-ups only: two sends with one requestid are two messages.")
+        .min_length(Some(1))
+        .max_length(Some(domain::ids::REQUESTID_CHARS_MAX))
+        .pattern(Some("^[^\\u0000]*$"))
+        .examples([json!("login-81")])
+        .build()
+}
+
+fn dry_run() -> Object {
+    text("1 or true: everything but storing, charging and sending. It neither reads nor keeps an idempotency key.")
+        .schema_type(SchemaType::from_iter([Type::String, Type::Boolean]))
+        .enum_values(Some([json!("1"), json!("true"), json!("0"), json!("false"), json!(true), json!(false)]))
+        .default(Some(json!("0")))
+        .build()
+}
+
+fn idempotency_key() -> Object {
+    text("Makes a request safe to repeat: for 24 hours after a 200, the same request with the same key is given the same answer, and nothing is sent or charged again. Refusals are not kept.")
+        .min_length(Some(1))
+        .max_length(Some(IDEMPOTENCY_KEY_CHARS_MAX))
+        .pattern(Some("^[!-~]([ -~]*[!-~])?$"))
+        .build()
+}
+
+fn id(prefix: &str, description: &str) -> Object {
+    text(description)
+        .pattern(Some(format!("^{prefix}{ID_CHARS}$")))
+        .examples([json!(format!("{prefix}0000000000000"))])
+        .build()
+}
+
+fn since() -> Object {
+    text("A moment in RFC 3339, or a date, which begins at midnight UTC.")
+        .pattern(Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+ -][0-9]{2}:[0-9]{2}))?$"))
+        .examples([json!("2026-11-21T08:30:00Z"), json!("2026-11-21")])
+        .build()
+}
+
+fn limit() -> Object {
+    integer()
+        .minimum(Some(1))
+        .maximum(Some(1000))
+        .default(Some(json!(100)))
+        .description(Some("Most entries of the answer."))
+        .build()
+}
+
+fn batch_status() -> Object {
+    use domain::records::BatchStatus::{self, Done, Expanding, Sending};
+    choice(
+        &[Expanding, Sending, Done].map(BatchStatus::as_str),
+        "Rows are still becoming messages; all are messages; all messages are final.",
+    )
+}
+
+fn counts() -> Object {
+    let count = || integer().minimum(Some(0)).build();
+    let object = ObjectBuilder::new().description(Some("Messages by status; they add up to rows."));
+    MessageStatus::ALL
+        .into_iter()
+        .fold(object, |object, status| {
+            let name = status.as_str();
+            object.property(name, count()).required(name)
+        })
+        .build()
+}
+
+/// Why nothing was done. What no answer has yet is listed, and marked.
+fn reason() -> Object {
+    let reserved: Vec<&str> = super::reserved_words().collect();
+    let words: Vec<&str> = super::words().chain(reserved.iter().copied()).collect();
+    let description = format!(
+        "Stable: programs may match on it. Reserved, and in no answer yet: {}.",
+        reserved.join(", ")
+    );
+    let mut reason = choice(&words, &description);
+    let marked = [("x-reserved".to_owned(), json!(reserved))];
+    reason.extensions = Some(marked.into_iter().collect());
+    reason
+}
+
+fn only_true() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Boolean)
+        .enum_values(Some([true]))
+        .description(Some("Only on a dry run."))
+        .build()
+}
+
+impl PartialSchema for Amount {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .description(Some(
+                "A plain decimal with at most 6 decimals, exact: read it as a decimal, not as a float.",
+            ))
+            .examples([json!(9.95)])
+            .into()
+    }
+}
+
+impl ToSchema for Amount {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Money".into()
+    }
+}
+
+impl PartialSchema for Moment {
+    fn schema() -> RefOr<Schema> {
+        text("A moment in RFC 3339, UTC.")
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .examples([json!("2026-11-21T08:30:00.000Z")])
+            .into()
+    }
+}
+
+impl ToSchema for Moment {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Moment".into()
+    }
+}

@@ -1,0 +1,118 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::report_csv;
+
+fn whole() -> Value {
+    document("https://sms.example.org", 10).unwrap()
+}
+
+/// The words of a list in the document.
+fn list(value: &Value) -> Vec<&str> {
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+#[test]
+fn every_route_is_documented_with_and_without_a_key_in_the_path() {
+    let document = whole();
+    let documented: BTreeSet<&str> = document["paths"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let mut expected = BTreeSet::from(["/openapi.json"]);
+    for template in api::TEMPLATES {
+        expected.insert(template);
+        expected.extend(template.strip_suffix("/{key}"));
+    }
+    assert_eq!(documented, expected);
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own() {
+    let document = whole();
+    let mut names = BTreeSet::new();
+    for operations in document["paths"].as_object().unwrap().values() {
+        for operation in operations.as_object().unwrap().values() {
+            assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()));
+        }
+    }
+}
+
+#[test]
+fn every_reason_is_documented_and_what_is_reserved_is_marked() {
+    let document = whole();
+    let reason = &document["components"]["schemas"]["Reason"];
+    let (listed, reserved) = (list(&reason["enum"]), list(&reason["x-reserved"]));
+    for reason in Reason::ALL {
+        assert!(listed.contains(&reason.as_str()));
+    }
+    assert_eq!(reserved, reserved_words().collect::<Vec<_>>());
+    for word in &reserved {
+        assert!(listed.contains(word) && reason["description"].as_str().unwrap().contains(word));
+    }
+    // Every other reason is in some answer, and no reserved one is.
+    let mut answered = BTreeSet::new();
+    for operations in document["paths"].as_object().unwrap().values() {
+        for operation in operations.as_object().unwrap().values() {
+            for response in operation["responses"].as_object().unwrap().values() {
+                let schema = &response["content"]["application/json"]["schema"];
+                if let Some(reasons) = schema.pointer("/allOf/1/properties/reason/enum") {
+                    answered.extend(list(reasons).into_iter().map(str::to_owned));
+                }
+            }
+        }
+    }
+    let expected: BTreeSet<String> = words().map(str::to_owned).collect();
+    assert_eq!(answered, expected);
+}
+
+#[test]
+fn the_columns_of_a_table_are_the_fields_of_a_report() {
+    let document = whole();
+    let report = &document["components"]["schemas"]["Report"];
+    let fields: BTreeSet<&str> = report["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(fields, BTreeSet::from(report_csv::names()));
+    let required: BTreeSet<&str> = list(&report["required"]).into_iter().collect();
+    assert_eq!(required, fields);
+}
+
+#[test]
+fn the_longest_message_is_that_of_the_settings() {
+    let document = document("https://sms.example.org", 3).unwrap();
+    assert_eq!(
+        document["components"]["schemas"]["Message"]["maxLength"],
+        480
+    );
+    assert_eq!(document["servers"][0]["url"], "https://sms.example.org");
+}
+
+#[test]
+fn references_lead_somewhere() {
+    fn walk(value: &Value, document: &Value) {
+        match value {
+            Value::Object(map) => {
+                if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+                    let pointer = reference.strip_prefix('#').unwrap();
+                    assert!(document.pointer(pointer).is_some(), "{reference}");
+                }
+                map.values().for_each(|value| walk(value, document));
+            }
+            Value::Array(items) => items.iter().for_each(|value| walk(value, document)),
+            _ => {}
+        }
+    }
+    let document = whole();
+    walk(&document, &document);
+}

@@ -1,0 +1,324 @@
+//! The OpenAPI document: that it is served, and that it is true of real answers.
+
+use serde_json::Value;
+
+use crate::client::{Answer, MULTIPART, bare, multipart, posted};
+use crate::harness::{Place, TestServer};
+
+/// Headers that are HTTP's own business.
+const UNDOCUMENTED: [&str; 4] = ["content-type", "content-length", "date", "connection"];
+
+struct Document(Value);
+
+impl Document {
+    fn served(server: &TestServer) -> Self {
+        let answer = server.get("/openapi.json");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        Self(answer.json())
+    }
+
+    /// What a value is once its reference is followed.
+    fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
+        match value["$ref"].as_str() {
+            Some(reference) => {
+                let pointer = reference.strip_prefix('#').unwrap();
+                self.0.pointer(pointer).unwrap()
+            }
+            None => value,
+        }
+    }
+
+    /// Asserts that an answer is one of those that the operation has.
+    fn describes(&self, method: &str, path: &str, answer: &Answer) {
+        let what = format!("{method} {path}: {} {}", answer.status, answer.text());
+        let responses = &self.0["paths"][path][method]["responses"];
+        let response = &responses[answer.status.to_string()];
+        assert!(response.is_object(), "{what}");
+        let named = response["headers"].as_object().unwrap();
+        for name in answer.header_names() {
+            let is_named = named.keys().any(|known| known.eq_ignore_ascii_case(name));
+            assert!(is_named || UNDOCUMENTED.contains(&name), "{name} of {what}");
+        }
+        let kind = answer.header("content-type").unwrap();
+        let kind = kind.split(';').next().unwrap();
+        let schema = &response["content"][kind]["schema"];
+        assert!(schema.is_object(), "{kind} of {what}");
+        if kind == "application/json" {
+            let fits = self.fits(schema, &answer.json());
+            assert_eq!(fits, Ok(()), "{what}");
+        }
+    }
+
+    /// Whether a value fits a schema, as far as the keywords go that the document uses.
+    fn fits(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let schema = self.resolved(schema);
+        let wrong = |what: &str| Err(format!("{what}: {value} isn't {schema}"));
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            self.fits(part, value)?;
+        }
+        if let Some(parts) = schema["oneOf"].as_array()
+            && parts
+                .iter()
+                .filter(|part| self.fits(part, value).is_ok())
+                .count()
+                != 1
+        {
+            return wrong("not exactly one");
+        }
+        let types = match &schema["type"] {
+            Value::Array(types) => types.clone(),
+            Value::Null => Vec::new(),
+            one => vec![one.clone()],
+        };
+        let is = |name: &Value| match name.as_str().unwrap() {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            "null" => value.is_null(),
+            other => panic!("a type of its own: {other}"),
+        };
+        if !types.is_empty() && !types.iter().any(is) {
+            return wrong("type");
+        }
+        if schema["enum"]
+            .as_array()
+            .is_some_and(|words| !words.contains(value))
+        {
+            return wrong("enum");
+        }
+        if let (Some(least), Some(number)) = (schema["minimum"].as_f64(), value.as_f64())
+            && number < least
+        {
+            return wrong("minimum");
+        }
+        for name in schema["required"].as_array().into_iter().flatten() {
+            if value.get(name.as_str().unwrap()).is_none() {
+                return wrong(&format!("{name} is missing"));
+            }
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            if let Some(value) = value.get(name) {
+                self.fits(property, value)?;
+            }
+        }
+        for item in value.as_array().into_iter().flatten() {
+            self.fits(&schema["items"], item)?;
+        }
+        Ok(())
+    }
+
+    /// The names of all properties of a schema, its parts among them.
+    fn properties(&self, schema: &Value) -> Vec<String> {
+        let schema = self.resolved(schema);
+        let parts = schema["allOf"].as_array().into_iter().flatten();
+        let of_parts = parts.flat_map(|part| self.properties(part));
+        let own = schema["properties"].as_object().into_iter().flatten();
+        of_parts.chain(own.map(|(name, _)| name.clone())).collect()
+    }
+}
+
+#[test]
+fn the_document_is_served_as_the_command_prints_it() {
+    let server = TestServer::demo();
+    let mut served = Document::served(&server).0;
+    assert_eq!(served["openapi"], "3.1.0");
+    let url = format!("http://{}", server.address());
+    assert_eq!(served["servers"][0]["url"], *url);
+    let mut printed = server.place.json(&["openapi"]);
+    served["servers"].take();
+    printed["servers"].take();
+    assert_eq!(served, printed);
+    let head = bare("HEAD", "/openapi.json", &[("Connection", "close")]);
+    let mut connection = server.connect();
+    connection.write(&head);
+    assert!(connection.read_to_end_text().starts_with("HTTP/1.1 200"));
+    let post = server.exchange(&bare("POST", "/openapi.json", &[]));
+    post.is(405, 500, "method_not_allowed");
+    assert_eq!(post.header("allow"), Some("GET,HEAD"));
+}
+
+#[test]
+fn the_longest_message_is_that_of_the_settings() {
+    let environment = [("HELIOGRAPH_MESSAGE_PAGES_MAX", "2")];
+    let server = TestServer::start(Place::new(), &["--demo"], &environment);
+    let Document(document) = Document::served(&server);
+    assert_eq!(
+        document["components"]["schemas"]["Message"]["maxLength"],
+        320
+    );
+}
+
+#[test]
+fn answers_are_as_the_document_says() {
+    let environment = [("HELIOGRAPH_REQUESTS_PER_SECOND", "1000")];
+    let server = TestServer::start(Place::new(), &["--demo"], &environment);
+    let document = Document::served(&server);
+    let (key, test) = (server.key(), server.test_key());
+    let get = |template: &str, key: &str, rest: &str| {
+        let path = template.replace("{key}", key);
+        document.describes("get", template, &server.get(&format!("{path}{rest}")));
+    };
+    let good = "?number=26657000001&message=Hi&requestid=r";
+    for (key, rest) in [
+        (key, good),
+        (key, "?number=57000001&message=Hi&dryrun=1"),
+        (key, "?number=1&message=Hi&requestid=r"),
+        (test, "?number=00000501&message=Hi"),
+        (test, "?number=00000502&message=Hi"),
+        ("unknown", good),
+    ] {
+        get("/sms/send/{key}", key, rest);
+    }
+    let post = |template: &str, kind: &str, body: &[u8]| {
+        let target = template.replace("{key}", key);
+        let answer = server.exchange(&posted(&target, kind, body));
+        document.describes("post", template, &answer);
+        answer
+    };
+    post(
+        "/sms/send/{key}",
+        "application/json",
+        br#"{"number":"57000001","message":"Hi"}"#,
+    );
+    post("/sms/send/{key}", "text/plain", b"Hi");
+    post("/sms/send/{key}", "application/json", &[b'x'; 1_000_000]);
+    let rows = multipart(&[
+        ("bulksms", b"57000001,Hi\n26657000001,Hi"),
+        ("requestid", b"r"),
+    ]);
+    let accepted = post("/sms/bulk/{key}", MULTIPART, &rows);
+    post(
+        "/sms/bulk/{key}",
+        MULTIPART,
+        &multipart(&[("bulksms", b"x\n57000001\n")]),
+    );
+    post("/sms/bulk/{key}", MULTIPART, b"");
+    let batchid = accepted.json()["batchid"].as_str().unwrap().to_owned();
+    server.done_batch(key, &batchid);
+    for rest in [
+        "",
+        "?status=delivered&limit=1",
+        "?format=csv&limit=1",
+        "?limit=0",
+    ] {
+        get("/sms/reports/{key}", key, rest);
+    }
+    get("/sms/batches/{key}", key, "");
+    get("/sms/batches/{key}", key, "?number=1");
+    get("/sms/balance/{key}", key, "");
+    get("/sms/balance/{key}", "unknown", "");
+    let one = |template: &str, id: &str, rest: &str| {
+        let path = template.replace("{key}", key);
+        let path = path.replace("{transid}", id).replace("{batchid}", id);
+        document.describes("get", template, &server.get(&format!("{path}{rest}")));
+    };
+    let transid = server.accepted(key, "57000001");
+    server.final_report(key, &transid);
+    for (id, rest) in [
+        (transid.as_str(), ""),
+        (&transid, "?format=csv"),
+        (&transid, "?x=1"),
+        ("m_x", ""),
+    ] {
+        one("/sms/reports/{key}/{transid}", id, rest);
+    }
+    for id in [batchid.as_str(), "b_0000000000000"] {
+        one("/sms/batches/{key}/{batchid}", id, "");
+    }
+    let none = server.exchange(&bare("DELETE", &format!("/sms/balance/{key}"), &[]));
+    document.describes("get", "/sms/balance/{key}", &none);
+    let large = bare(
+        "GET",
+        &format!("/sms/balance/{key}"),
+        &[("X", &"x".repeat(70_000))],
+    );
+    document.describes("get", "/sms/balance/{key}", &server.exchange(&large));
+}
+
+#[test]
+fn the_parameters_of_reports_are_those_that_are_known() {
+    let server = TestServer::demo();
+    let document = Document::served(&server);
+    let ids = [
+        ("{transid}", "m_0000000000000"),
+        ("{batchid}", "b_0000000000000"),
+    ];
+    for template in [
+        "/sms/reports/{key}",
+        "/sms/reports/{key}/{transid}",
+        "/sms/batches/{key}",
+        "/sms/batches/{key}/{batchid}",
+    ] {
+        let parameters = document.0["paths"][template]["get"]["parameters"]
+            .as_array()
+            .unwrap();
+        let documented: Vec<&str> = parameters
+            .iter()
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| parameter["name"].as_str().unwrap())
+            .collect();
+        let known = match documented[..] {
+            [] => "there are none.".to_owned(),
+            _ => format!("known are {}.", documented.join(", ")),
+        };
+        let path = template.replace("{key}", server.key());
+        let path = ids
+            .iter()
+            .fold(path, |path, (name, id)| path.replace(name, id));
+        let words = server.get(&format!("{path}?colour=blue")).text();
+        assert!(words.contains(&known), "{template}: {known} {words}");
+    }
+}
+
+#[test]
+fn examples_fit_their_schemas() {
+    let server = TestServer::demo();
+    let document = Document::served(&server);
+    let mut count = 0;
+    for operations in document.0["paths"].as_object().unwrap().values() {
+        for operation in operations.as_object().unwrap().values() {
+            for response in operation["responses"].as_object().unwrap().values() {
+                let content = &response["content"]["application/json"];
+                let examples = content["examples"].as_object().into_iter().flatten();
+                let shared = examples.map(|(_, example)| &document.resolved(example)["value"]);
+                for example in content.get("example").into_iter().chain(shared) {
+                    assert_eq!(document.fits(&content["schema"], example), Ok(()));
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert!(count > 200, "{count}");
+}
+
+#[test]
+fn answers_have_no_field_that_the_document_lacks() {
+    let server = TestServer::demo();
+    let document = Document::served(&server);
+    let key = server.key();
+    let transid = server.accepted(key, "57000001");
+    let batchid = server.accepted_batch(key, "57000001");
+    let schemas = &document.0["components"]["schemas"];
+    for (schema, value) in [
+        (
+            "Sent",
+            server
+                .send(key, &[("number", "57000001"), ("message", "Hi")])
+                .json(),
+        ),
+        ("Error", server.send(key, &[]).json()),
+        ("DetailedReport", server.report(key, &transid)),
+        ("Report", server.reports(key, "")[0].clone()),
+        ("Batch", server.batch(key, &batchid)),
+        ("Balance", server.get(&format!("/sms/balance/{key}")).json()),
+    ] {
+        let known = document.properties(&schemas[schema]);
+        for name in value.as_object().unwrap().keys() {
+            assert!(known.contains(name), "{schema} has no {name}: {known:?}");
+        }
+    }
+}
