@@ -1,7 +1,7 @@
 //! How pages call server functions: directly on the server, by `fetch` in the browser.
 //!
-//! The library's own way makes a copy of the whole path from arguments to answer for each function,
-//! and the portal's WebAssembly half as large again. Here all share one.
+//! The library's own way compiles the whole path from arguments to answer anew for each function,
+//! which makes the portal's WebAssembly half as large again. Here all functions share one path.
 
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
@@ -67,22 +67,46 @@ mod browser {
         Post,
     }
 
+    impl Method {
+        /// The problem when no answer came: what was posted may have arrived.
+        const fn unanswered(self) -> Cause {
+            match self {
+                Self::Get => Cause::Unreachable,
+                Self::Post => Cause::NoAnswer,
+            }
+        }
+
+        /// The problem when an answer came that says nothing: what was posted may have been done.
+        const fn unexplained(self) -> Cause {
+            match self {
+                Self::Get => Cause::Failed,
+                Self::Post => Cause::Uncertain,
+            }
+        }
+    }
+
     /// Calls a server function with its arguments as a form, and reads its answer.
+    ///
+    /// # Errors
+    /// What the function refuses, or that there was no answer.
     pub async fn call<A: Serialize, T: DeserializeOwned>(
         address: &str,
         arguments: &A,
         method: Method,
     ) -> Result<T, Problem> {
-        let form = serde_qs::to_string(arguments).map_err(|_| Problem::from(Cause::Broken))?;
+        let form = serde_qs::to_string(arguments).map_err(|_| Problem::from(Cause::Failed))?;
         // Resources want futures that may change threads; a browser has one thread.
         let text = SendWrapper::new(fetch_text(address, &form, method)).await?;
-        // The same reader as for what the server wrote into the page, so that each type has one.
-        serde_json::from_str(&text).map_err(|_| Cause::Broken.into())
+        // By the reader that also reads the data in the page, so that each type has one reader.
+        serde_json::from_str(&text).map_err(|_| method.unexplained().into())
     }
 
     /// Posts a form to a server function as the browser would, and gives the page to go to, if any.
+    ///
+    /// # Errors
+    /// What the function refuses, or that there was no answer.
     pub async fn post(address: &str, fields: &FormData) -> Result<Option<String>, Problem> {
-        let form = UrlSearchParams::new_with_str_sequence_sequence(fields).map_err(broken)?;
+        let form = UrlSearchParams::new_with_str_sequence_sequence(fields).map_err(not_sent)?;
         let answer = fetch(address, Some(&form)).await?;
         let headers = answer.headers();
         let next = headers
@@ -93,41 +117,49 @@ mod browser {
     }
 
     async fn fetch_text(address: &str, form: &str, method: Method) -> Result<String, Problem> {
-        let answer = if method == Method::Get {
-            fetch(&format!("{address}?{form}"), None).await?
-        } else {
-            let form = UrlSearchParams::new_with_str(form).map_err(broken)?;
-            fetch(address, Some(&form)).await?
+        let answer = match method {
+            Method::Get => fetch(&format!("{address}?{form}"), None).await?,
+            Method::Post => {
+                let form = UrlSearchParams::new_with_str(form).map_err(not_sent)?;
+                fetch(address, Some(&form)).await?
+            }
         };
-        text(&answer).await
+        text(&answer, method).await
     }
 
+    /// Asks by POST where there is a form, and by GET where there is none.
     async fn fetch(address: &str, form: Option<&UrlSearchParams>) -> Result<Response, Problem> {
         let request = RequestInit::new();
+        let mut method = Method::Get;
         if let Some(form) = form {
+            method = Method::Post;
             request.set_method("POST");
             request.set_body(form);
         }
         let answer = leptos::prelude::window().fetch_with_str_and_init(address, &request);
         let answer = JsFuture::from(answer)
             .await
-            .map_err(|_| Problem::from(Cause::Unreachable))?;
+            .map_err(|_| Problem::from(method.unanswered()))?;
         let answer: Response = answer.unchecked_into();
         match answer.status() {
-            STATUS_OF_REFUSALS => Err(Problem::de(text(&answer).await?.into())),
+            STATUS_OF_REFUSALS => Err(Problem::de(text(&answer, method).await?.into())),
             200..=299 => Ok(answer),
-            _ => Err(Cause::Broken.into()),
+            // The request was refused before its function ran.
+            400..=499 => Err(Cause::Failed.into()),
+            _ => Err(method.unexplained().into()),
         }
     }
 
-    async fn text(answer: &Response) -> Result<String, Problem> {
-        let text = JsFuture::from(answer.text().map_err(broken)?)
+    async fn text(answer: &Response, method: Method) -> Result<String, Problem> {
+        let unanswered = |_: JsValue| Problem::from(method.unanswered());
+        let text = JsFuture::from(answer.text().map_err(unanswered)?)
             .await
-            .map_err(broken)?;
+            .map_err(unanswered)?;
         Ok(text.as_string().unwrap_or_default())
     }
 
-    fn broken(_: JsValue) -> Problem {
-        Cause::Broken.into()
+    /// A form that can't be written was not sent.
+    fn not_sent(_: JsValue) -> Problem {
+        Cause::Failed.into()
     }
 }

@@ -1,4 +1,4 @@
-//! `/`.
+//! `/`: the front page.
 
 use domain::records::PriceList;
 use leptos::either::Either;
@@ -21,7 +21,10 @@ pub struct Home {
     pub signed_in: bool,
 }
 
-/// Prices in force, for everybody.
+/// The prices in force; nobody has to be signed in.
+///
+/// # Errors
+/// When the service fails.
 #[server(prefix = "/fn", endpoint = "home", input = GetUrl)]
 pub async fn load_home() -> Result<Home, Problem> {
     let current = current_request()?;
@@ -64,7 +67,9 @@ fn Welcome(home: Home) -> impl IntoView {
             <div>
                 <h1>"Text messages from your systems, by one HTTP call."</h1>
                 <p class="lead">
-                    "One-time passwords, confirmations, notices: your system calls, Heliograph delivers, tells you what became of each message, and charges only what a carrier took."
+                    "One-time passwords, confirmations, notices: your system calls, Heliograph \
+                     delivers, reports what became of each message, and charges only for messages \
+                     that a carrier took."
                 </p>
                 <p class="buttons">{doors}</p>
             </div>
@@ -80,9 +85,15 @@ fn Welcome(home: Home) -> impl IntoView {
 #[component]
 fn Sample(base_url: String) -> impl IntoView {
     let call = format!(
-        "curl {base_url}/sms/send/YOUR_KEY \\\n  --data number=58001234 \\\n  --data-urlencode 'message=Your code is 4711'",
+        "curl {base_url}/sms/send/YOUR_KEY \\\n  --data number=58001234 \\\n  \
+         --data-urlencode 'message=Your code is 4711'",
     );
-    let answer = "{\n  \"code\": 200,\n  \"message\": \"SUCCESS\",\n  \"transid\": \"m_0hv3k9w2c8r1e\",\n  \"balance\": 9.95\n}";
+    let answer = r#"{
+  "code": 200,
+  "message": "SUCCESS",
+  "transid": "m_0hv3k9w2c8r1e",
+  "balance": 9.95
+}"#;
     view! {
         <figure class="sample">
             <pre tabindex="0"><code>{call}</code></pre>
@@ -121,7 +132,8 @@ fn Prices(prices: PriceList) -> impl IntoView {
                 </table>
             </div>
             <p>
-                "A page is up to 160 characters, in any script; a longer text takes more pages. You pay from a balance that you fill by bank transfer: no subscription, no minimum."
+                "A page is up to 160 characters, in any script; a longer text has more pages. You \
+                 pay from a balance that you fill by bank transfer: no subscription, no minimum."
             </p>
         </section>
     }
@@ -143,12 +155,13 @@ fn Steps() -> impl IntoView {
                 </li>
                 <li>
                     <strong>"Send."</strong>
-                    " A 200 means that the message is stored and charged once. Reports tell what became of it: on these pages, or by a call."
+                    " A 200 means that the message is stored and charged once. Reports say what \
+                     became of it: on these pages, or by a call."
                 </li>
             </ol>
             <p>
-                "Messages are sent by the API alone, never from these pages. The " <a href="/docs">"API reference"</a>
-                " has every field and code."
+                "Messages are sent by the API alone, never from these pages. The "
+                <a href="/docs">"API reference"</a> " has every field and code."
             </p>
         </section>
     }

@@ -1,10 +1,10 @@
-//! The portal, built twice: rendered by the server (`ssr`), taken over in the browser (`hydrate`).
+//! The portal, built twice: for the server, which renders pages (`ssr`), and for the browser, which
+//! hydrates them (`hydrate`).
 //!
-//! A page and its server functions share a file. A server function parses, calls one verb of the
-//! service and answers; who is asking it learns from `current_request`, in the server's build
-//! alone.
+//! A page and its server functions share a file. A server function parses its arguments, calls one
+//! verb of the service and answers. In the server's build `current_request` says who is asking.
 
-// A page's view is one type, nested as deep as its elements.
+// The type of a page's view is nested as deep as its elements.
 #![recursion_limit = "512"]
 #![expect(
     clippy::needless_pass_by_value,
@@ -48,7 +48,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <meta name="color-scheme" content="light dark"/>
                 <meta
                     name="description"
-                    content="Heliograph sends text messages for your systems, over one HTTP API."
+                    content="Heliograph sends text messages for your systems, by one HTTP API."
                 />
                 <link rel="icon" type="image/svg+xml" href="/favicon.svg"/>
                 <HashedStylesheet options=options.clone() id="leptos"/>
@@ -63,8 +63,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// The pages. They are rendered whole before they are sent: a page is small, and then it is the
-/// same with and without JavaScript.
+/// The pages. The server renders a page as a whole before it sends any of it: a page is small, and
+/// so it is the same with and without JavaScript.
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();

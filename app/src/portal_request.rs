@@ -1,10 +1,10 @@
-//! What server functions know of the request that they serve.
+//! The request that a server function serves.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::Reference;
 use domain::records::AccountRecord;
+use domain::{Reference, Refusal};
 use http::StatusCode;
 use http::request::Parts;
 use leptos::context::use_context;
@@ -26,26 +26,41 @@ pub trait PortalRequest: Send + Sync {
     /// Browser and address, as the devices page shows them.
     fn client(&self) -> ClientInfo;
 
-    /// Names the session to the service; `None` without one.
+    /// The session's token; `None` without a session.
     fn token(&self) -> Option<String>;
 
-    /// Who is signed in. Asked of the database once in a request.
+    /// Who is signed in. The database is asked once in a request.
+    ///
+    /// # Errors
+    /// When the service fails.
     async fn account(&self) -> Result<Option<AccountRecord>, Problem>;
 
     /// Signs an account in under a new session id and registers the device.
+    ///
+    /// # Errors
+    /// When the password was changed since the account was read, or the service fails.
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem>;
 
     /// Ends the session.
+    ///
+    /// # Errors
+    /// When the service fails.
     async fn sign_out(&self) -> Result<(), Problem>;
 
-    /// Keeps new keys, sealed, until the application's page shows them.
+    /// Keeps new keys, encrypted, until the application's page shows them.
+    ///
+    /// # Errors
+    /// When the session can't be written.
     async fn keep_keys(&self, reference: Reference, keys: &NewKeys) -> Result<(), Problem>;
 
     /// Gives kept keys out and forgets them.
+    ///
+    /// # Errors
+    /// When the session can't be read or written.
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem>;
 }
 
-/// Settings that all requests share.
+/// Settings that all requests to the portal share.
 #[derive(Clone, Debug)]
 pub struct SiteSettings {
     /// Without a slash at its end.
@@ -60,20 +75,20 @@ pub type CurrentRequest = Arc<dyn PortalRequest>;
 /// The request that is being served.
 ///
 /// # Errors
-/// When the server didn't provide one, which is a fault of ours.
+/// When the server didn't provide the request, which is a fault of ours.
 pub fn current_request() -> Result<CurrentRequest, Problem> {
     use_context::<CurrentRequest>().ok_or_else(|| {
-        tracing::error!("a server function runs without its request in the context");
-        Cause::Broken.into()
+        tracing::error!("a server function was called without its request in the context");
+        Cause::Failed.into()
     })
 }
 
-/// The request and the account that is signed in. Every server function that is not for everybody
+/// The request and the account that is signed in. Every server function that needs an account
 /// starts with it.
 ///
 /// # Errors
-/// [`Cause::SignedOut`]; a form without JavaScript is then led to the sign-in page, and from there
-/// back.
+/// [`Cause::SignedOut`]; where no scripts run, the browser is then led to the sign-in page, and
+/// from there back. Else when the service fails.
 pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let current = current_request()?;
     if let Some(account) = current.account().await? {
@@ -87,7 +102,7 @@ pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
 /// with it.
 ///
 /// # Errors
-/// Those of [`signed_in`]; [`Cause::NotFound`] to whoever is no staff.
+/// Those of [`signed_in`]; [`Cause::NotFound`] to an account that isn't staff.
 pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let (current, account) = signed_in().await?;
     if !account.staff {
@@ -105,7 +120,7 @@ pub fn sign_in_path(next: &str) -> String {
     }
 }
 
-/// Where to go after signing in: a path on this site, or My Applications.
+/// Where to go after signing in: this path if it is one of this site, else My Applications.
 #[must_use]
 pub fn local_path(next: &str) -> &str {
     // A browser reads `//host` and `/\host` as another site.
@@ -125,11 +140,11 @@ fn page_path() -> Option<String> {
     let referer = parts.headers.get(http::header::REFERER)?.to_str().ok()?;
     let (_, rest) = referer.split_once("://")?;
     let path = &rest[rest.find('/')?..];
-    // An older refusal in the address would be shown again after signing in.
+    // An older problem in the address would be shown again after signing in.
     Some(path.split("?__path=").next().unwrap_or(path).to_owned())
 }
 
-/// Whether the page is really being shown: not asked for by HEAD, and not fetched ahead of a click.
+/// Whether the page is really shown: it isn't asked for by HEAD, nor fetched ahead of a click.
 #[must_use]
 pub fn is_shown() -> bool {
     use_context::<Parts>().is_some_and(|parts| {
@@ -144,10 +159,10 @@ pub fn is_shown() -> bool {
 /// Gives the page that is being rendered the HTTP status of its problem.
 pub fn set_status(cause: &Cause) {
     let status = match cause {
-        // The redirect has been set.
+        // The answer is a redirect already.
         Cause::SignedOut => return,
         Cause::NotFound => StatusCode::NOT_FOUND,
-        Cause::Filter(_) | Cause::Cursor => StatusCode::BAD_REQUEST,
+        Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor) => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     if let Some(response) = use_context::<ResponseOptions>() {

@@ -1,18 +1,19 @@
-//! What went wrong, in a form that reaches the person: in the answer to a form with JavaScript, in
-//! the address of the page without.
+//! Why a page or a form can't be served, in a form that reaches the person: in the answer where
+//! scripts run, in the address of the page where they don't.
 
 use std::borrow::Cow;
 
-use domain::ApplicationStatus;
-use domain::account::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
-use domain::sender_name::SENDER_NAME_CHARS_MAX;
+use domain::Refusal;
+use domain::account::{InvalidEmail, InvalidPassword};
+use domain::refusal::{FAILED, UNCERTAIN};
+use domain::sender_name::InvalidSenderName;
 use leptos::server_fn::codec::JsonEncoding;
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::{Deserialize, Serialize};
 
 /// Why a page or a form can't be served.
 ///
-/// It crosses the address bar when there is no JavaScript, where anybody could write it: so it
+/// Where no scripts run it is read out of the page's address, where anybody can write it: so it
 /// names a cause and never carries a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
@@ -22,47 +23,39 @@ pub struct Problem {
     pub typed: Vec<(String, String)>,
 }
 
-/// The causes, each with its sentence.
+/// The causes of problems.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// Nobody is signed in, or not any more.
     SignedOut,
+    /// The address leads to nothing that this account may see.
     NotFound,
-    /// A fault of ours; the log has the details.
-    Broken,
-    /// A fault of ours at a commit: whether anything was changed isn't known.
+    /// The rules refuse it.
+    Refused(Refusal),
+    /// A fault of ours that changed nothing; the log has the details.
+    Failed,
+    /// A fault of ours that leaves open whether anything was changed; the log has the details.
     Uncertain,
-    /// The server can't be reached.
+    /// A question got no answer from the server.
     Unreachable,
-    /// The request wasn't one that our forms make.
+    /// A form got no answer from the server, which may have received it.
+    NoAnswer,
+    /// The request isn't one that our forms make.
     Unreadable,
+    /// The e-mail can't be one.
     Email,
+    /// The new password can't be one.
     Password,
+    /// The sender name can't be one.
     SenderName,
     SenderNameMissing,
+    /// There is no such category.
     Category,
-    EmailTaken,
-    WrongCredentials,
-    WrongPassword,
-    Throttled {
-        retry_after_s: i64,
-    },
-    CategoryTaken,
-    SenderlessTaken,
-    SenderNameTaken,
-    SenderNameUnchanged,
-    ActivationNotPossible {
-        status: ApplicationStatus,
-    },
-    NoSuchDevice,
-    NoSuchCarrier,
-    ResetLinkInvalid,
-    /// A filter of the reports holds what it can't hold.
+    /// A filter of the reports has a value that it can't have.
     Filter(Filter),
-    Cursor,
 }
 
-/// The filters of the reports that can be wrong.
+/// The filters of the reports whose values can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filter {
     Application,
@@ -78,101 +71,78 @@ impl Cause {
     /// What happened and what to do, for a person.
     #[must_use]
     pub fn sentence(&self) -> Cow<'static, str> {
-        let fixed = match self {
+        Cow::Borrowed(match self {
             Self::SignedOut => "You are signed out. Sign in again to go on.",
             Self::NotFound => "There is nothing here.",
-            Self::Broken => {
-                "Something went wrong on our side and nothing was changed. Try again in a moment."
-            }
-            Self::Uncertain => {
-                "Something went wrong on our side, and whether anything was changed isn't known. Look before you try again."
-            }
+            Self::Refused(refusal) => return Cow::Owned(refusal.to_string()),
+            Self::Failed => FAILED,
+            Self::Uncertain => UNCERTAIN,
             Self::Unreachable => {
                 "The server can't be reached. Check your connection and try again."
             }
-            Self::Unreadable => "The form didn't arrive whole. Reload the page and try again.",
-            Self::Email => "Enter an e-mail address like name@example.org.",
-            Self::Password => {
-                return Cow::Owned(format!(
-                    "A password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters."
-                ));
+            Self::NoAnswer => {
+                "The server didn't answer, and it isn't known whether this was done. Check your \
+                 connection, reload the page and look whether it shows the change before you try \
+                 again."
             }
-            Self::SenderName => {
-                return Cow::Owned(format!(
-                    "A sender name has 1 to {SENDER_NAME_CHARS_MAX} letters and digits, without spaces."
-                ));
+            Self::Unreadable => {
+                "The form didn't arrive as a whole and nothing was changed. Reload the page and \
+                 try again."
             }
+            Self::Email => return Cow::Owned(InvalidEmail.to_string()),
+            Self::Password => return Cow::Owned(InvalidPassword.to_string()),
+            Self::SenderName => return Cow::Owned(InvalidSenderName.to_string()),
             Self::SenderNameMissing => "Enter the sender name that you would like to use.",
             Self::Category => "Choose a category.",
-            Self::EmailTaken => {
-                "An account with this e-mail exists already. Sign in, or reset the password."
-            }
-            Self::WrongCredentials => "E-mail or password is wrong.",
-            Self::WrongPassword => "The password is wrong.",
-            Self::Throttled { retry_after_s } => {
-                let minutes = retry_after_s.saturating_add(59) / 60;
-                return Cow::Owned(match minutes {
-                    ..=1 => "Too many attempts. Try again in a minute.".to_owned(),
-                    minutes => format!("Too many attempts. Try again in {minutes} minutes."),
-                });
-            }
-            Self::CategoryTaken => {
-                "You already have an application of this category; an account has one of each."
-            }
-            Self::SenderlessTaken => {
-                "You already have an application without a sender name. Request a sender name for it, or give this one a name."
-            }
-            Self::SenderNameTaken => {
-                "This sender name belongs to another customer; choose another one."
-            }
-            Self::SenderNameUnchanged => "The application uses this sender name already.",
-            Self::ActivationNotPossible { status } => {
-                return Cow::Owned(format!(
-                    "Activation can be requested for a Pending application; this one is {status}."
-                ));
-            }
-            Self::NoSuchDevice => "There is no such device; it may be signed out already.",
-            Self::NoSuchCarrier => "There is no such carrier in the settings any more.",
-            Self::ResetLinkInvalid => "This link is used or too old. Ask for a new one.",
-            Self::Filter(Filter::Application) => {
-                "An application is named by its reference, 6 digits."
-            }
-            Self::Filter(Filter::Status) => "There is no such message status.",
-            Self::Filter(Filter::Number) => "A number has 4 to 15 digits.",
-            Self::Filter(Filter::Transid) => {
-                "A transid is m_ and 13 letters and digits, as a send answers it."
-            }
-            Self::Filter(Filter::Batch) => {
-                "A batchid is b_ and 13 letters and digits, as an upload answers it."
-            }
-            Self::Filter(Filter::From | Filter::To) => "A day is written like 2026-11-21.",
-            Self::Cursor => "This page of the list isn't there any more. Start from the first one.",
-        };
-        Cow::Borrowed(fixed)
+            Self::Filter(filter) => filter.sentence(),
+        })
     }
 
-    /// The name of the field that is to blame, when one is.
+    /// The name of the form's field that has to be corrected, if it is one.
     #[must_use]
     pub const fn field(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Email | Self::EmailTaken => "email",
+            Self::Email | Self::Refused(Refusal::EmailTaken) => "email",
             Self::Password => "new_password",
-            Self::WrongPassword => "password",
+            Self::Refused(Refusal::WrongPassword) => "password",
             Self::SenderName
             | Self::SenderNameMissing
-            | Self::SenderNameTaken
-            | Self::SenderNameUnchanged
-            | Self::SenderlessTaken => "sender",
-            Self::Category | Self::CategoryTaken => "category",
-            Self::Filter(Filter::Application) => "application",
-            Self::Filter(Filter::Status) => "status",
-            Self::Filter(Filter::Number) => "number",
-            Self::Filter(Filter::Transid) => "transid",
-            Self::Filter(Filter::Batch) => "batchid",
-            Self::Filter(Filter::From) => "from",
-            Self::Filter(Filter::To) => "to",
+            | Self::Refused(
+                Refusal::SenderNameTaken | Refusal::SenderNameUnchanged | Refusal::SenderlessTaken,
+            ) => "sender",
+            Self::Category | Self::Refused(Refusal::CategoryTaken) => "category",
+            Self::Filter(filter) => filter.field(),
             _ => return None,
         })
+    }
+}
+
+impl Filter {
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Application => "An application is named by its reference, 6 digits.",
+            Self::Status => "There is no such message status.",
+            Self::Number => "A number has 4 to 15 digits.",
+            Self::Transid => {
+                "A transid is m_ and 13 letters and digits: the answer to a send has it."
+            }
+            Self::Batch => {
+                "A batchid is b_ and 13 letters and digits: the answer to an upload has it."
+            }
+            Self::From | Self::To => "A day is written like 2026-11-21.",
+        }
+    }
+
+    const fn field(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::Status => "status",
+            Self::Number => "number",
+            Self::Transid => "transid",
+            Self::Batch => "batchid",
+            Self::From => "from",
+            Self::To => "to",
+        }
     }
 }
 
@@ -181,6 +151,16 @@ impl Problem {
     #[must_use]
     pub fn typed(mut self, field: &str, text: &str) -> Self {
         self.typed.push((field.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// The problem of a step that follows a change, such as signing in after registering: here it
+    /// would be false that nothing was changed.
+    #[must_use]
+    pub fn after_change(mut self) -> Self {
+        if self.cause == Cause::Failed {
+            self.cause = Cause::Uncertain;
+        }
         self
     }
 
@@ -208,11 +188,11 @@ impl FromServerFnError for Problem {
 
     fn from_server_fn_error(error: ServerFnErrorErr) -> Self {
         match error {
-            ServerFnErrorErr::Request(_) => Cause::Unreachable,
             ServerFnErrorErr::Args(_)
             | ServerFnErrorErr::MissingArg(_)
             | ServerFnErrorErr::Deserialization(_) => Cause::Unreadable,
-            _ => Cause::Broken,
+            // The function may have run by then.
+            _ => Cause::Uncertain,
         }
         .into()
     }
@@ -229,10 +209,10 @@ macro_rules! from_invalid {
 }
 
 from_invalid! {
-    domain::account::InvalidEmail => Cause::Email,
-    domain::account::InvalidPassword => Cause::Password,
-    domain::sender_name::InvalidSenderName => Cause::SenderName,
-    // A reference stands in an address: one that can't be is a page that isn't there.
+    InvalidEmail => Cause::Email,
+    InvalidPassword => Cause::Password,
+    InvalidSenderName => Cause::SenderName,
+    // A reference stands in an address: where it can't be one, there is no page.
     domain::ids::InvalidReference => Cause::NotFound,
 }
 
@@ -240,44 +220,79 @@ from_invalid! {
 impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
         match error {
-            service::Error::Refused(refusal) => Cause::from(refusal).into(),
+            service::Error::Refused(refusal) => Cause::from(refusal),
             service::Error::Failed(fault) => {
-                tracing::error!(error = %fault, "a page can't be served");
-                Cause::Broken.into()
+                tracing::error!(error = %fault, "a page or a form can't be served");
+                Cause::Failed
             }
             service::Error::Uncertain(uncertain) => {
                 tracing::error!(error = %uncertain, "whether a form's work was done isn't known");
-                Cause::Uncertain.into()
+                Cause::Uncertain
+            }
+        }
+        .into()
+    }
+}
+
+#[cfg(feature = "ssr")]
+impl From<Refusal> for Cause {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::EmailTaken
+            | Refusal::WrongCredentials
+            | Refusal::WrongPassword
+            | Refusal::Throttled { .. }
+            | Refusal::CategoryTaken
+            | Refusal::SenderlessTaken
+            | Refusal::SenderNameTaken
+            | Refusal::SenderNameUnchanged
+            | Refusal::ActivationNotPossible { .. }
+            | Refusal::NoSuchDevice
+            | Refusal::NoSuchCarrier
+            | Refusal::ResetLinkInvalid
+            | Refusal::InvalidCursor => Self::Refused(refusal),
+            Refusal::NoSuchApplication => Self::NotFound,
+            // The account was deleted while it was signed in.
+            Refusal::NoSuchAccount => Self::SignedOut,
+            other => {
+                tracing::error!(refusal = %other, "a refusal that only the command line expects");
+                Self::Failed
             }
         }
     }
 }
 
-#[cfg(feature = "ssr")]
-impl From<service::Refusal> for Cause {
-    fn from(refusal: service::Refusal) -> Self {
-        use service::Refusal;
-        match refusal {
-            Refusal::EmailTaken => Self::EmailTaken,
-            Refusal::WrongCredentials => Self::WrongCredentials,
-            Refusal::WrongPassword => Self::WrongPassword,
-            Refusal::Throttled { retry_after_s } => Self::Throttled { retry_after_s },
-            Refusal::CategoryTaken => Self::CategoryTaken,
-            Refusal::SenderlessTaken => Self::SenderlessTaken,
-            Refusal::SenderNameTaken => Self::SenderNameTaken,
-            Refusal::SenderNameUnchanged => Self::SenderNameUnchanged,
-            Refusal::ActivationNotPossible { status } => Self::ActivationNotPossible { status },
-            Refusal::NoSuchApplication => Self::NotFound,
-            Refusal::NoSuchDevice => Self::NoSuchDevice,
-            Refusal::NoSuchCarrier => Self::NoSuchCarrier,
-            Refusal::NoSuchAccount => Self::SignedOut,
-            Refusal::ResetLinkInvalid => Self::ResetLinkInvalid,
-            Refusal::InvalidCursor => Self::Cursor,
-            // The rest is refused to the command line alone.
-            other => {
-                tracing::error!(refusal = %other, "a refusal that no page expects");
-                Self::Broken
-            }
+#[cfg(test)]
+mod tests {
+    use domain::Refusal;
+
+    use super::{Cause, Problem};
+
+    #[test]
+    fn only_a_failure_after_a_change_becomes_uncertain() {
+        for (cause, after) in [
+            (Cause::Failed, Cause::Uncertain),
+            (Cause::Uncertain, Cause::Uncertain),
+            (
+                Cause::Refused(Refusal::WrongPassword),
+                Cause::Refused(Refusal::WrongPassword),
+            ),
+        ] {
+            assert_eq!(Problem::from(cause).after_change().cause, after);
+        }
+    }
+
+    #[test]
+    fn only_a_refused_or_failed_form_says_that_nothing_was_changed() {
+        for (cause, says) in [
+            (Cause::Failed, true),
+            (Cause::Unreadable, true),
+            (Cause::Uncertain, false),
+            (Cause::NoAnswer, false),
+        ] {
+            let sentence = cause.sentence();
+            assert_eq!(sentence.contains("nothing was changed"), says, "{sentence}");
+            assert_eq!(sentence.contains("isn't known"), !says, "{sentence}");
         }
     }
 }

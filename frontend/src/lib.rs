@@ -1,6 +1,6 @@
-//! What the browser loads. It has no logic of its own.
+//! The WebAssembly that the browser loads. It only starts crate `app`.
 
-/// Takes over the page that the server rendered.
+/// Hydrates the page that the server rendered.
 #[wasm_bindgen::prelude::wasm_bindgen]
 pub fn hydrate() {
     console_error_panic_hook::set_once();

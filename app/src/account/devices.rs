@@ -1,4 +1,4 @@
-//! `/devices`.
+//! `/devices`: where an account is signed in.
 
 use domain::records::DeviceRecord;
 use leptos::either::Either;
@@ -12,6 +12,9 @@ use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm};
 
 /// The browsers in which the account is signed in.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "devices", input = GetUrl)]
 pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
     let (current, account) = signed_in().await?;
@@ -20,6 +23,9 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
 }
 
 /// Signs one browser out; it may be this one.
+///
+/// # Errors
+/// When nobody is signed in, there is no such device, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
 pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -27,12 +33,15 @@ pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
         .service()
         .sign_out_device(account.id, device)
         .await?;
-    // When it was this browser, that page leads on to the sign-in page.
+    // If it was this browser, the page leads on to the sign-in page.
     leptos_axum::redirect("/devices");
     Ok(())
 }
 
 /// Signs every browser but this one out.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out-others")]
 pub async fn sign_out_others() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -63,7 +72,8 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
     view! {
         <Page title="Devices">
             <p class="lead">
-                "Browsers that are signed in to your account. A session ends after 30 minutes without use, and after 12 hours in any case."
+                "Browsers that are signed in to your account. A session ends after 30 minutes \
+                 without use, and after 12 hours in any case."
             </p>
             <FormAlert form=one/>
             <div class="table-scroll" tabindex="0" role="region" aria-label="Signed-in devices">
@@ -132,13 +142,14 @@ fn DeviceRow(device: DeviceRecord, one: FormState) -> impl IntoView {
     }
 }
 
-/// A browser and its system in two words, as far as the user agent tells; it stands in full below.
+/// Browser and operating system, as far as the user agent names them. The page shows the whole user
+/// agent below.
 fn browser_name(user_agent: &str) -> String {
     const BROWSERS: [(&str, &str); 5] = [
         ("Edg/", "Edge"),
         ("OPR/", "Opera"),
         ("Firefox/", "Firefox"),
-        // These two are named by the ones above as well.
+        // The user agents of the browsers above name these two browsers too.
         ("Chrome/", "Chrome"),
         ("Safari/", "Safari"),
     ];
@@ -159,6 +170,6 @@ fn browser_name(user_agent: &str) -> String {
     match (named(&BROWSERS), named(&SYSTEMS)) {
         (Some(browser), Some(system)) => format!("{browser} on {system}"),
         (Some(browser), None) => browser.to_owned(),
-        _ => "Another program".to_owned(),
+        _ => "Unknown browser".to_owned(),
     }
 }

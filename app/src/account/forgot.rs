@@ -1,14 +1,18 @@
-//! `/forgot`.
+//! `/forgot`: asking for a link that resets the password.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
+use super::fields::EmailField;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormAlert, FormState, Page, PostForm, SubmitButton};
 
 /// Asks for a reset link. The answer is the same whether or not the account exists.
+///
+/// # Errors
+/// When there were too many requests, or the service fails.
 #[server(prefix = "/fn", endpoint = "forgot")]
 pub async fn forgot(email: String) -> Result<(), Problem> {
     let current = current_request()?;
@@ -35,23 +39,21 @@ pub fn ForgotPage() -> impl IntoView {
                         .then(|| {
                             view! {
                                 <p class="notice">
-                                    "If there is an account with this e-mail, support will send it a link to set a new password. It works for one hour, once."
+                                    "If there is an account with this e-mail, support will send \
+                                     it a link to set a new password. The link works once, within \
+                                     one hour."
                                 </p>
                             }
                         })
                 }}
             </div>
-            <p class="lead">"Enter the e-mail of your account, and support will send you a link to set a new password."</p>
+            <p class="lead">
+                "Enter the e-mail of your account, and support will send you a link to set a new \
+                 password."
+            </p>
             <PostForm form>
                 <FormAlert form/>
-                <Field
-                    label="Email"
-                    name="email"
-                    kind="email"
-                    autocomplete="username"
-                    required=true
-                    form
-                />
+                <EmailField form/>
                 <SubmitButton label="Send reset link" form primary=true/>
             </PostForm>
             <p>

@@ -1,6 +1,7 @@
-//! Who is signed in: registration, sign-in, password, devices.
+//! Accounts: registration, sign-in, password, devices.
 
 mod devices;
+mod fields;
 mod forgot;
 mod register;
 mod reset;
@@ -16,6 +17,7 @@ use crate::portal_request::current_request;
 use crate::problem::Problem;
 
 pub use devices::DevicesPage;
+pub use fields::PasswordField;
 pub use forgot::ForgotPage;
 pub use register::RegisterPage;
 pub use reset::ResetPage;
@@ -23,12 +25,18 @@ pub use settings::{AccountPage, LoadAccount};
 pub use sign_in::SignInPage;
 
 /// Who is signed in, if anybody.
+///
+/// # Errors
+/// When the service fails.
 #[server(prefix = "/fn", endpoint = "viewer", input = GetUrl)]
 pub async fn load_viewer() -> Result<Option<AccountRecord>, Problem> {
     current_request()?.account().await
 }
 
 /// Ends this browser's session.
+///
+/// # Errors
+/// When the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out")]
 pub async fn sign_out() -> Result<(), Problem> {
     current_request()?.sign_out().await?;

@@ -1,15 +1,18 @@
-//! `/reset/{token}`.
+//! `/reset/{token}`: setting a new password by a link.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_params_map;
 
-use super::register::judge_password;
-use crate::problem::{Cause, Problem};
-use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
+use super::fields::NewPasswordField;
+use crate::problem::Problem;
+use crate::ui::{FormAlert, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::current_request, domain::Password};
 
 /// Sets a new password by a link, which works once, and signs every device out.
+///
+/// # Errors
+/// When the password can't be used, the link was used or is too old, or the service fails.
 #[server(prefix = "/fn", endpoint = "reset")]
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;
@@ -34,16 +37,7 @@ pub fn ResetPage() -> impl IntoView {
             <PostForm form>
                 <FormAlert form/>
                 <input type="hidden" name="token" value=token/>
-                <Field
-                    label="New password"
-                    name="new_password"
-                    kind="password"
-                    autocomplete="new-password"
-                    required=true
-                    hint=Cause::Password.sentence()
-                    judge=judge_password
-                    form
-                />
+                <NewPasswordField form/>
                 <SubmitButton label="Set new password" form primary=true/>
             </PostForm>
             <p>"The link doesn't work any more? " <a href="/forgot">"Ask for a new one"</a></p>

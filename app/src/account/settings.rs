@@ -1,24 +1,31 @@
-//! `/account`.
+//! `/account`: the account and its password.
 
 use domain::records::AccountRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 
-use super::register::judge_password;
+use super::fields::{NewPasswordField, PasswordField};
 use crate::client::read;
-use crate::problem::{Cause, Problem};
-use crate::ui::{Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
+use crate::problem::Problem;
+use crate::ui::{Fact, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
 
 /// The account that is signed in.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "account", input = GetUrl)]
 pub async fn load_account() -> Result<AccountRecord, Problem> {
     signed_in().await.map(|(_, account)| account)
 }
 
 /// Changes the password; all other devices are signed out.
+///
+/// # Errors
+/// When nobody is signed in, the current password is wrong, the new one can't be used, there were
+/// too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-password")]
 pub async fn change_password(password: String, new_password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -42,15 +49,13 @@ pub fn AccountPage() -> impl IntoView {
 fn Settings(account: AccountRecord) -> impl IntoView {
     let form = FormState::new::<ChangePassword>("account-alert");
     let query = use_query_map();
+    let email = account.email.clone();
     let changed = move || query.with(|query| query.get("changed").is_some());
 
     view! {
         <Page title="Account">
             <dl class="facts">
-                <div>
-                    <dt>"E-mail"</dt>
-                    <dd>{account.email.clone()}</dd>
-                </div>
+                <Fact term="E-mail">{email}</Fact>
             </dl>
             <h2>"Password"</h2>
             <div role="status">
@@ -65,10 +70,13 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                         })
                 }}
             </div>
-            <p>"Changing it signs out all other devices. The keys of your applications stay as they are."</p>
+            <p>
+                "Changing the password signs out all other devices. The keys of your applications \
+                 stay as they are."
+            </p>
             <PostForm form>
                 <FormAlert form/>
-                // Password managers file the new password under this name.
+                // Password managers keep the new password under this name.
                 <input
                     type="hidden"
                     name="username"
@@ -76,24 +84,8 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                     value=account.email
                     disabled=true
                 />
-                <Field
-                    label="Current password"
-                    name="password"
-                    kind="password"
-                    autocomplete="current-password"
-                    required=true
-                    form
-                />
-                <Field
-                    label="New password"
-                    name="new_password"
-                    kind="password"
-                    autocomplete="new-password"
-                    required=true
-                    hint=Cause::Password.sentence()
-                    judge=judge_password
-                    form
-                />
+                <PasswordField label="Current password" form/>
+                <NewPasswordField form/>
                 <SubmitButton label="Change password" form primary=true/>
             </PostForm>
         </Page>

@@ -1,16 +1,24 @@
-//! `/login`.
+//! `/login`: signing in.
 
 use leptos::prelude::*;
 
+use super::fields::{EmailField, PasswordField};
 use super::next_page;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{current_request, local_path};
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormAlert, FormState, Page, PostForm, SubmitButton};
 
 /// Signs in and goes on to `next`.
+///
+/// # Errors
+/// When e-mail or password is wrong, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-in")]
-pub async fn sign_in(email: String, password: String, next: String) -> Result<(), Problem> {
+pub async fn sign_in(
+    email: String,
+    password: String,
+    #[server(default)] next: String,
+) -> Result<(), Problem> {
     let current = current_request()?;
     let signed_in = current
         .service()
@@ -31,22 +39,8 @@ pub fn SignInPage() -> impl IntoView {
             <PostForm form>
                 <FormAlert form/>
                 <input type="hidden" name="next" value=next_page()/>
-                <Field
-                    label="Email"
-                    name="email"
-                    kind="email"
-                    autocomplete="username"
-                    required=true
-                    form
-                />
-                <Field
-                    label="Password"
-                    name="password"
-                    kind="password"
-                    autocomplete="current-password"
-                    required=true
-                    form
-                />
+                <EmailField form/>
+                <PasswordField form/>
                 <SubmitButton label="Sign in" form primary=true/>
             </PostForm>
             <p>

@@ -4,8 +4,9 @@ use domain::Reference;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::account::PasswordField;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, PostForm, SecretField, SubmitButton};
+use crate::ui::{FormAlert, FormState, PostForm, SecretField, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{current_request, is_shown, signed_in},
@@ -20,7 +21,7 @@ pub struct NewKeys {
     pub test: Option<String>,
 }
 
-/// Shows that there are keys, not which.
+/// Hides the keys: only whether there are any is shown.
 impl std::fmt::Debug for NewKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = |key: &Option<String>| key.as_ref().map(|_| "hidden");
@@ -31,7 +32,10 @@ impl std::fmt::Debug for NewKeys {
     }
 }
 
-/// Gives new keys out and forgets them. By POST, for it changes something.
+/// Gives new keys out and forgets them. It is called by POST, since it changes something.
+///
+/// # Errors
+/// When the reference can't be one, or the session can't be read or written.
 #[server(prefix = "/fn", endpoint = "take-keys")]
 pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
     if !is_shown() {
@@ -42,7 +46,11 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
         .await
 }
 
-/// Replaces a key; the old one is dead at once. For the live key all other devices are signed out.
+/// Replaces a key; the old one stops working at once, and all other devices are signed out.
+///
+/// # Errors
+/// When nobody is signed in, the password is wrong, the application isn't the account's, there were
+/// too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(reference: String, kind: String, password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -53,9 +61,10 @@ pub async fn replace_key(reference: String, kind: String, password: String) -> R
         .service()
         .replace_key(account.id, reference, kind, &password, &token)
         .await?;
-    current
+    let kept = current
         .keep_keys(reference, &NewKeys::one(kind, key.expose()))
-        .await
+        .await;
+    kept.map_err(Problem::after_change)
 }
 
 #[cfg(feature = "ssr")]
@@ -87,10 +96,10 @@ impl NewKeys {
 const LIVE: &str = "live";
 const TEST: &str = "test";
 
-/// Keys that are seen here for the only time.
+/// New keys, which are shown this once.
 #[component]
 pub fn KeysShown(keys: NewKeys) -> impl IntoView {
-    // The form that made them may stand far below.
+    // The form that made the keys may stand far below.
     let section = NodeRef::<leptos::html::Section>::new();
     Effect::new(move || {
         if let Some(section) = section.get() {
@@ -102,7 +111,7 @@ pub fn KeysShown(keys: NewKeys) -> impl IntoView {
         <section class="once" tabindex="-1" node_ref=section>
             <p>
                 <strong>"Keep this now: it is shown this once."</strong>
-                " We store only a fingerprint of it. Whoever has it can spend the balance."
+                " We store only a fingerprint of a key. Whoever has the key can spend the balance."
             </p>
             {keys
                 .live
@@ -134,25 +143,18 @@ pub fn ReplaceKeys(reference: Reference, form: FormState) -> impl IntoView {
         <section>
             <h2 id="keys">"Keys"</h2>
             <p>
-                "A replaced key stops working in that moment. Replacing one also signs out every other device of your account."
+                "The old key stops working at once, and every other device of your account is \
+                 signed out. Enter your account's password to replace a key."
             </p>
             <PostForm form>
                 <FormAlert form/>
                 <input type="hidden" name="reference" value=reference.to_string()/>
-                <Field
-                    label="Password"
-                    name="password"
-                    kind="password"
-                    autocomplete="current-password"
-                    required=true
-                    hint="Your account's password."
-                    form
-                />
+                <PasswordField form/>
                 <div class="buttons">
-                    <SubmitButton label="Replace key" says=("kind", LIVE) form/>
+                    <SubmitButton label="Replace key" field=("kind", LIVE) form/>
                     <SubmitButton
                         label="Replace test key"
-                        says=("kind", TEST)
+                        field=("kind", TEST)
                         form
                     />
                 </div>

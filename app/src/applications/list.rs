@@ -1,4 +1,4 @@
-//! `/applications`.
+//! `/applications`: the list of applications.
 
 use domain::records::ApplicationRecord;
 use leptos::either::Either;
@@ -21,6 +21,9 @@ pub struct Applications {
 }
 
 /// The account's applications.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "applications", input = GetUrl)]
 pub async fn load_applications() -> Result<Applications, Problem> {
     let (current, account) = signed_in().await?;
@@ -51,7 +54,8 @@ fn List(data: Applications) -> impl IntoView {
                 Either::Left(
                     view! {
                         <p class="empty">
-                            "You have no application yet. An application has an API key, a balance and, if you like, a sender name; your system sends with its key."
+                            "You have no application yet. An application has an API key, a balance \
+                             and, if you like, a sender name; your system sends with its key."
                         </p>
                     },
                 )
@@ -109,7 +113,7 @@ fn Row(application: ApplicationRecord) -> impl IntoView {
     }
 }
 
-/// The name in use, and the one that is asked for.
+/// The sender name in use, and the one that is asked for.
 fn sender_cell(application: &ApplicationRecord) -> impl IntoView + use<> {
     let in_use = application.sender_name.clone();
     let asked = application.requested_sender.as_ref().map(|request| {

@@ -1,4 +1,4 @@
-//! What becomes of an application's messages when a carrier's answer is lost.
+//! The choice what becomes of an application's messages when a carrier's answer is lost.
 
 use domain::{LostAnswer, Reference};
 use leptos::prelude::*;
@@ -9,6 +9,10 @@ use crate::ui::{Choice, FormAlert, FormState, PostForm, SubmitButton};
 use {crate::portal_request::signed_in, crate::problem::Cause};
 
 /// Saves the choice.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, there is no such choice, or the
+/// service fails.
 #[server(prefix = "/fn", endpoint = "set-lost-answer")]
 pub async fn set_lost_answer(reference: String, lost_answer: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -35,7 +39,8 @@ pub fn LostAnswerSection(
         <section>
             <h2 id="lost-answers">"Lost answers"</h2>
             <p>
-                "Now and then a connection breaks before the carrier has said whether it took a message."
+                "Now and then a connection breaks before the carrier has said whether it took a \
+                 message."
             </p>
             <ul>
                 <li>
@@ -44,7 +49,8 @@ pub fn LostAnswerSection(
                 </li>
                 <li>
                     <strong>{LostAnswer::Resend.label()}</strong>
-                    ": after a moment it is sent a second time, and may arrive twice. You pay once."
+                    ": after a moment the message is sent a second time, and may arrive twice. You \
+                     pay once."
                 </li>
             </ul>
             <p>"In force: " <strong>{in_force.label()}</strong></p>

@@ -1,4 +1,4 @@
-//! My Applications: the list, a new one, one with all that belongs to it.
+//! My Applications: the list of applications, a new application, and one application's page.
 
 pub mod keys;
 mod list;
@@ -13,5 +13,5 @@ pub use list::ApplicationsPage;
 pub use new::NewApplicationPage;
 pub use show::ApplicationPage;
 
-/// What an application without a name of its own shows in the place of one.
+/// What stands in the place of the sender name of an application that has none.
 const NO_SENDER_NAME: &str = "none";

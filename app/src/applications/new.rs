@@ -1,4 +1,4 @@
-//! `/applications/new`.
+//! `/applications/new`: creating an application.
 
 use domain::{Category, SenderName};
 use leptos::prelude::*;
@@ -7,14 +7,23 @@ use crate::account::LoadAccount;
 use crate::client::read;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{CurrentRequest, signed_in};
-use crate::problem::{Cause, Problem};
-use crate::ui::{Choice, Field, FormAlert, FormState, Page, PostForm, SubmitButton};
+use crate::problem::Problem;
+use crate::ui::{Choice, Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
-use {super::keys::NewKeys, domain::Reference, domain::records::AccountRecord};
+use {
+    super::keys::NewKeys, crate::problem::Cause, domain::Reference, domain::records::AccountRecord,
+};
 
-/// Creates an application and shows its keys on its page, once.
+/// Creates an application, and shows its keys once on its page. An empty sender name is none.
+///
+/// # Errors
+/// When nobody is signed in, category or sender name can't be used, the account has such an
+/// application, or the service fails.
 #[server(prefix = "/fn", endpoint = "create-application")]
-pub async fn create_application(category: String, sender: String) -> Result<(), Problem> {
+pub async fn create_application(
+    category: String,
+    #[server(default)] sender: String,
+) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let created = create(&current, &account, &category, &sender).await;
     let reference = created.map_err(|problem| {
@@ -45,22 +54,22 @@ async fn create(
         live: Some(new.live_key.expose().to_owned()),
         test: Some(new.test_key.expose().to_owned()),
     };
-    current.keep_keys(new.reference, &keys).await?;
+    let kept = current.keep_keys(new.reference, &keys).await;
+    kept.map_err(Problem::after_change)?;
     Ok(new.reference)
 }
 
 /// The sentence about a sender name that can't be used, while it is typed.
-pub(super) fn judge_sender(text: &str) -> Option<String> {
-    SenderName::parse(text)
-        .err()
-        .map(|_| Cause::SenderName.sentence().into_owned())
+pub(super) fn sender_name_fault(text: &str) -> Option<String> {
+    let invalid = SenderName::parse(text).err()?;
+    Some(invalid.to_string())
 }
 
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
-    // Nobody who is signed out should fill the form in.
+    // Whoever is signed out is led to the sign-in page before filling the form in.
     let data = Resource::new(|| (), |()| read(LoadAccount {}));
-    view! { <crate::ui::Loaded data render=|_| view! { <Form/> }/> }
+    view! { <Loaded data render=|_| view! { <Form/> }/> }
 }
 
 #[component]
@@ -75,7 +84,8 @@ fn Form() -> impl IntoView {
     view! {
         <Page title="New application">
             <p class="lead">
-                "You get an API key and a test key. The test key works at once; the API key when the application is active."
+                "You get an API key and a test key. The test key works at once, the API key as \
+                 soon as the application is active."
             </p>
             <PostForm form>
                 <FormAlert form/>
@@ -83,9 +93,9 @@ fn Form() -> impl IntoView {
                 <Field
                     label="Sender name"
                     name="sender"
-                    autocomplete="off"
-                    hint="Optional: 1 to 11 letters and digits, which recipients see as the sender. It is used once we have accepted it."
-                    judge=judge_sender
+                    hint="Optional: 1 to 11 letters and digits, which recipients see as the \
+                          sender. The name is used once we have accepted it."
+                    check=sender_name_fault
                     form
                 />
                 <SubmitButton label="Create application" form primary=true/>

@@ -1,15 +1,15 @@
 //! The first calls of the API, ready to paste.
 
-use domain::Reference;
+use domain::{Reference, TestNumber};
 use leptos::prelude::*;
 
-/// What stands for the part of a key that is never shown again.
+/// A key of which only the beginning can be shown.
 fn shortened(reference: Reference, prefix: &str) -> String {
     format!("{reference}{prefix}…")
 }
 
-/// Two calls with the application's own keys. The whole test key is in them while it is on the page
-/// anyway.
+/// Two calls with the application's own keys. While the page shows a new test key, the first call
+/// has it whole.
 #[component]
 pub fn QuickStart(
     reference: Reference,
@@ -19,16 +19,20 @@ pub fn QuickStart(
     let whole = test_key.is_some();
     let test = test_key.unwrap_or_else(|| shortened(reference, "ht_"));
     let live = shortened(reference, "hk_");
+    let number = TestNumber::Delivered.digits();
     view! {
         <h2 id="quick-start">"Quick start"</h2>
         <p>"Try it with the test key: it sends to nobody and costs nothing."</p>
         <pre tabindex="0"><code>{format!(
-            "curl {base_url}/sms/send/{test} \\\n  --data number=00000001 \\\n  --data-urlencode 'message=Hello from Heliograph'",
+            "curl {base_url}/sms/send/{test} \\\n  --data number={number} \\\n  \
+             --data-urlencode 'message=Hello from Heliograph'",
         )}</code></pre>
         <p>"With the API key the same call sends for real. Ask what became of the messages:"</p>
         <pre tabindex="0"><code>{format!("curl {base_url}/sms/reports/{live}")}</code></pre>
         {(!whole)
-            .then(|| view! { <p class="fine">"Put your whole key in the place of the shortened one."</p> })}
+            .then(|| {
+                view! { <p class="fine">"Replace the shortened key by your whole key."</p> }
+            })}
         <p>
             "All calls, fields and codes are in the " <a href="/docs">"API reference"</a> "."
         </p>

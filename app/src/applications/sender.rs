@@ -1,10 +1,10 @@
-//! An application's sender name and the request for another one.
+//! An application's sender name, and the request for another one.
 
 use domain::SenderStatus;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use leptos::prelude::*;
 
-use super::new::judge_sender;
+use super::new::sender_name_fault;
 use crate::problem::Problem;
 use crate::ui::{Field, FormAlert, FormState, Moment, PostForm, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
@@ -14,7 +14,11 @@ use {
     domain::{Reference, SenderName},
 };
 
-/// Asks for a sender name; staff decide.
+/// Asks for a sender name; staff accept or reject it.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, the name can't be used, or the
+/// service fails.
 #[server(prefix = "/fn", endpoint = "request-sender-name")]
 pub async fn request_sender_name(reference: String, sender: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -36,7 +40,7 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
     Ok(SenderName::parse(sender)?)
 }
 
-/// Where the sender name stands, and the form to ask for one.
+/// The sender name in use, the one that is asked for, and the form to ask for another one.
 #[component]
 pub fn SenderSection(application: ApplicationRecord, form: FormState) -> impl IntoView {
     view! {
@@ -50,9 +54,8 @@ pub fn SenderSection(application: ApplicationRecord, form: FormState) -> impl In
                 <Field
                     label="Sender name"
                     name="sender"
-                    autocomplete="off"
                     hint="1 to 11 letters and digits. Acceptance is not guaranteed."
-                    judge=judge_sender
+                    check=sender_name_fault
                     form
                 />
                 <SubmitButton label="Request sender name" form/>
@@ -71,7 +74,7 @@ fn in_use(name: Option<&str>) -> String {
 #[component]
 fn Request(request: SenderRequestRecord) -> impl IntoView {
     let words = match request.status {
-        SenderStatus::Pending => "We look at it; until then it can't be used.",
+        SenderStatus::Pending => "We check the name; until we accept it, it can't be used.",
         SenderStatus::Rejected => "It was not accepted:",
         SenderStatus::Accepted | SenderStatus::Replaced => "",
     };

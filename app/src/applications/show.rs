@@ -1,4 +1,4 @@
-//! `/applications/{reference}`.
+//! `/applications/{reference}`: one application with all that belongs to it.
 
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{ApplicationStatus, Category, Reference};
@@ -16,11 +16,13 @@ use super::sender::{RequestSenderName, SenderSection};
 use super::statement::Statement;
 use crate::client::{read, take};
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, SubmitButton};
+use crate::ui::{
+    Fact, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, SubmitButton,
+};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, crate::problem::Cause};
 
-/// Lines of a statement on one page.
+/// How many lines of the statement one page has.
 #[cfg(feature = "ssr")]
 const STATEMENT_LINES: i64 = 25;
 
@@ -34,6 +36,10 @@ pub struct ApplicationView {
 }
 
 /// An application of the account with a page of its statement.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, the cursor isn't one that was
+/// given out, or the service fails.
 #[server(prefix = "/fn", endpoint = "application", input = GetUrl)]
 pub async fn load_application(
     reference: String,
@@ -56,7 +62,11 @@ pub async fn load_application(
     })
 }
 
-/// Asks for the application to be activated; staff decide.
+/// Asks for the application to be activated; staff do it.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's or isn't Pending, or the service
+/// fails.
 #[server(prefix = "/fn", endpoint = "request-activation")]
 pub async fn request_activation(reference: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -171,34 +181,20 @@ fn Application(
 fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
     view! {
         <dl class="facts">
-            <div>
-                <dt>"Status"</dt>
-                <dd>
-                    <StateMark tone=application.status word=application.status.as_str()/>
-                </dd>
-            </div>
-            <div>
-                <dt>"Balance"</dt>
-                <dd class="figures">{format!("{} {currency}", application.balance)}</dd>
-            </div>
-            <div>
-                <dt>"Reference"</dt>
-                <dd class="key">{application.reference.to_string()}</dd>
-            </div>
-            <div>
-                <dt>"Sender name"</dt>
-                <dd>{application.sender_name.unwrap_or_else(|| NO_SENDER_NAME.to_owned())}</dd>
-            </div>
-            <div>
-                <dt>"Play money of the test key"</dt>
-                <dd class="figures">{application.test_balance.to_string()}</dd>
-            </div>
-            <div>
-                <dt>"Created (UTC)"</dt>
-                <dd class="figures">
-                    <Moment at=application.created_at/>
-                </dd>
-            </div>
+            <Fact term="Status">
+                <StateMark tone=application.status word=application.status.as_str()/>
+            </Fact>
+            <Fact term="Balance" class="figures">
+                {format!("{} {currency}", application.balance)}
+            </Fact>
+            <Fact term="Reference" class="key">{application.reference.to_string()}</Fact>
+            <Fact term="Sender name">
+                {application.sender_name.unwrap_or_else(|| NO_SENDER_NAME.to_owned())}
+            </Fact>
+            <Fact term="Test balance" class="figures">
+                {application.test_balance.to_string()}
+            </Fact>
+            <Fact term="Created (UTC)" class="figures"><Moment at=application.created_at/></Fact>
         </dl>
     }
 }
@@ -223,7 +219,7 @@ fn Standing(application: ApplicationRecord, form: FormState) -> impl IntoView {
 fn Activation(application: ApplicationRecord, form: FormState) -> impl IntoView {
     let next = match application.activation_requested_at {
         Some(at) => Either::Left(view! {
-            <p>"You requested activation " <Moment at/> ". We look at it as soon as we can."</p>
+            <p>"You requested activation " <Moment at/> ". We check it as soon as we can."</p>
         }),
         None => Either::Right(view! {
             <PostForm form class="form-inline">
@@ -234,7 +230,10 @@ fn Activation(application: ApplicationRecord, form: FormState) -> impl IntoView 
     };
     view! {
         <div class="notice">
-            <p>"The API key sends nothing until the application is activated. The test key works already."</p>
+            <p>
+                "The API key sends nothing until the application is activated. The test key works \
+                 already."
+            </p>
             <FormAlert form/>
             {next}
         </div>
@@ -248,7 +247,8 @@ fn Deposits(reference: Reference) -> impl IntoView {
         <p>
             "Pay in by bank transfer and give the reference "
             <strong class="key">{reference.to_string()}</strong>
-            " as the reason for payment. The amount is added to the balance when it has arrived. Deposits are not paid out again."
+            " as the reason for payment. The amount is added to the balance when it has arrived. \
+             Deposits are not paid out again."
         </p>
     }
 }

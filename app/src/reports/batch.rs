@@ -1,57 +1,32 @@
-//! What a batch's page shows; it follows the batch while that is being sent.
+//! A batch's page, which follows the batch while it is being sent.
 
+use domain::MessageStatus;
+use domain::records::{BatchRecord, BatchStatus, StatusCounts};
 use leptos::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::filter::CSV_PATH;
-use crate::ui::Rendered;
-#[cfg(feature = "ssr")]
-use {
-    super::parts,
-    domain::records::{BatchRecord, BatchStatus},
-};
+use super::progress::{progress, spoken};
+use crate::ui::{Fact, Moment, StateMark};
 
-/// Where a batch's changes are told, as server-sent events; each is a [`LiveBatch`] in JSON.
+/// Where a batch's changes are sent, as server-sent events; each is a [`BatchRecord`] in JSON.
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
 
-/// A batch as its page shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LiveBatch {
-    pub batchid: String,
-    /// False once nothing will change any more.
-    pub open: bool,
-    /// For who listens rather than looks: it changes a few times in a batch's life, not with each
-    /// message.
-    pub spoken: String,
-    pub facts: Rendered,
-}
-
-#[cfg(feature = "ssr")]
-impl LiveBatch {
-    #[must_use]
-    pub fn of(batch: &BatchRecord, currency: &str) -> Self {
-        Self {
-            batchid: batch.batchid.to_string(),
-            open: batch.status != BatchStatus::Done,
-            spoken: parts::spoken(batch),
-            facts: parts::facts(batch, currency),
-        }
-    }
-}
-
 #[component]
-pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
+pub fn BatchContent(batch: BatchRecord, currency: String) -> impl IntoView {
     let address = format!("/reports/{}", batch.batchid);
     let messages = format!("/reports?batchid={}", batch.batchid);
     let download = format!("{CSV_PATH}?batchid={}", batch.batchid);
     let live = RwSignal::new(batch);
+    let is_open = move || live.with(|batch| batch.status != BatchStatus::Done);
     #[cfg(feature = "hydrate")]
-    crate::ui::follow(&format!("{address}/events"), live, |batch| batch.open);
+    crate::ui::follow(&format!("{address}/events"), live, |batch| {
+        batch.status != BatchStatus::Done
+    });
     view! {
         <div class="visually-hidden" role="status">
-            {move || live.with(|batch| batch.spoken.clone())}
+            {move || live.with(spoken)}
         </div>
-        <div inner_html=move || live.with(|batch| batch.facts.html())></div>
+        {move || facts(live.get(), &currency)}
         <p class="buttons">
             <a class="button" href=messages>
                 "Messages of this batch"
@@ -61,7 +36,7 @@ pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
                 "Download CSV"
             </a>
             {move || {
-                live.with(|batch| batch.open)
+                is_open()
                     .then(|| {
                         view! {
                             <a class="button button-quiet" href=address.clone() rel="external">
@@ -71,5 +46,67 @@ pub fn BatchContent(batch: LiveBatch) -> impl IntoView {
                     })
             }}
         </p>
+    }
+}
+
+/// What changes while a batch is being sent: its figures, and its messages by status.
+fn facts(batch: BatchRecord, currency: &str) -> impl IntoView + use<> {
+    let progress = progress(&batch);
+    let cost = format!("{} {currency}", batch.cost);
+    let requestid = batch.requestid.map(|requestid| {
+        view! {
+            <Fact term="Request id" class="key">{requestid}</Fact>
+        }
+    });
+    let done = batch.done_at.map(|at| {
+        view! {
+            <Fact term="Done (UTC)" class="figures"><Moment at/></Fact>
+        }
+    });
+    view! {
+        <dl class="facts">
+            <Fact term="Status"><StateMark tone=batch.status word=batch.status.as_str()/></Fact>
+            <Fact term="Progress">{progress}</Fact>
+            <Fact term="Cost" class="figures">{cost}</Fact>
+            <Fact term="Rows" class="figures">{batch.rows.to_string()}</Fact>
+            <Fact term="Pages" class="figures">{batch.pages.to_string()}</Fact>
+            <Fact term="Uploaded with">
+                {if batch.test { "the test key (to nobody)" } else { "the API key" }}
+            </Fact>
+            <Fact term="Created (UTC)" class="figures"><Moment at=batch.created_at/></Fact>
+            {done}
+            <Fact term="Batchid" class="key">{batch.batchid.to_string()}</Fact>
+            {requestid}
+        </dl>
+        {(batch.status == BatchStatus::Expanding)
+            .then(|| {
+                view! { <p class="fine">"Rows of the file are still becoming messages."</p> }
+            })}
+        <h2>"Messages by status"</h2>
+        {counts(batch.counts)}
+    }
+}
+
+fn counts(counts: StatusCounts) -> impl IntoView {
+    let row = move |status: MessageStatus| {
+        view! {
+            <tr>
+                <th scope="row">
+                    <StateMark tone=status word=status.as_str()/>
+                </th>
+                <td class="amount">{counts.get(status).to_string()}</td>
+            </tr>
+        }
+    };
+    view! {
+        <table class="narrow">
+            <thead>
+                <tr>
+                    <th scope="col">"Status"</th>
+                    <th scope="col" class="amount">"Messages"</th>
+                </tr>
+            </thead>
+            <tbody>{MessageStatus::ALL.into_iter().map(row).collect_view()}</tbody>
+        </table>
     }
 }

@@ -1,5 +1,8 @@
-//! The filters of the reports, as they stand in the address.
+//! The filters of the reports, as they stand in the page's address.
 
+use std::fmt::Write as _;
+
+use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "ssr")]
@@ -7,15 +10,13 @@ use {
     crate::problem::{Cause, Filter, Problem},
     domain::timestamp::DAY_MS,
     domain::{BatchId, MessageStatus, Number, Reference, Timestamp, Transid},
-    leptos_router::location::Url,
     service::MessageFilter,
-    std::fmt::Write as _,
 };
 
 /// Where the CSV of the filtered messages is.
 pub const CSV_PATH: &str = "/reports/messages.csv";
 
-/// What was typed into the filters; an empty one filters nothing.
+/// What was typed into the filters. An empty one filters nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportFilter {
@@ -30,14 +31,14 @@ pub struct ReportFilter {
     pub from: String,
     /// The last day, UTC.
     pub to: String,
-    /// Where the messages go on.
+    /// Where the list of messages goes on.
     pub cursor: String,
-    /// Where the batches go on.
+    /// Where the list of batches goes on.
     pub batches: String,
 }
 
 impl ReportFilter {
-    /// Reads the filters through a function that gives a parameter's text.
+    /// Reads the filters. `parameter` gives the text of a parameter by its name.
     pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
         let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
         Self {
@@ -53,11 +54,8 @@ impl ReportFilter {
             batches: text("batches"),
         }
     }
-}
 
-#[cfg(feature = "ssr")]
-impl ReportFilter {
-    /// The filters by their names in the address, without where the lists go on.
+    /// The filters with their names in the address; without where the lists go on.
     fn conditions(&self) -> [(&'static str, &str); 8] {
         [
             ("application", &self.application),
@@ -77,8 +75,8 @@ impl ReportFilter {
         self.conditions().iter().all(|(_, text)| text.is_empty())
     }
 
-    /// An address with these filters, and where a list goes on: `cursor` or `batches`, and its
-    /// text.
+    /// An address with these filters, and with where a list goes on: the name `cursor` or `batches`
+    /// and its value.
     #[must_use]
     pub fn address(&self, path: &str, on: (&str, &str)) -> String {
         let mut address = path.to_owned();
@@ -96,7 +94,8 @@ impl ReportFilter {
     /// The filters as the service takes them.
     ///
     /// # Errors
-    /// Names the first one that holds what it can't hold.
+    /// Names the first filter whose value it can't have.
+    #[cfg(feature = "ssr")]
     pub fn parse(&self, limit: i64) -> Result<(Option<Reference>, MessageFilter), Problem> {
         let reference = given(&self.application, Filter::Application, |text| {
             Reference::parse(text).ok()
@@ -119,6 +118,7 @@ impl ReportFilter {
     }
 }
 
+/// Reads a filter that may be empty.
 #[cfg(feature = "ssr")]
 fn given<T>(
     text: &str,

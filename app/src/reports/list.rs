@@ -1,42 +1,72 @@
-//! `/reports`.
+//! `/reports`: messages and batches, filtered.
 
+use domain::records::{BatchRecord, MessageRecord, Paged};
+use domain::{Category, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
 
+use super::batches::BatchesSection;
+use super::chart::{Chart, ChartSection};
 use super::filter::ReportFilter;
+use super::filters::Filters;
+use super::messages::MessagesSection;
 use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, Rendered};
+use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
 use {
-    super::parts::{Batches, Chart, Filters, Messages},
+    super::batches,
     crate::portal_request::{CurrentRequest, signed_in},
     crate::problem::Cause,
+    domain::Refusal,
 };
 
 /// Messages on one page.
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 50;
 
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reports {
+    /// The account's applications, to choose from.
+    applications: Vec<(Reference, Category)>,
+    filter: ReportFilter,
+    currency: String,
+    /// What the filters found, or why they can't be used.
+    found: Result<Found, Problem>,
+}
+
+/// What the filters found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Found {
+    chart: Option<Chart>,
+    batches: Option<Paged<BatchRecord>>,
+    messages: Paged<MessageRecord>,
+}
+
 /// Messages and batches of the account, newest first, with the filters that chose them.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
-pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Rendered, Problem> {
+pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Reports, Problem> {
     let (current, account) = signed_in().await?;
-    let (found, problem) = match find(&current, account.id, &filter).await {
-        Ok(found) => (Some(found), None),
-        Err(problem) if is_about_filters(&problem) => (None, Some(problem)),
-        Err(problem) => return Err(problem),
+    let found = match find(&current, account.id, &filter).await {
+        Err(problem) if !is_about_filters(&problem) => return Err(problem),
+        found => found,
     };
     let applications = current.service().applications(account.id).await?;
-    let references = applications
-        .into_iter()
-        .map(|application| (application.reference, application.category.to_string()))
-        .collect();
-    Ok(Rendered::of(view! {
-        <Filters references filter problem/>
-        {found}
-    }))
+    Ok(Reports {
+        applications: applications
+            .into_iter()
+            .map(|application| (application.reference, application.category))
+            .collect(),
+        filter,
+        currency: current.site().currency.clone(),
+        found,
+    })
 }
 
 #[cfg(feature = "ssr")]
@@ -44,8 +74,8 @@ async fn find(
     current: &CurrentRequest,
     account_id: i64,
     filter: &ReportFilter,
-) -> Result<impl IntoView + use<>, Problem> {
-    let (service, currency) = (current.service(), &current.site().currency);
+) -> Result<Found, Problem> {
+    let service = current.service();
     let (reference, wanted) = filter.parse(MESSAGES)?;
     let messages = service
         .account_messages(account_id, reference, &wanted)
@@ -54,24 +84,24 @@ async fn find(
     let (chart, batches) = if wanted.cursor.is_none() {
         (
             Chart::find(service, account_id, reference, &wanted).await?,
-            Batches::find(service, account_id, reference, filter, &wanted).await?,
+            batches::find(service, account_id, reference, filter, &wanted).await?,
         )
     } else {
         (None, None)
     };
-    Ok(view! {
-        {chart.map(|chart| chart.render())}
-        {batches.map(|batches| batches.render(currency))}
-        <Messages messages filter=filter.clone() currency=currency.clone()/>
+    Ok(Found {
+        chart,
+        batches,
+        messages,
     })
 }
 
-/// Such a problem is shown beside the filters, to be put right there.
+/// Such a problem is shown beside the filters, where it can be corrected.
 #[cfg(feature = "ssr")]
 fn is_about_filters(problem: &Problem) -> bool {
     matches!(
         problem.cause,
-        Cause::Filter(_) | Cause::Cursor | Cause::NotFound
+        Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor) | Cause::NotFound
     )
 }
 
@@ -79,16 +109,44 @@ fn is_about_filters(problem: &Problem) -> bool {
 pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
-    let data = Resource::new(
-        move || filter.get(),
-        |filter| async { read(LoadReports { filter }).await.map(Rendered::placed) },
-    );
-    let render = |content: Rendered| {
-        view! {
-            <Page title="Reports">
-                <div inner_html=content.html()></div>
-            </Page>
-        }
+    let data = Resource::new(move || filter.get(), |filter| read(LoadReports { filter }));
+    view! { <Loaded data render=|reports| view! { <ReportsContent reports/> }/> }
+}
+
+#[component]
+fn ReportsContent(reports: Reports) -> impl IntoView {
+    let Reports {
+        applications,
+        filter,
+        currency,
+        found,
+    } = reports;
+    let (found, problem) = match found {
+        Ok(found) => (Some(found), None),
+        Err(problem) => (None, Some(problem)),
     };
-    view! { <Loaded data render/> }
+    let sections = {
+        let filter = filter.clone();
+        found.map(|found| view! { <FoundSections found filter currency/> })
+    };
+    view! {
+        <Page title="Reports">
+            <Filters applications filter problem/>
+            {sections}
+        </Page>
+    }
+}
+
+#[component]
+fn FoundSections(found: Found, filter: ReportFilter, currency: String) -> impl IntoView {
+    let chart = found.chart.map(|chart| view! { <ChartSection chart/> });
+    let batches = found.batches.map(|batches| {
+        let (filter, currency) = (filter.clone(), currency.clone());
+        view! { <BatchesSection batches filter currency/> }
+    });
+    view! {
+        {chart}
+        {batches}
+        <MessagesSection messages=found.messages filter currency/>
+    }
 }

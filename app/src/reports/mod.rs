@@ -1,13 +1,29 @@
 //! Reports: what became of messages and batches.
 
+mod axis;
 mod batch;
+mod batches;
+mod chart;
+mod days;
+mod explained;
 mod filter;
+mod filters;
 mod list;
-#[cfg(feature = "ssr")]
-mod parts;
+mod message;
+mod messages;
+mod progress;
 mod show;
 
-pub use batch::{BATCH_EVENTS_PATH, LiveBatch};
+pub use batch::BATCH_EVENTS_PATH;
 pub use filter::{CSV_PATH, ReportFilter};
 pub use list::ReportsPage;
 pub use show::ReportPage;
+
+/// A count with its noun.
+fn counted(count: i64, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}

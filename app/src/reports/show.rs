@@ -1,81 +1,83 @@
-//! `/reports/{transid}` and `/reports/{batchid}`.
+//! `/reports/{transid}` and `/reports/{batchid}`: one message, one batch.
 
+use domain::records::{BatchRecord, MessageDetail};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
-use super::batch::{BatchContent, LiveBatch};
+use super::batch::BatchContent;
+use super::message::MessageContent;
 use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, Rendered};
+use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
 use {
-    super::parts,
     crate::portal_request::signed_in,
     crate::problem::Cause,
     domain::{BatchId, Transid},
 };
 
-/// What the page shows: the two share an address, told apart by how their ids begin.
+/// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Subject {
-    Message(Rendered),
-    Batch(LiveBatch),
+pub struct Report {
+    subject: Subject,
+    currency: String,
 }
 
-impl Subject {
-    fn placed(self) -> Self {
-        match self {
-            Self::Message(content) => Self::Message(content.placed()),
-            Self::Batch(batch) => Self::Batch(LiveBatch {
-                facts: batch.facts.placed(),
-                ..batch
-            }),
-        }
-    }
+/// What such a page is about. The ids of messages and batches begin with different letters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Subject {
+    Message(MessageDetail),
+    Batch(BatchRecord),
 }
 
 /// One message or batch of the account.
+///
+/// # Errors
+/// When nobody is signed in, the account has no such message or batch, or the service fails.
 #[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
-pub async fn load_report(id: String) -> Result<Subject, Problem> {
+pub async fn load_report(id: String) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;
-    let (service, currency) = (current.service(), &current.site().currency);
-    if let Some(batchid) = BatchId::parse(&id) {
+    let service = current.service();
+    let subject = if let Some(batchid) = BatchId::parse(&id) {
         let found = service.account_batch(account.id, batchid).await?;
-        let batch = found.ok_or(Cause::NotFound)?;
-        return Ok(Subject::Batch(LiveBatch::of(&batch, currency)));
-    }
-    let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
-    let found = service.account_message(account.id, transid).await?;
-    let detail = found.ok_or(Cause::NotFound)?;
-    Ok(Subject::Message(parts::message(detail, currency)))
+        Subject::Batch(found.ok_or(Cause::NotFound)?)
+    } else {
+        let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
+        let found = service.account_message(account.id, transid).await?;
+        Subject::Message(found.ok_or(Cause::NotFound)?)
+    };
+    Ok(Report {
+        subject,
+        currency: current.site().currency.clone(),
+    })
 }
 
 #[component]
 pub fn ReportPage() -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let data = Resource::new(
-        move || id.get(),
-        |id| async { read(LoadReport { id }).await.map(Subject::placed) },
-    );
-    let render = |subject| {
-        let (title, content) = match subject {
-            Subject::Message(content) => (
-                "Message",
-                view! { <div inner_html=content.html()></div> }.into_any(),
-            ),
-            Subject::Batch(batch) => ("Batch", view! { <BatchContent batch/> }.into_any()),
-        };
-        view! {
-            <Page title>
-                <p class="back">
-                    <a href="/reports">"All reports"</a>
-                </p>
-                {content}
-            </Page>
-        }
+    let data = Resource::new(move || id.get(), |id| read(LoadReport { id }));
+    view! { <Loaded data render=|report| view! { <ReportContent report/> }/> }
+}
+
+#[component]
+fn ReportContent(report: Report) -> impl IntoView {
+    let currency = report.currency;
+    let (title, content) = match report.subject {
+        Subject::Message(detail) => (
+            "Message",
+            view! { <MessageContent detail currency/> }.into_any(),
+        ),
+        Subject::Batch(batch) => ("Batch", view! { <BatchContent batch currency/> }.into_any()),
     };
-    view! { <Loaded data render/> }
+    view! {
+        <Page title>
+            <p class="back">
+                <a href="/reports">"All reports"</a>
+            </p>
+            {content}
+        </Page>
+    }
 }

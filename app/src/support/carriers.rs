@@ -1,73 +1,74 @@
-//! `/support/carriers`; it follows the carriers while it is open.
+//! `/support/carriers`: the carriers, which the page follows while it is open.
 
+use domain::records::CarrierRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::carrier::{connections, facts};
 use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, Rendered};
+use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm};
 #[cfg(feature = "ssr")]
-use {
-    super::readings, crate::portal_request::staff, crate::problem::Cause, domain::Timestamp,
-    domain::records::CarrierRecord, service::Actor,
-};
+use {crate::portal_request::staff, crate::problem::Cause, domain::Timestamp, service::Actor};
 
-/// Where the carriers' changes are told, as server-sent events; each is [`LiveCarriers`] in JSON.
+/// Where the carriers' changes are sent, as server-sent events; each is [`CarriersNow`] in JSON.
 pub const CARRIER_EVENTS_PATH: &str = "/support/carriers/events";
 
-/// The carriers as their page shows them.
+/// The carriers as their page shows them: two states are equal when they look the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LiveCarriers {
-    /// For who listens rather than looks: it changes with a carrier's state alone.
-    pub spoken: String,
-    pub carriers: Vec<LiveCarrier>,
+pub struct CarriersNow {
+    carriers: Vec<CarrierNow>,
 }
 
-/// One of them.
+/// One carrier as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LiveCarrier {
-    pub name: String,
-    pub drained: bool,
-    pub readings: Rendered,
-    pub connections: Rendered,
+pub struct CarrierNow {
+    pub record: CarrierRecord,
+    /// Seconds since the oldest waiting message was accepted, by the server's clock.
+    pub oldest_age_s: Option<i64>,
 }
 
-impl LiveCarriers {
-    #[cfg(feature = "ssr")]
+#[cfg(feature = "ssr")]
+impl CarriersNow {
     #[must_use]
     pub fn of(carriers: Vec<CarrierRecord>, now: Timestamp) -> Self {
-        let live = |carrier: CarrierRecord| LiveCarrier {
-            readings: readings::readings(&carrier, now),
-            connections: readings::connections(&carrier),
-            drained: carrier.drained_at.is_some(),
-            name: carrier.name,
+        let shown = |mut record: CarrierRecord| {
+            for connection in &mut record.connections {
+                // The page doesn't show it, and it changes every few seconds.
+                connection.updated_at = connection.since;
+            }
+            let oldest_age_s = record
+                .oldest_waiting_at
+                .map(|at| now.ms_since(at).max(0) / 1000);
+            CarrierNow {
+                record,
+                oldest_age_s,
+            }
         };
         Self {
-            spoken: readings::spoken(&carriers),
-            carriers: carriers.into_iter().map(live).collect(),
+            carriers: carriers.into_iter().map(shown).collect(),
         }
-    }
-
-    fn placed(mut self) -> Self {
-        for carrier in &mut self.carriers {
-            carrier.readings = carrier.readings.clone().placed();
-            carrier.connections = carrier.connections.clone().placed();
-        }
-        self
     }
 }
 
 /// Every carrier, for staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "carriers", input = GetUrl)]
-pub async fn load_carriers() -> Result<LiveCarriers, Problem> {
+pub async fn load_carriers() -> Result<CarriersNow, Problem> {
     let (current, _) = staff().await?;
     let service = current.service();
     let carriers = service.carriers().await?;
-    Ok(LiveCarriers::of(carriers, service.clock().now()))
+    Ok(CarriersNow::of(carriers, service.clock().now()))
 }
 
-/// Drains or resumes a carrier; what is so already stays so.
+/// Drains or resumes a carrier. A carrier that is drained or resumed already stays so.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such carrier, or the
+/// service fails.
 #[server(prefix = "/fn", endpoint = "change-carrier")]
 pub async fn change_carrier(name: String, action: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;
@@ -86,25 +87,22 @@ const RESUME: &str = "resume";
 #[component]
 pub fn CarriersPage() -> impl IntoView {
     let form = FormState::new::<ChangeCarrier>("carrier-alert");
-    let data = Resource::new(
-        || (),
-        |()| async { read(LoadCarriers {}).await.map(LiveCarriers::placed) },
-    );
+    let data = Resource::new(|| (), |()| read(LoadCarriers {}));
     let render = move |carriers| view! { <Carriers carriers form/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Carriers(carriers: LiveCarriers, form: FormState) -> impl IntoView {
+fn Carriers(carriers: CarriersNow, form: FormState) -> impl IntoView {
     let names: Vec<_> = (carriers.carriers.iter())
-        .map(|carrier| carrier.name.clone())
+        .map(|carrier| carrier.record.name.clone())
         .collect();
     let live = RwSignal::new(carriers);
     #[cfg(feature = "hydrate")]
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);
     Effect::new(move || {
         if form.accepted.get() > 0 {
-            // At once, and without new buttons: the one that was pressed keeps the focus.
+            // At once, and without new buttons: the button that was pressed keeps the focus.
             leptos::task::spawn_local(async move {
                 if let Ok(carriers) = read(LoadCarriers {}).await {
                     live.try_set(carriers);
@@ -121,47 +119,53 @@ fn Carriers(carriers: LiveCarriers, form: FormState) -> impl IntoView {
                 <a href="/support">"Support"</a>
             </p>
             <p class="lead">
-                "A drained carrier is handed nothing more; what it has goes on, and what waits takes another route where there is one."
+                "A drained carrier is handed no more messages. Those that it has go on, and those \
+                 that wait for it take another route where there is one."
             </p>
             <FormAlert form/>
             <div class="visually-hidden" role="status">
-                {move || live.with(|live| live.spoken.clone())}
+                {move || live.with(|live| spoken(&live.carriers))}
             </div>
             {sections}
         </Page>
     }
 }
 
-/// One carrier: its place in the list, which stays what it is while the server runs.
+/// The carriers' states, for screen readers. It changes with a state and not with each figure.
+fn spoken(carriers: &[CarrierNow]) -> String {
+    let states: Vec<_> = (carriers.iter())
+        .map(|CarrierNow { record, .. }| format!("{} is {}", record.name, record.state.as_str()))
+        .collect();
+    format!("{}.", states.join(", "))
+}
+
+/// One carrier: its place in the list, which doesn't change while the server runs.
 #[component]
 fn Carrier(
     place: usize,
     name: String,
-    live: RwSignal<LiveCarriers>,
+    live: RwSignal<CarriersNow>,
     form: FormState,
 ) -> impl IntoView {
     let heading = format!("carrier-{name}");
-    let of = move |part: fn(&LiveCarrier) -> &Rendered| {
-        live.with(|live| live.carriers.get(place).map(|carrier| part(carrier).html()))
-    };
     let drained = Memo::new(move |_| {
         live.with(|live| {
-            live.carriers
-                .get(place)
-                .is_some_and(|carrier| carrier.drained)
+            let carrier = live.carriers.get(place);
+            carrier.is_some_and(|carrier| carrier.record.drained_at.is_some())
         })
     });
     view! {
         <section>
             <h2 id=heading.clone()>{name.clone()}</h2>
-            <div inner_html=move || of(|carrier| &carrier.readings)></div>
+            {move || live.with(|live| live.carriers.get(place).map(facts))}
             <div
                 class="table-scroll"
                 tabindex="0"
                 role="region"
                 aria-label=format!("Connections of {name}")
-                inner_html=move || of(|carrier| &carrier.connections)
-            ></div>
+            >
+                {move || live.with(|live| live.carriers.get(place).map(connections))}
+            </div>
             <PostForm form class="form-inline">
                 <input type="hidden" name="name" value=name/>
                 <button

@@ -1,5 +1,6 @@
-//! `/support`.
+//! `/support`: the first page of staff.
 
+use domain::records::{CarrierRecord, CarrierState};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
@@ -7,28 +8,46 @@ use crate::client::read;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, Rendered};
+use crate::ui::{Loaded, Page, StateMark};
 
-/// What staff can look after.
+/// The carriers, which the page counts.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "support", input = GetUrl)]
-pub async fn load_support() -> Result<Rendered, Problem> {
+pub async fn load_support() -> Result<Vec<CarrierRecord>, Problem> {
     let (current, _) = staff().await?;
-    let carriers = current.service().carriers().await?;
-    Ok(super::readings::contents(&carriers))
+    Ok(current.service().carriers().await?)
 }
 
 #[component]
 pub fn SupportPage() -> impl IntoView {
-    let data = Resource::new(
-        || (),
-        |()| async { read(LoadSupport {}).await.map(Rendered::placed) },
-    );
-    let render = |content: Rendered| {
-        view! {
-            <Page title="Support">
-                <div inner_html=content.html()></div>
-            </Page>
-        }
-    };
-    view! { <Loaded data render/> }
+    let data = Resource::new(|| (), |()| read(LoadSupport {}));
+    view! { <Loaded data render=|carriers| view! { <Contents carriers/> }/> }
+}
+
+#[component]
+fn Contents(carriers: Vec<CarrierRecord>) -> impl IntoView {
+    let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
+    let counts = [CarrierState::Up, CarrierState::Down, CarrierState::Drained]
+        .into_iter()
+        .map(|state| (state, in_state(state)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(state, count)| {
+            view! {
+                <li>
+                    {format!("{count} ")} <StateMark tone=state word=state.as_str()/>
+                </li>
+            }
+        })
+        .collect_view();
+    view! {
+        <Page title="Support">
+            <h2>
+                <a href="/support/carriers">"Carriers"</a>
+            </h2>
+            <p>"The connections to those who take our messages, and the messages that wait."</p>
+            <ul>{counts}</ul>
+        </Page>
+    }
 }

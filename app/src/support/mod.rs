@@ -1,9 +1,8 @@
-//! The staff's pages. Whoever is no staff is told that there is nothing here.
+//! The pages of staff. To everybody else they don't exist.
 
+mod carrier;
 mod carriers;
 mod home;
-#[cfg(feature = "ssr")]
-mod readings;
 
-pub use carriers::{CARRIER_EVENTS_PATH, CarriersPage, LiveCarriers};
+pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use home::SupportPage;

@@ -1,20 +1,21 @@
-//! Values that are shown once, to be copied.
+//! A field for a secret that is shown once, to be copied.
 
 use leptos::prelude::*;
 
-/// A read-only field that selects itself, with a button that copies it where scripts run.
+/// A read-only field that selects its text on focus, with a button that copies the text where
+/// scripts run.
 #[component]
 pub fn SecretField(
     label: &'static str,
     name: &'static str,
     value: String,
-    /// What the button is called.
+    /// The label of the button.
     copy_label: &'static str,
 ) -> impl IntoView {
     let id = format!("field-{name}");
     let runs = RwSignal::new(false);
     let copied = RwSignal::new(false);
-    // Effects run in the browser alone, and after hydration: the server's page has no button.
+    // Effects run in the browser alone, after hydration: the server's page has no button.
     Effect::new(move || runs.set(true));
     let field = NodeRef::<leptos::html::Input>::new();
     let select = move || {
@@ -65,8 +66,8 @@ pub fn SecretField(
     }
 }
 
-/// Puts a text on the clipboard and says whether that worked; where browsers forbid it (a page
-/// without TLS), the text is selected at least.
+/// Puts a text on the clipboard and sets whether that worked. Browsers forbid it on a page without
+/// TLS; there the text is only selected.
 #[cfg(feature = "hydrate")]
 fn copy(text: String, copied: RwSignal<bool>) {
     if !window().is_secure_context() {

@@ -10,7 +10,7 @@ pub fn Field(
     label: &'static str,
     name: &'static str,
     #[prop(default = "text")] kind: &'static str,
-    autocomplete: &'static str,
+    #[prop(default = "off")] autocomplete: &'static str,
     /// Whether the browser should insist on it.
     #[prop(optional)]
     required: bool,
@@ -21,37 +21,28 @@ pub fn Field(
     #[prop(optional, into)]
     value: Option<String>,
     form: FormState,
-    /// Judges what is being typed: a sentence when it can't be used.
+    /// Checks what is being typed: a sentence when it can't be used.
     #[prop(optional)]
-    judge: Option<fn(&str) -> Option<String>>,
+    check: Option<fn(&str) -> Option<String>>,
 ) -> impl IntoView {
     let id = format!("field-{name}");
-    let hint_id = format!("{id}-hint");
-    let verdict = RwSignal::new(None::<String>);
-    let blamed = move || {
-        verdict.with(Option::is_some)
-            || form.problem.with(|problem| {
-                problem
-                    .as_ref()
-                    .is_some_and(|problem| problem.cause.field() == Some(name))
-            })
-    };
-    // Where there is nothing to say, nothing takes up room or is pointed to.
-    let has_hint = hint.is_some() || judge.is_some();
+    let fault = RwSignal::new(None::<String>);
+    let is_invalid = move || fault.with(Option::is_some) || form.is_about(name);
+    // A field without hint and check has no empty paragraph below it.
+    let hint_id = (hint.is_some() || check.is_some()).then(|| format!("{id}-hint"));
     let described_by = {
         let hint_id = hint_id.clone();
-        move || match (has_hint, blamed()) {
-            (true, true) => Some(format!("{hint_id} {}", form.alert)),
-            (true, false) => Some(hint_id.clone()),
-            (false, true) => Some(form.alert.to_owned()),
-            (false, false) => None,
+        move || {
+            let alert = is_invalid().then_some(form.alert);
+            let ids: Vec<_> = hint_id.as_deref().into_iter().chain(alert).collect();
+            (!ids.is_empty()).then(|| ids.join(" "))
         }
     };
     let typed = form.typed(name).or(value);
     let on_input = move |event| {
-        if let Some(judge) = judge {
+        if let Some(check) = check {
             let text = event_target_value(&event);
-            verdict.set(if text.is_empty() { None } else { judge(&text) });
+            fault.set(if text.is_empty() { None } else { check(&text) });
         }
     };
 
@@ -67,19 +58,22 @@ pub fn Field(
                 required=required
                 spellcheck="false"
                 autocapitalize="none"
-                aria-invalid=move || blamed().then_some("true")
+                aria-invalid=move || is_invalid().then_some("true")
                 aria-describedby=described_by
                 on:input=on_input
             />
-            {has_hint
-                .then(|| {
-                    view! {
-                        <p id=hint_id class="hint" aria-live="polite">
-                            {move || verdict.get().or_else(|| hint.clone()).unwrap_or_default()}
-                        </p>
-                    }
-                })}
+            {hint_id.map(|id| view! { <FieldHint id hint fault/> })}
         </div>
+    }
+}
+
+/// What stands below a field: the fault of what is being typed, or else the hint.
+#[component]
+fn FieldHint(id: String, hint: Option<String>, fault: RwSignal<Option<String>>) -> impl IntoView {
+    view! {
+        <p id=id class="hint" aria-live="polite">
+            {move || fault.get().or_else(|| hint.clone()).unwrap_or_default()}
+        </p>
     }
 }
 

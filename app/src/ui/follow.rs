@@ -1,4 +1,4 @@
-//! Pages that follow what they show, by server-sent events.
+//! Keeps an open page up to date by server-sent events.
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast as _;
@@ -7,8 +7,8 @@ use send_wrapper::SendWrapper;
 use serde::de::DeserializeOwned;
 use web_sys::{EventSource, MessageEvent};
 
-/// Shows what the server tells, until its last word or until the page is left. `goes_on` says of a
-/// state whether another one may follow.
+/// Sets `live` to each state that the server sends, until the last one or until the page is left.
+/// `goes_on` says whether another state may follow a state.
 pub fn follow<T>(address: &str, live: RwSignal<T>, goes_on: fn(&T) -> bool)
 where
     T: DeserializeOwned + Send + Sync + 'static,
@@ -27,7 +27,7 @@ where
                 return;
             };
             if !goes_on(&state) {
-                // It would ask again otherwise.
+                // An open source would ask the server again.
                 source.close();
             }
             live.set(state);

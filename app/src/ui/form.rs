@@ -1,4 +1,4 @@
-//! Forms: they post to a server function, by script where scripts run and by the browser where not.
+//! Forms that post to a server function: by script where scripts run, by the browser where not.
 
 use leptos::prelude::*;
 use leptos::server::ServerActionError;
@@ -8,13 +8,13 @@ use leptos::server_fn::error::ServerFnUrlError;
 use super::loaded::LeaveToSignIn;
 use crate::problem::{Cause, Problem};
 
-/// Where a form stands. It is made inside a page, under the routes: elsewhere a problem that came
-/// back in the page's address isn't known.
+/// The state of a form. It must be made inside a page, below the routes: elsewhere a problem that
+/// came back in the page's address isn't known.
 #[derive(Clone, Copy)]
 pub struct FormState {
-    /// Of the server function.
+    /// The path of the server function.
     address: &'static str,
-    /// Id of the element that says the problem; fields point to it.
+    /// Id of the element that shows the problem; fields refer to it.
     pub alert: &'static str,
     /// True while the answer is awaited.
     pub pending: RwSignal<bool>,
@@ -36,7 +36,7 @@ impl FormState {
         }
     }
 
-    /// The state of a form that posts nowhere.
+    /// The state of a form that the browser sends by GET.
     pub fn plain(alert: &'static str, problem: Option<Problem>) -> Self {
         Self {
             address: "",
@@ -47,7 +47,15 @@ impl FormState {
         }
     }
 
-    /// What was typed into a field before the form came back, if it did.
+    /// Whether the problem is about a field.
+    pub fn is_about(&self, field: &str) -> bool {
+        self.problem.with(|problem| {
+            let cause = problem.as_ref().map(|problem| &problem.cause);
+            cause.and_then(Cause::field) == Some(field)
+        })
+    }
+
+    /// What was typed into a field before the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
         self.problem
             .with_untracked(|problem| problem.as_ref()?.text_of(field))
@@ -63,7 +71,7 @@ pub fn PostForm(
 ) -> impl IntoView {
     let node = NodeRef::<leptos::html::Form>::new();
     Effect::new(move || {
-        // Its page may stay, and what was accepted needn't be sent again.
+        // The page may stay open, and what was accepted needn't be sent again.
         if form.accepted.get() > 0
             && let Some(node) = node.get_untracked()
         {
@@ -88,12 +96,12 @@ fn submit(_event: &leptos::ev::SubmitEvent, _form: FormState) {}
 
 #[cfg(feature = "hydrate")]
 fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
-    // What can't be read here the browser sends by itself.
+    // A form that can't be read here is sent by the browser itself.
     let Ok(fields) = leptos::form::form_data_from_event(event) else {
         return;
     };
     event.prevent_default();
-    // A second click before the button is disabled.
+    // A second click may come before the button is disabled.
     if form.pending.get_untracked() {
         return;
     }
@@ -117,7 +125,7 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
     });
 }
 
-/// Says what was wrong with a form; read out as it appears.
+/// Shows the problem of a form. Screen readers read it out when it appears.
 #[component]
 pub fn FormAlert(form: FormState) -> impl IntoView {
     let cause = move || {
@@ -137,14 +145,14 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
 pub fn SubmitButton(
     label: &'static str,
     form: FormState,
-    /// The one thing to do on the page.
+    /// Whether it is the page's main action.
     #[prop(optional)]
     primary: bool,
-    /// What the form says when this button sent it: name and value.
+    /// A field that the form has when this button sends it: name and value.
     #[prop(optional)]
-    says: Option<(&'static str, &'static str)>,
+    field: Option<(&'static str, &'static str)>,
 ) -> impl IntoView {
-    let (name, value) = says.unzip();
+    let (name, value) = field.unzip();
     view! {
         <button
             type="submit"

@@ -1,4 +1,4 @@
-//! What surrounds every page: header, navigation, footer.
+//! The frame of every page: header, navigation, footer.
 
 use domain::records::AccountRecord;
 use leptos::prelude::*;
@@ -9,13 +9,13 @@ use super::{FormState, Mark, NotFound, PostForm};
 use crate::account::{LoadViewer, SignOut};
 use crate::client::read;
 
-/// Header, page and footer. The header knows who is signed in.
+/// Header, page and footer. The header shows who is signed in.
 #[component]
 pub fn Frame() -> impl IntoView {
     let sign_out = FormState::new::<SignOut>("sign-out-alert");
     let path = use_location().pathname;
-    // Asked again on each page: signing in, signing out and an ended session all lead to another
-    // one.
+    // Loaded again on each page: signing in, signing out and an ended session all lead to another
+    // page.
     let viewer = Resource::new(
         move || (path.get(), sign_out.accepted.get()),
         |_| read(LoadViewer {}),
@@ -45,7 +45,9 @@ pub fn Frame() -> impl IntoView {
             <Outlet/>
         </main>
         <footer class="foot">
-            <p>"Heliograph sends text messages for your systems, over one HTTP API. Times are UTC."</p>
+            <p>
+                "Heliograph sends text messages for your systems, by one HTTP API. Times are UTC."
+            </p>
         </footer>
     }
 }
@@ -72,7 +74,7 @@ fn SignedInBar(account: AccountRecord, sign_out: FormState) -> impl IntoView {
 
 #[component]
 fn VisitorBar(path: Memo<String>) -> impl IntoView {
-    // These pages have the link in their text, and one is enough.
+    // These pages have the link in their text already.
     let offer = move || !matches!(path.get().as_str(), "/" | "/login" | "/register");
     view! {
         <nav class="nav" aria-label="Main">
@@ -82,8 +84,8 @@ fn VisitorBar(path: Memo<String>) -> impl IntoView {
     }
 }
 
-/// The page for addresses that no route knows. It stands outside the routes, where nothing may wait
-/// for data, so that its header doesn't know who is signed in.
+/// The page for addresses without a route. It stands outside the routes, where nothing may wait for
+/// data: so its header doesn't show who is signed in.
 #[component]
 pub fn LostPage() -> impl IntoView {
     view! {

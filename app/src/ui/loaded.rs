@@ -1,4 +1,4 @@
-//! Pages and what they show while and after their data arrives.
+//! Pages, and what stands in their place while data is loaded or when that fails.
 
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{Cause, Problem};
 
-/// Marks the document once its page is taken over, for what has to wait for that: the browser
-/// tests. Effects run in the browser alone.
+/// Marks the document once the page is hydrated: the browser tests wait for that. Effects run in
+/// the browser alone.
 pub fn mark_live() {
     Effect::new(|_| {
         if let Some(root) = document().document_element() {
@@ -40,7 +40,7 @@ pub fn Page(
     }
 }
 
-/// Shows data once it is there, or the problem it met.
+/// Shows data once it is loaded, or why it can't be.
 #[component]
 pub fn Loaded<T, V, R>(
     data: Resource<Result<T, Problem>>,
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// What stands in the place of a page that can't be shown.
+/// Stands in the place of a page that can't be shown.
 #[component]
 pub fn ProblemPage(problem: Problem) -> impl IntoView {
     #[cfg(feature = "ssr")]
@@ -87,7 +87,7 @@ pub fn ProblemPage(problem: Problem) -> impl IntoView {
     }
 }
 
-/// The page for addresses that lead nowhere.
+/// The page for addresses that lead to nothing.
 #[component]
 pub fn NotFound() -> impl IntoView {
     #[cfg(feature = "ssr")]
@@ -95,7 +95,8 @@ pub fn NotFound() -> impl IntoView {
     view! {
         <Page title="Nothing here">
             <p>
-                "There is no page at this address. It may have been typed wrong, or what it showed belongs to another account."
+                "There is no page at this address. The address may be mistyped, or belong to \
+                 something of another account."
             </p>
             <p>
                 <a href="/applications">"Go to My Applications"</a>
@@ -104,8 +105,8 @@ pub fn NotFound() -> impl IntoView {
     }
 }
 
-/// Leads to the sign-in page and back to this one afterwards. The server redirects by itself; this
-/// is for a session that ends while the page is open.
+/// Leads to the sign-in page, and from there back to this page. The server redirects by itself;
+/// this is for a session that ends while the page is open.
 #[component]
 pub fn LeaveToSignIn() -> impl IntoView {
     let location = use_location();

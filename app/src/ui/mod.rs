@@ -1,6 +1,7 @@
-//! The portal's own small set of components.
+//! The components that the portal's pages share.
 
 mod copy;
+mod fact;
 mod field;
 #[cfg(feature = "hydrate")]
 mod follow;
@@ -8,10 +9,10 @@ mod form;
 mod frame;
 mod loaded;
 mod mark;
-mod rendered;
 mod state;
 
 pub use copy::SecretField;
+pub use fact::Fact;
 pub use field::{Choice, Field};
 #[cfg(feature = "hydrate")]
 pub use follow::follow;
@@ -19,5 +20,4 @@ pub use form::{FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;
-pub use rendered::Rendered;
 pub use state::{Moment, StateMark, Tone};

@@ -1,21 +1,22 @@
-//! States and moments, the same in every table.
+//! States and moments, shown the same everywhere.
 
 use domain::records::{BatchStatus, CarrierState, ConnectionState};
 use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
 use leptos::prelude::*;
 
-/// How a state looks: each has a shape of its own, so that the colour is never needed.
+/// How a state looks. Each tone has a shape of its own, so that it is told without its
+/// colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// A filled circle: as wanted.
+    /// A filled circle: all is well.
     Good,
-    /// A ring: waits.
+    /// A ring: it waits.
     Waiting,
-    /// A half-filled circle: under way.
+    /// A half-filled circle: it is under way.
     Moving,
-    /// A triangle: needs attention.
+    /// A triangle: it needs attention.
     Bad,
-    /// A diamond: nobody knows yet.
+    /// A diamond: it isn't known yet.
     Unclear,
 }
 
@@ -95,13 +96,13 @@ impl From<ConnectionState> for Tone {
     }
 }
 
-/// A state: its word with a shape before it.
+/// A state: its word, after the shape of its tone.
 #[component]
 pub fn StateMark(#[prop(into)] tone: Tone, word: &'static str) -> impl IntoView {
     view! { <span class=tone.class()>{word}</span> }
 }
 
-/// A moment in UTC, to the second; readers and programs get it in full.
+/// A moment in UTC, shown to the second; its attribute has the milliseconds.
 #[component]
 pub fn Moment(at: Timestamp) -> impl IntoView {
     view! { <time datetime=at.to_string()>{at.to_table()}</time> }

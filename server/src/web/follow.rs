@@ -1,6 +1,6 @@
-//! Changes as server-sent events, for the page that is open.
+//! Sends the changes of what an open page shows, as server-sent events.
 //!
-//! The portal's limit on time is on the beginning of an answer; this one goes on.
+//! The portal's time limit is for the beginning of an answer; these answers go on after it.
 
 pub mod batch;
 pub mod carriers;
@@ -22,25 +22,25 @@ use tokio_util::sync::CancellationToken;
 
 use super::Portal;
 
-/// Silence after which a comment is sent: proxies end what is silent for a minute, and only by
-/// writing is it noticed that the client has left.
+/// After this time without an event a comment is sent: proxies end a connection that is silent for
+/// a minute, and only a write shows that the client has left.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Pages of one account that follow something at a time. A browser has six connections to a server,
-/// and each page holds one.
+/// Most pages of one account that follow something at a time. A browser has six connections to a
+/// server, and each of these pages holds one.
 const PER_ACCOUNT_MAX: usize = 4;
-/// When a page that was cut off may come back.
+/// How long a page waits before it asks again after its answer was ended.
 const BACK_AFTER: Duration = Duration::from_secs(5);
 
-/// Who follows something now.
+/// The answers that go on now.
 #[derive(Clone)]
 pub struct Followers {
-    /// What ends each, by account, the oldest first.
+    /// The tokens that end them, by account, the oldest first.
     open: Arc<Mutex<HashMap<i64, VecDeque<CancellationToken>>>>,
     stop: CancellationToken,
 }
 
 impl Followers {
-    /// None yet; all end when `stop` is cancelled.
+    /// No answer yet; all end when `stop` is cancelled.
     pub fn new(stop: CancellationToken) -> Self {
         Self {
             open: Arc::default(),
@@ -48,9 +48,9 @@ impl Followers {
         }
     }
 
-    /// One more of an account. Where there are too many the oldest ends: its page may have been
-    /// left without a word, and comes back if not.
-    fn enter(&self, account_id: i64) -> Place {
+    /// Adds an answer to an account. Where there are too many, the oldest ends: its page may be
+    /// gone, and asks again if it isn't.
+    fn enter(&self, account_id: i64) -> Entry {
         let end = self.stop.child_token();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = open.entry(account_id).or_default();
@@ -60,7 +60,7 @@ impl Followers {
         {
             oldest.cancel();
         }
-        Place {
+        Entry {
             followers: self.clone(),
             account_id,
             end,
@@ -68,14 +68,14 @@ impl Followers {
     }
 }
 
-/// Held while an answer goes on.
-struct Place {
+/// An answer's entry among the followers; dropped when the answer ends.
+struct Entry {
     followers: Followers,
     account_id: i64,
     end: CancellationToken,
 }
 
-impl Drop for Place {
+impl Drop for Entry {
     fn drop(&mut self) {
         self.end.cancel();
         let open = &self.followers.open;
@@ -91,23 +91,23 @@ impl Drop for Place {
 
 /// What an open page follows.
 trait Subject: Send + Sync + 'static {
-    /// As it is read.
+    /// The subject's state.
     type State: PartialEq + Send + Sync;
-    /// Pause between two looks.
-    const LOOK_EVERY: Duration;
+    /// Pause between two reads.
+    const READ_EVERY: Duration;
 
-    /// Reads it; `None` when it isn't there any more.
-    fn look(
+    /// Reads the state; `None` when the subject isn't there any more.
+    fn read(
         &self,
         service: &Service,
     ) -> impl Future<Output = service::Result<Option<Self::State>>> + Send;
 
-    /// What is told of it in JSON, and whether there will be more.
-    fn tell(&self, state: &Self::State) -> serde_json::Result<(String, bool)>;
+    /// The event of a state, in JSON, and whether another state may follow.
+    fn event(&self, state: &Self::State) -> serde_json::Result<(String, bool)>;
 }
 
-/// The answer to an account that may follow a subject. `token` names its session, `state` was just
-/// read.
+/// The answer to an account that may follow a subject. `token` names the account's session, `state`
+/// was just read.
 fn answer<S: Subject>(
     portal: Portal,
     (account_id, token): (i64, String),
@@ -115,7 +115,7 @@ fn answer<S: Subject>(
     state: S::State,
 ) -> Response {
     let following = Following {
-        place: portal.followers.enter(account_id),
+        entry: portal.followers.enter(account_id),
         service: portal.service,
         token,
         subject,
@@ -125,40 +125,40 @@ fn answer<S: Subject>(
     let mut response = events.into_response();
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // nginx would otherwise gather events before it passes them on.
+    // Without it nginx collects events before it passes them on.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-// A browser asks again after any end but a refusal.
+// After these refusals a browser doesn't ask again, as it does after any other end.
 
 fn signed_out() -> Response {
     (StatusCode::UNAUTHORIZED, "Sign in again.").into_response()
 }
 
-fn broken(problem: &Problem) -> Response {
-    let words = problem.cause.sentence().into_owned();
-    (StatusCode::INTERNAL_SERVER_ERROR, words).into_response()
+fn failed(problem: &Problem) -> Response {
+    let sentence = problem.cause.sentence().into_owned();
+    (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
 }
 
-/// A subject that is being followed.
+/// A subject that a page follows.
 struct Following<S: Subject> {
     service: Service,
     token: String,
-    place: Place,
+    entry: Entry,
     subject: S,
-    /// As it was told last.
+    /// The state that was sent last.
     state: S::State,
 }
 
 impl<S: Subject> Following<S> {
-    /// What has just been read, then each change; ends with the subject, the session, or the
+    /// The state that was just read, then each change. It ends with the subject, the session or the
     /// server.
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         unfold(Some((self, true)), |state| async move {
             let (mut following, first) = state?;
             if !first {
-                let end = following.place.end.clone();
+                let end = following.entry.end.clone();
                 tokio::select! {
                     () = end.cancelled() => {
                         return Some((Ok(Event::default().retry(BACK_AFTER)), None));
@@ -166,17 +166,17 @@ impl<S: Subject> Following<S> {
                     changed = following.change() => changed?,
                 }
             }
-            let (told, more) = following.subject.tell(&following.state).ok()?;
+            let (text, more) = following.subject.event(&following.state).ok()?;
             let next = more.then_some((following, false));
-            Some((Ok(Event::default().data(told)), next))
+            Some((Ok(Event::default().data(text)), next))
         })
     }
 
-    /// Waits for a change; `None` when there will be none that may be told.
+    /// Waits for a change; `None` when no further change may be sent.
     async fn change(&mut self) -> Option<()> {
         loop {
-            tokio::time::sleep(S::LOOK_EVERY).await;
-            match self.look().await {
+            tokio::time::sleep(S::READ_EVERY).await;
+            match self.read().await {
                 Ok(Some(state)) if state == self.state => {}
                 Ok(Some(state)) => {
                     self.state = state;
@@ -184,17 +184,18 @@ impl<S: Subject> Following<S> {
                 }
                 Ok(None) => return None,
                 Err(error) => {
-                    tracing::error!(error = %error.for_operator(), "a page can't follow any longer");
+                    let error = error.for_operator();
+                    tracing::error!(%error, "an open page can't be kept up to date");
                     return None;
                 }
             }
         }
     }
 
-    async fn look(&self) -> service::Result<Option<S::State>> {
+    async fn read(&self) -> service::Result<Option<S::State>> {
         if !self.service.session_holds(&self.token).await? {
             return Ok(None);
         }
-        self.subject.look(&self.service).await
+        self.subject.read(&self.service).await
     }
 }

@@ -1,4 +1,4 @@
-//! Lets server functions answer forms with and without JavaScript.
+//! How a server function's problem reaches a form, with and without JavaScript.
 
 use app::client::STATUS_OF_REFUSALS;
 use axum::extract::Request;
@@ -8,14 +8,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 
-/// Without JavaScript a problem goes back to the page in its address; an older one in it must go,
-/// or it would be the one that is shown. With JavaScript it is the answer, under the status for
-/// refusals.
-pub async fn speak_to_both(mut request: Request, next: Next) -> Response {
+/// Without JavaScript a problem goes back to the page in the page's address; an older problem in
+/// the address is taken out, since the page would show that one. With JavaScript the problem is the
+/// answer, with the status of refusals.
+pub async fn return_problems(mut request: Request, next: Next) -> Response {
     if !request.uri().path().starts_with("/fn/") {
         return next.run(request).await;
     }
-    forget_old_problem(request.headers_mut());
+    remove_old_problem(request.headers_mut());
     let mut response = next.run(request).await;
     let refused = response.headers().contains_key(SERVER_FN_ERROR_HEADER);
     if refused
@@ -27,7 +27,7 @@ pub async fn speak_to_both(mut request: Request, next: Next) -> Response {
     response
 }
 
-fn forget_old_problem(headers: &mut HeaderMap) {
+fn remove_old_problem(headers: &mut HeaderMap) {
     let Some(referer) = headers.get(REFERER).and_then(|value| value.to_str().ok()) else {
         return;
     };
@@ -56,7 +56,7 @@ mod tests {
     use super::without_problem;
 
     #[test]
-    fn only_the_old_problem_is_forgotten() {
+    fn only_the_old_problem_is_removed() {
         for (address, expected) in [
             ("http://a/login", "http://a/login"),
             (

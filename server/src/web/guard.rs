@@ -1,4 +1,4 @@
-//! Keeps forms of other sites from acting for people who are signed in.
+//! Refuses forms of other sites, which would act for whoever is signed in (CSRF).
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-/// Refuses whatever changes something and doesn't come from our own pages. Browsers say where a
-/// request comes from and pages can't make them lie; programs that say nothing have no cookie of
-/// anybody's.
+/// Refuses a request that changes something and doesn't come from our own pages. Browsers say where
+/// a request comes from, and no page can change what they say. Programs that say nothing don't have
+/// the cookie of a person.
 pub async fn refuse_foreign(
     State(site): State<Arc<SiteSettings>>,
     request: Request,
@@ -24,8 +24,9 @@ pub async fn refuse_foreign(
     if reads || is_our_own(request.headers(), &site.base_url) {
         return next.run(request).await;
     }
-    let words = "This form was sent from another site and was not acted on. Open the page here and try again.";
-    (StatusCode::FORBIDDEN, words).into_response()
+    let sentence = "This form was sent from another site, and nothing was changed. Open the page \
+                    on this site and try again.";
+    (StatusCode::FORBIDDEN, sentence).into_response()
 }
 
 fn is_our_own(headers: &HeaderMap, base_url: &str) -> bool {
@@ -51,7 +52,7 @@ mod tests {
     use super::is_our_own;
 
     #[test]
-    fn only_our_own_pages_and_plain_programs_pass() {
+    fn only_our_own_pages_and_programs_that_name_no_site_pass() {
         let cases: [(&[(&str, &str)], bool); 9] = [
             (&[], true),
             (&[("sec-fetch-site", "same-origin")], true),

@@ -1,4 +1,4 @@
-//! What the portal tells browsers about itself.
+//! The headers of the portal's answers.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -12,16 +12,16 @@ use leptos::nonce::use_nonce;
 use leptos::prelude::use_context;
 use leptos_axum::ResponseOptions;
 
-/// For answers that aren't pages.
+/// The policy of answers that aren't pages.
 const POLICY_OF_FILES: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// Allows a page its own scripts, styles and calls, and nothing of anybody else. Runs where a page
-/// is about to be rendered and its nonce is known.
+/// Allows a page the scripts, styles and calls of this site, and nothing of others. Called where a
+/// page is about to be rendered and its nonce is known.
 pub fn provide_policy() {
     let (Some(nonce), Some(response)) = (use_nonce(), use_context::<ResponseOptions>()) else {
         return;
     };
-    // While developing, the page is told over a socket of another port that it changed.
+    // During development a page is told of changes over a socket at another port.
     let reload = if std::env::var_os("LEPTOS_WATCH").is_some() {
         " ws:"
     } else {
@@ -37,14 +37,14 @@ pub fn provide_policy() {
     }
 }
 
-/// Adds what every answer of the portal carries, unless it has its own.
+/// Adds the headers of every answer of the portal, unless the answer has its own.
 pub async fn protect(is_https: bool, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     add(headers, CONTENT_SECURITY_POLICY, POLICY_OF_FILES);
     // Pages show balances, numbers and, once, keys.
     add(headers, CACHE_CONTROL, "no-store");
-    // A form without scripts gets its problem back through the address that it came from.
+    // Without scripts a form's problem is sent to the page that the header Referer names.
     add(headers, REFERRER_POLICY, "same-origin");
     add(headers, X_CONTENT_TYPE_OPTIONS, "nosniff");
     add(

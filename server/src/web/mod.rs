@@ -1,4 +1,4 @@
-//! The portal: the pages of crate `app` with what they need of the server around them.
+//! The portal: serves the pages of crate `app`, with sessions, headers and files.
 
 mod assets;
 mod csv;
@@ -34,10 +34,11 @@ use session_store::ServiceSessions;
 
 /// Name of the session's cookie.
 const COOKIE: &str = "heliograph";
-/// The largest form has a few lines; server functions would read anything into memory.
+/// Most bytes of a form. The largest one has a few lines, and server functions read a form of any
+/// size into memory.
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
-/// What every request to the portal shares.
+/// What all requests to the portal share.
 #[derive(Clone)]
 struct Portal {
     service: Service,
@@ -45,8 +46,8 @@ struct Portal {
     followers: Followers,
 }
 
-/// Pages, their server functions and their files. Answers that would go on end when `stop` is
-/// cancelled.
+/// Pages, their server functions and their files. Answers without an end of their own end when
+/// `stop` is cancelled.
 pub fn router(
     service: Service,
     settings: &Settings,
@@ -67,7 +68,7 @@ pub fn router(
     let assets = assets::router(&options);
 
     pages(&portal, options)
-        .layer(from_fn(forms::speak_to_both))
+        .layer(from_fn(forms::return_problems))
         .layer(sessions(&portal, is_https))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .layer(from_fn_with_state(
@@ -113,8 +114,8 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         )
 }
 
-/// The cookie has no age of its own and ends with the browser at the latest; when a session is over
-/// is decided by the service, whose half hour begins anew with each use.
+/// The cookie has no lifetime of its own and ends with the browser at the latest. The service
+/// decides when a session is over: half an hour after its last use.
 fn sessions(portal: &Portal, is_https: bool) -> SessionManagerLayer<ServiceSessions> {
     SessionManagerLayer::new(ServiceSessions(portal.service.clone()))
         .with_name(COOKIE)

@@ -1,4 +1,4 @@
-//! A request to the portal: session, device, account.
+//! A request to the portal, with its session, its device and its account.
 
 use app::applications::keys::NewKeys;
 use app::portal_request::{PortalRequest, SiteSettings};
@@ -15,12 +15,12 @@ use tower_sessions::Session;
 use super::{Portal, seal};
 use crate::client_address::ClientAddress;
 
-/// What the portal knows of a request.
+/// A request to the portal, as the server serves it.
 pub struct ServedRequest {
     portal: Portal,
     session: Option<Session>,
     client: ClientInfo,
-    /// Header and page both ask who is signed in; the database is asked once.
+    /// Header and page both ask for the account; the database is asked once.
     account: OnceCell<Option<AccountRecord>>,
 }
 
@@ -46,20 +46,21 @@ impl ServedRequest {
 
     fn session(&self) -> Result<&Session, Problem> {
         self.session.as_ref().ok_or_else(|| {
-            tracing::error!("a request to the portal came without the session layer");
-            Cause::Broken.into()
+            tracing::error!("a request to the portal has no session: the session layer is missing");
+            Cause::Failed.into()
         })
     }
 }
 
-/// Where a session keeps the sealed keys of an application.
+/// The name under which a session keeps the encrypted keys of an application.
 fn keys_entry(reference: Reference) -> String {
     format!("keys-{reference}")
 }
 
-fn broken(error: impl std::fmt::Display) -> Problem {
+/// A session that can't be read or written.
+fn failed(error: impl std::fmt::Display) -> Problem {
     tracing::error!(%error, "a session can't be read or written");
-    Cause::Broken.into()
+    Cause::Failed.into()
 }
 
 #[async_trait]
@@ -92,13 +93,13 @@ impl PortalRequest for ServedRequest {
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
         let session = self.session()?;
-        // Nothing of who was signed in before may pass on, least of all the id: an id that somebody
-        // else knows must not become a signed-in one.
+        // Nothing of an earlier session may go on, least of all its id: an id that somebody else
+        // knows must not become one that is signed in.
         session.clear().await;
         if session.id().is_some() {
-            session.cycle_id().await.map_err(broken)?;
+            session.cycle_id().await.map_err(failed)?;
         }
-        session.save().await.map_err(broken)?;
+        session.save().await.map_err(failed)?;
         let token = self.token().unwrap_or_default();
         Ok(self
             .portal
@@ -109,21 +110,21 @@ impl PortalRequest for ServedRequest {
 
     async fn sign_out(&self) -> Result<(), Problem> {
         if self.token().is_some() {
-            self.session()?.flush().await.map_err(broken)?;
+            self.session()?.flush().await.map_err(failed)?;
         }
         Ok(())
     }
 
     async fn keep_keys(&self, reference: Reference, keys: &NewKeys) -> Result<(), Problem> {
         let token = self.token().unwrap_or_default();
-        let text = serde_json::to_vec(keys).map_err(broken)?;
+        let text = serde_json::to_vec(keys).map_err(failed)?;
         let nonce = self.portal.service.entropy().bytes();
         let sealed = seal::seal(&token, reference.as_str(), &text, nonce)
-            .ok_or_else(|| broken("new keys can't be sealed"))?;
+            .ok_or_else(|| failed("new keys can't be encrypted"))?;
         self.session()?
             .insert(&keys_entry(reference), sealed)
             .await
-            .map_err(broken)
+            .map_err(failed)
     }
 
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem> {
@@ -131,10 +132,10 @@ impl PortalRequest for ServedRequest {
             return Ok(None);
         };
         let (session, entry) = (self.session()?, keys_entry(reference));
-        let Some(sealed) = session.get::<String>(&entry).await.map_err(broken)? else {
+        let Some(sealed) = session.get::<String>(&entry).await.map_err(failed)? else {
             return Ok(None);
         };
-        session.remove_value(&entry).await.map_err(broken)?;
+        session.remove_value(&entry).await.map_err(failed)?;
         let text = seal::open(&token, reference.as_str(), &sealed);
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }

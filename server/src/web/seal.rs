@@ -1,7 +1,7 @@
-//! Seals what a session keeps for one display.
+//! Encrypts what a session keeps to show once.
 //!
-//! The database is to hold only fingerprints of keys. What is sealed here can be opened only with
-//! the session's token, of which the database has a fingerprint as well.
+//! The database holds only fingerprints of keys. What is encrypted here can be decrypted only with
+//! the session's token, and of that too the database has only a fingerprint.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
@@ -10,11 +10,11 @@ use sha2::Sha256;
 
 const NONCE_BYTES: usize = 12;
 const KEY_BYTES: usize = 32;
-/// Keeps this use of the token apart from any other.
+/// Separates the key that is derived here from keys for other uses of the token.
 const PURPOSE: &[u8] = b"heliograph one-time display";
 
-/// Seals a text for whoever has the token; `about` must be given again to open it. The nonce must
-/// be random.
+/// Encrypts a text for whoever has the token. `about` must be the same to decrypt it. The nonce
+/// must be random.
 pub fn seal(token: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<String> {
     let payload = Payload {
         msg: text,
@@ -24,7 +24,7 @@ pub fn seal(token: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> 
     Some(hex::encode([nonce.as_slice(), &sealed].concat()))
 }
 
-/// Opens what [`seal`] sealed; `None` when token, subject or text are others.
+/// Decrypts what [`seal`] encrypted; `None` when token, `about` or text are others.
 pub fn open(token: &str, about: &str, sealed: &str) -> Option<Vec<u8>> {
     let bytes = hex::decode(sealed).ok()?;
     let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;

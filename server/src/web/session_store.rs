@@ -1,4 +1,4 @@
-//! Sessions in our own database, where they are the devices of an account as well.
+//! Keeps sessions in the service's database, where they are the devices of accounts too.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use tower_sessions::SessionStore;
 use tower_sessions::session::{Id, Record};
 use tower_sessions::session_store::{Error, Result};
 
-/// The service's sessions, as the session layer wants them.
+/// The service's sessions, as the session layer uses them.
 #[derive(Clone)]
 pub struct ServiceSessions(pub Service);
 

@@ -62,16 +62,12 @@ fn a_batch_is_followed_until_it_is_done() {
         events.push(event);
     }
     let last = events.last().unwrap();
-    assert_eq!(last["open"], false);
-    assert_eq!(last["spoken"], "The batch is done: 1 of 2 delivered.");
-    assert!(last["facts"].as_str().unwrap().contains("2 of 2 final"));
-    assert!(
-        events
-            .iter()
-            .rev()
-            .skip(1)
-            .all(|event| event["open"] == true)
-    );
+    assert_eq!(last["batchid"], batchid);
+    assert_eq!(last["status"], "done");
+    assert_eq!(last["counts"]["delivered"], 1);
+    assert_eq!(last["counts"]["failed"], 1);
+    let before = &events[..events.len() - 1];
+    assert!(before.iter().all(|event| event["status"] != "done"));
 
     // Who comes later is told the same and left.
     let mut later = follow(&server, &browser, &batchid);
@@ -97,10 +93,10 @@ fn who_signs_out_follows_no_longer() {
     let mut browser = Browser::of_customer(&server);
     let batchid = server.accepted_batch(server.key(), "57000001");
     let mut connection = follow(&server, &browser, &batchid);
-    assert_eq!(event(&mut connection).unwrap()["open"], true);
+    assert_ne!(event(&mut connection).unwrap()["status"], "done");
     browser.post("sign-out", &[]);
     let last = last_event(&mut connection);
-    assert!(last.is_none_or(|event| event["open"] == true));
+    assert!(last.is_none_or(|event| event["status"] != "done"));
 }
 
 #[test]
@@ -111,9 +107,9 @@ fn many_followers_of_an_account_give_way_to_new_ones() {
     let mut followers: Vec<_> = (0..5)
         .map(|_| follow(&server, &browser, &batchid))
         .collect();
-    assert_eq!(last_event(&mut followers[0]).unwrap()["open"], true);
+    assert_ne!(last_event(&mut followers[0]).unwrap()["status"], "done");
     for follower in &mut followers[1..] {
-        assert_eq!(event(follower).unwrap()["open"], true);
+        assert_ne!(event(follower).unwrap()["status"], "done");
     }
     // A server that stops waits for none of them.
     server.signal("TERM");
@@ -131,19 +127,18 @@ fn staff_follow_the_carriers_until_they_sign_out() {
     let mut browser = Browser::of_staff(&server);
     let mut connection = listen(&server, &browser, CARRIERS);
     let first = event(&mut connection).unwrap();
-    assert_eq!(first["carriers"][0]["name"], "sandbox");
-    assert_eq!(first["carriers"][0]["drained"], false);
+    let record = &first["carriers"][0]["record"];
+    assert_eq!(record["name"], "sandbox");
+    assert_ne!(record["state"], "drained");
 
     server.place.json(&["carrier", "drain", "sandbox"]);
     let drained = loop {
         let event = event(&mut connection).unwrap();
-        if event["carriers"][0]["drained"] == true {
+        if event["carriers"][0]["record"]["state"] == "drained" {
             break event;
         }
     };
-    assert_eq!(drained["spoken"], "sandbox is drained.");
-    let readings = drained["carriers"][0]["readings"].as_str().unwrap();
-    assert!(readings.contains("drained"), "{readings}");
+    assert!(drained["carriers"][0]["record"]["drained_at"].is_number());
 
     browser.post("sign-out", &[]);
     last_event(&mut connection);

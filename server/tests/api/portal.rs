@@ -255,7 +255,7 @@ fn a_refusal_reaches_browsers_with_and_without_scripts() {
     let answer = browser.request("POST", "/fn/sign-in", &[], &form(&fields));
     assert_eq!(
         (answer.status, &answer.json()["cause"]),
-        (299, &"WrongCredentials".into())
+        (299, &serde_json::json!({"Refused": "WrongCredentials"}))
     );
 }
 

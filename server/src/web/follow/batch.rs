@@ -1,18 +1,17 @@
-//! A batch while it is being sent.
+//! The changes of a batch while it is being sent.
 
 use std::time::Duration;
 
 use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
-use app::reports::LiveBatch;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use domain::BatchId;
-use domain::records::BatchRecord;
+use domain::records::{BatchRecord, BatchStatus};
 use service::Service;
 
-use super::{Subject, answer, broken, signed_out};
+use super::{Subject, answer, failed, signed_out};
 use crate::web::Portal;
 use crate::web::portal_request::ServedRequest;
 
@@ -20,24 +19,23 @@ use crate::web::portal_request::ServedRequest;
 struct Batch {
     account_id: i64,
     batchid: BatchId,
-    currency: String,
 }
 
 impl Subject for Batch {
     type State = BatchRecord;
-    const LOOK_EVERY: Duration = Duration::from_millis(500);
+    const READ_EVERY: Duration = Duration::from_millis(500);
 
-    async fn look(&self, service: &Service) -> service::Result<Option<BatchRecord>> {
+    async fn read(&self, service: &Service) -> service::Result<Option<BatchRecord>> {
         service.account_batch(self.account_id, self.batchid).await
     }
 
-    fn tell(&self, batch: &BatchRecord) -> serde_json::Result<(String, bool)> {
-        let live = LiveBatch::of(batch, &self.currency);
-        Ok((serde_json::to_string(&live)?, live.open))
+    fn event(&self, batch: &BatchRecord) -> serde_json::Result<(String, bool)> {
+        let text = serde_json::to_string(batch)?;
+        Ok((text, batch.status != BatchStatus::Done))
     }
 }
 
-/// `GET /reports/{batchid}/events`: how the batch stands, and then each change until it is done.
+/// `GET /reports/{batchid}/events`: the batch as it is, and then each change until it is done.
 pub async fn events(
     State(portal): State<Portal>,
     Path(id): Path<String>,
@@ -47,7 +45,7 @@ pub async fn events(
     let current = ServedRequest::new(portal.clone(), &parts);
     match follow(portal, &current, &id).await {
         Ok(response) => response,
-        Err(problem) => broken(&problem),
+        Err(problem) => failed(&problem),
     }
 }
 
@@ -62,9 +60,8 @@ async fn follow(portal: Portal, current: &ServedRequest, id: &str) -> Result<Res
     let batch = Batch {
         account_id: account.id,
         batchid,
-        currency: portal.site.currency.clone(),
     };
-    Ok(match batch.look(&portal.service).await? {
+    Ok(match batch.read(&portal.service).await? {
         Some(state) => answer(portal, (account.id, token), batch, state),
         None => not_found(),
     })

@@ -1,16 +1,16 @@
-//! The carriers, for staff.
+//! The changes of the carriers, for staff.
 
 use std::time::Duration;
 
 use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
-use app::support::LiveCarriers;
+use app::support::CarriersNow;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use service::Service;
 
-use super::{Subject, answer, broken, signed_out};
+use super::{Subject, answer, failed, signed_out};
 use crate::web::Portal;
 use crate::web::portal_request::ServedRequest;
 
@@ -18,27 +18,27 @@ use crate::web::portal_request::ServedRequest;
 struct Carriers;
 
 impl Subject for Carriers {
-    type State = LiveCarriers;
-    /// A look counts what waits, which may be much.
-    const LOOK_EVERY: Duration = Duration::from_secs(2);
+    type State = CarriersNow;
+    /// Each read counts the waiting messages, which may be many.
+    const READ_EVERY: Duration = Duration::from_secs(2);
 
-    async fn look(&self, service: &Service) -> service::Result<Option<LiveCarriers>> {
+    async fn read(&self, service: &Service) -> service::Result<Option<CarriersNow>> {
         let carriers = service.carriers().await?;
-        Ok(Some(LiveCarriers::of(carriers, service.clock().now())))
+        Ok(Some(CarriersNow::of(carriers, service.clock().now())))
     }
 
-    fn tell(&self, live: &LiveCarriers) -> serde_json::Result<(String, bool)> {
-        Ok((serde_json::to_string(live)?, true))
+    fn event(&self, carriers: &CarriersNow) -> serde_json::Result<(String, bool)> {
+        Ok((serde_json::to_string(carriers)?, true))
     }
 }
 
-/// `GET /support/carriers/events`: how the carriers are, and then each change.
+/// `GET /support/carriers/events`: the carriers as they are, and then each change.
 pub async fn events(State(portal): State<Portal>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let current = ServedRequest::new(portal.clone(), &parts);
     match follow(portal, &current).await {
         Ok(response) => response,
-        Err(problem) => broken(&problem),
+        Err(problem) => failed(&problem),
     }
 }
 
@@ -47,7 +47,7 @@ async fn follow(portal: Portal, current: &ServedRequest) -> Result<Response, Pro
         return Ok(signed_out());
     };
     let found = if account.staff {
-        Carriers.look(&portal.service).await?
+        Carriers.read(&portal.service).await?
     } else {
         None
     };

@@ -1,6 +1,6 @@
 //! The form of the reports' filters.
 
-use domain::{MessageStatus, Reference};
+use domain::{Category, MessageStatus, Reference};
 use leptos::prelude::*;
 
 use crate::problem::Problem;
@@ -9,13 +9,13 @@ use crate::ui::{Choice, Field, FormAlert, FormState};
 
 #[component]
 pub fn Filters(
-    references: Vec<(Reference, String)>,
+    applications: Vec<(Reference, Category)>,
     filter: ReportFilter,
     problem: Option<Problem>,
 ) -> impl IntoView {
     let any = || (String::new(), "any".to_owned());
     let applications = std::iter::once(any())
-        .chain(references.into_iter().map(|(reference, category)| {
+        .chain(applications.into_iter().map(|(reference, category)| {
             (reference.to_string(), format!("{category} {reference}"))
         }))
         .collect();
@@ -38,43 +38,12 @@ pub fn Filters(
                 chosen=filter.application
             />
             <Choice label="Status" name="status" options=statuses chosen=filter.status/>
-            <Field
-                label="Number"
-                name="number"
-                autocomplete="off"
-                value=filter.number
-                form
-            />
-            <Field
-                label="Request id"
-                name="requestid"
-                autocomplete="off"
-                value=filter.requestid
-                form
-            />
-            <Field
-                label="Transid"
-                name="transid"
-                autocomplete="off"
-                value=filter.transid
-                form
-            />
-            <Field
-                label="Batchid"
-                name="batchid"
-                autocomplete="off"
-                value=filter.batchid
-                form
-            />
-            <Field
-                label="From (UTC)"
-                name="from"
-                kind="date"
-                autocomplete="off"
-                value=filter.from
-                form
-            />
-            <Field label="To (UTC)" name="to" kind="date" autocomplete="off" value=filter.to form/>
+            <Field label="Number" name="number" value=filter.number form/>
+            <Field label="Request id" name="requestid" value=filter.requestid form/>
+            <Field label="Transid" name="transid" value=filter.transid form/>
+            <Field label="Batchid" name="batchid" value=filter.batchid form/>
+            <Field label="From (UTC)" name="from" kind="date" value=filter.from form/>
+            <Field label="To (UTC)" name="to" kind="date" value=filter.to form/>
             <div class="filters-do">
                 <button type="submit" class="button button-primary">
                     "Apply filters"

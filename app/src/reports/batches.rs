@@ -1,97 +1,66 @@
 //! The batches on the reports page.
 
 use domain::records::{BatchRecord, Paged};
-use domain::{BatchId, Reference, Timestamp, ids};
 use leptos::prelude::*;
-use service::{BatchFilter, MessageFilter, Service};
 
-use super::progress;
-use crate::problem::{Cause, Problem};
+use super::progress::progress;
 use crate::reports::ReportFilter;
 use crate::ui::{Moment, StateMark};
+#[cfg(feature = "ssr")]
+use {
+    crate::problem::{Cause, Problem},
+    domain::{BatchId, Reference, Refusal, Timestamp, ids},
+    service::{BatchFilter, MessageFilter, Service},
+};
 
 /// Batches on one page.
+#[cfg(feature = "ssr")]
 const BATCHES: i64 = 5;
 
-/// A page of batches, newest first.
-pub struct Batches {
-    found: Paged<BatchRecord>,
-    /// The page's filters.
-    filter: ReportFilter,
+/// A page of the batches that fit the page's filters, newest first; `None` where the filters are
+/// about messages alone.
+///
+/// # Errors
+/// When the application isn't the account's, the cursor isn't one that was given out, or the
+/// service fails.
+#[cfg(feature = "ssr")]
+pub async fn find(
+    service: &Service,
+    account_id: i64,
+    reference: Option<Reference>,
+    filter: &ReportFilter,
+    wanted: &MessageFilter,
+) -> Result<Option<Paged<BatchRecord>>, Problem> {
+    if wanted.status.is_some() || wanted.number.is_some() || wanted.transid.is_some() {
+        return Ok(None);
+    }
+    let (from, below) = bounds(filter, wanted)?;
+    let query = BatchFilter {
+        requestid: wanted.requestid.clone(),
+        limit: BATCHES,
+        cursor: below.map(|id| id.to_string()),
+    };
+    let mut found = service
+        .account_batches(account_id, reference, &query)
+        .await?;
+    let newer = found.items.len();
+    found.items.retain(|batch| batch.batchid >= from);
+    if found.items.len() < newer {
+        found.next = None;
+    }
+    Ok(Some(found))
 }
 
-impl Batches {
-    /// The batches that fit the page's filters; `None` where the filters are about messages alone.
-    pub async fn find(
-        service: &Service,
-        account_id: i64,
-        reference: Option<Reference>,
-        filter: &ReportFilter,
-        wanted: &MessageFilter,
-    ) -> Result<Option<Self>, Problem> {
-        if wanted.status.is_some() || wanted.number.is_some() || wanted.transid.is_some() {
-            return Ok(None);
-        }
-        let (from, below) = bounds(filter, wanted)?;
-        let query = BatchFilter {
-            requestid: wanted.requestid.clone(),
-            limit: BATCHES,
-            cursor: below.map(|id| id.to_string()),
-        };
-        let mut found = service
-            .account_batches(account_id, reference, &query)
-            .await?;
-        let newer = found.items.len();
-        found.items.retain(|batch| batch.batchid >= from);
-        if found.items.len() < newer {
-            found.next = None;
-        }
-        Ok(Some(Self {
-            found,
-            filter: filter.clone(),
-        }))
-    }
-
-    /// The section of the page.
-    pub fn render(self, currency: &str) -> impl IntoView + use<> {
-        let Self { found, filter } = self;
-        let next = found.next.as_deref().map(|next| {
-            let address = filter.address("/reports", ("batches", next));
-            view! {
-                <p>
-                    <a href=format!("{address}#batches") rel="next">"Older batches"</a>
-                </p>
-            }
-        });
-        view! {
-            <h2 id="batches">"Batches"</h2>
-            {if !found.items.is_empty() {
-                table(&found.items, currency).into_any()
-            } else if filter.is_empty() {
-                view! {
-                    <p class="empty">
-                        "No file was uploaded yet. One call takes up to a million messages: "
-                        <a href="/docs">"the API reference"</a> " has it."
-                    </p>
-                }
-                    .into_any()
-            } else {
-                view! { <p class="empty">"No batch fits these filters."</p> }.into_any()
-            }}
-            {next}
-        }
-    }
-}
-
-/// The least id of a batch that fits, and the least one after it that doesn't: ids carry their
-/// time.
+/// The ids of the batches that fit: from the first id up to, and without, the second. An id begins
+/// with its time.
+#[cfg(feature = "ssr")]
 fn bounds(
     filter: &ReportFilter,
     wanted: &MessageFilter,
 ) -> Result<(BatchId, Option<BatchId>), Problem> {
     let cursor = match filter.batches.as_str() {
         "" => None,
-        text => Some(BatchId::parse(text).ok_or(Cause::Cursor)?),
+        text => Some(BatchId::parse(text).ok_or(Cause::Refused(Refusal::InvalidCursor))?),
     };
     let to = wanted.to.map(first_id);
     let only = wanted.batchid;
@@ -101,9 +70,46 @@ fn bounds(
     Ok((from.unwrap_or(BatchId(0)), below))
 }
 
+/// The first id that is made at a moment.
+#[cfg(feature = "ssr")]
 fn first_id(moment: Timestamp) -> BatchId {
     let (least, greatest) = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
     BatchId(ids::compose_id(moment.unix_ms().clamp(least, greatest), 0))
+}
+
+/// The section of the page.
+#[component]
+pub fn BatchesSection(
+    batches: Paged<BatchRecord>,
+    filter: ReportFilter,
+    currency: String,
+) -> impl IntoView {
+    let next = batches.next.as_deref().map(|next| {
+        let address = filter.address("/reports", ("batches", next));
+        view! {
+            <p>
+                <a href=format!("{address}#batches") rel="next">"Older batches"</a>
+            </p>
+        }
+    });
+    let listed = if !batches.items.is_empty() {
+        table(&batches.items, &currency).into_any()
+    } else if filter.is_empty() {
+        view! {
+            <p class="empty">
+                "No file was uploaded yet. One call takes up to a million messages: "
+                <a href="/docs">"the API reference"</a> " has it."
+            </p>
+        }
+        .into_any()
+    } else {
+        view! { <p class="empty">"No batch fits these filters."</p> }.into_any()
+    };
+    view! {
+        <h2 id="batches">"Batches"</h2>
+        {listed}
+        {next}
+    }
 }
 
 fn table(batches: &[BatchRecord], currency: &str) -> impl IntoView + use<> {

@@ -1,6 +1,7 @@
 //! The chart's scale of counts.
 
-/// The end of a scale from 0 that holds a count: even, so that its half is a count too, and round.
+/// The end of a scale from 0 to at least this count: a round number, and even, so that its half is
+/// a count too.
 pub fn top(greatest: i64) -> i64 {
     let mut unit = 1_i64;
     loop {
@@ -12,7 +13,7 @@ pub fn top(greatest: i64) -> i64 {
     }
 }
 
-/// A part of a whole as SVG takes it, `12.50%`.
+/// A part of a whole as SVG writes it, for example `12.50%`.
 pub fn percent(part: i64, whole: i64) -> String {
     let hundredths = part.saturating_mul(10_000) / whole.max(1);
     format!("{}.{:02}%", hundredths / 100, hundredths % 100)

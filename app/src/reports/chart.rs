@@ -1,17 +1,20 @@
-//! Messages by day and status, drawn as SVG, with their table.
-
-use std::ops::RangeInclusive;
+//! Messages by day and status, drawn as SVG, and the same figures as a table.
 
 use domain::records::{DayCounts, StatusCounts};
 use domain::{MessageStatus, Reference};
 use leptos::prelude::*;
-use service::{MessageFilter, Service};
+use serde::{Deserialize, Serialize};
 
 use super::axis::{percent, top};
 use super::{counted, days};
-use crate::problem::Problem;
+#[cfg(feature = "ssr")]
+use {
+    crate::problem::Problem,
+    service::{MessageFilter, Service},
+};
 
-/// From the foot of a bar to its top, so that a status is also told by its place.
+/// The statuses from the foot of a bar to its top: a status is told by its place too, and not by
+/// its colour alone.
 const ORDER: [MessageStatus; 8] = [
     MessageStatus::Delivered,
     MessageStatus::Submitted,
@@ -23,19 +26,25 @@ const ORDER: [MessageStatus; 8] = [
     MessageStatus::Rejected,
 ];
 
-/// Counts by day, ready to be drawn.
+/// Counts by day, ready to be drawn. Days are counted since 1970-01-01.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Chart {
-    days: RangeInclusive<i64>,
-    /// Days without messages are left out.
+    first_day: i64,
+    last_day: i64,
+    /// Without the days that have no messages.
     counts: Vec<DayCounts>,
-    /// That have messages in these days, in the order of the bars.
-    statuses: Vec<MessageStatus>,
+    /// The one status that is asked for, if one is.
+    status: Option<MessageStatus>,
     reference: Option<Reference>,
 }
 
+#[cfg(feature = "ssr")]
 impl Chart {
-    /// The days of the page's filters; `None` where the filters choose among the messages of a day,
+    /// The chart of the filters' days; `None` where the filters choose among the messages of a day,
     /// of which no counts are kept.
+    ///
+    /// # Errors
+    /// When the application isn't the account's, or the service fails.
     pub async fn find(
         service: &Service,
         account_id: i64,
@@ -50,65 +59,92 @@ impl Chart {
             return Ok(None);
         }
         let days = days::shown(wanted, service.clock().now().day());
+        let (first_day, last_day) = (*days.start(), *days.end());
         let counts = service
-            .account_days(account_id, reference, *days.start(), *days.end())
+            .account_days(account_id, reference, first_day, last_day)
             .await?;
-        let statuses = ORDER
-            .into_iter()
-            .filter(|status| wanted.status.is_none_or(|only| only == *status))
-            .filter(|status| counts.iter().any(|day| day.counts.get(*status) > 0))
-            .collect();
         Ok(Some(Self {
-            days,
+            first_day,
+            last_day,
             counts,
-            statuses,
+            status: wanted.status,
             reference,
         }))
     }
+}
 
-    /// The section of the page.
-    pub fn render(&self) -> impl IntoView + use<> {
-        let (first, last) = (days::name(*self.days.start()), days::name(*self.days.end()));
-        let whose = match self.reference {
-            Some(reference) => format!("Application {reference}"),
-            None => "All applications".to_owned(),
-        };
-        let drawn = if self.statuses.is_empty() {
-            view! { <p class="empty">"No messages in these days."</p> }.into_any()
-        } else {
-            view! {
-                <div class="chart">
-                    <figure>{self.drawing()} {self.dates()}</figure>
-                    {self.totals()}
-                </div>
-                <details>
-                    <summary>"The chart as a table"</summary>
-                    {self.table()}
-                </details>
-            }
-            .into_any()
-        };
+/// The section of the page.
+#[component]
+pub fn ChartSection(chart: Chart) -> impl IntoView {
+    let (first, last) = (days::name(chart.first_day), days::name(chart.last_day));
+    let whose = match chart.reference {
+        Some(reference) => format!("Application {reference}"),
+        None => "All applications".to_owned(),
+    };
+    let bars = Bars::of(chart);
+    let drawn = if bars.statuses.is_empty() {
+        view! { <p class="empty">"No messages in these days."</p> }.into_any()
+    } else {
         view! {
-            <h2 id="days">"Messages by day"</h2>
-            <p class="fine">
-                {format!("{whose}, by the day of acceptance (UTC): ")}
-                <span class="unbroken">{first}</span> " to " <span class="unbroken">{last}</span> "."
-            </p>
-            {drawn}
+            <div class="chart">
+                <figure>{bars.drawing()} {bars.dates()}</figure>
+                {bars.totals()}
+            </div>
+            <details>
+                <summary>"The chart as a table"</summary>
+                {bars.table()}
+            </details>
         }
+        .into_any()
+    };
+    view! {
+        <h2 id="days">"Messages by day"</h2>
+        <p class="fine">
+            {format!("{whose}, by the day of acceptance (UTC): ")}
+            <span class="unbroken">{first}</span> " to " <span class="unbroken">{last}</span> "."
+        </p>
+        {drawn}
+    }
+}
+
+/// What is drawn: a bar for each day, with a part for each status.
+struct Bars {
+    chart: Chart,
+    /// The statuses that have messages in these days, in the order of the bars.
+    statuses: Vec<MessageStatus>,
+}
+
+impl Bars {
+    fn of(chart: Chart) -> Self {
+        let statuses = ORDER
+            .into_iter()
+            .filter(|status| chart.status.is_none_or(|only| only == *status))
+            .filter(|status| chart.counts.iter().any(|day| day.counts.get(*status) > 0))
+            .collect();
+        Self { chart, statuses }
     }
 
     fn total(&self, status: MessageStatus) -> i64 {
-        self.counts.iter().map(|day| day.counts.get(status)).sum()
+        self.chart
+            .counts
+            .iter()
+            .map(|day| day.counts.get(status))
+            .sum()
     }
 
     fn of_day(&self, counts: &StatusCounts) -> i64 {
         self.statuses.iter().map(|status| counts.get(*status)).sum()
     }
 
-    /// All lengths are percentages, so that it fills any width without stretching what is in it.
+    /// The SVG. All its lengths are percentages, so that it fills any width without being
+    /// stretched.
     fn drawing(&self) -> impl IntoView + use<> {
-        let greatest = self.counts.iter().map(|day| self.of_day(&day.counts)).max();
+        let greatest = self
+            .chart
+            .counts
+            .iter()
+            .map(|day| self.of_day(&day.counts))
+            .max();
         let top = top(greatest.unwrap_or_default());
         let messages: i64 = self.statuses.iter().map(|status| self.total(*status)).sum();
         let groups: Vec<_> = self
@@ -117,6 +153,7 @@ impl Chart {
             .enumerate()
             .map(|(below, status)| {
                 let bars: Vec<_> = self
+                    .chart
                     .counts
                     .iter()
                     .filter(|day| day.counts.get(*status) > 0)
@@ -126,11 +163,14 @@ impl Chart {
             })
             .collect();
         let scale = [0, top / 2, top];
-        let hints: Vec<_> = self.counts.iter().map(|day| self.hint(day)).collect();
+        let hints: Vec<_> = self.chart.counts.iter().map(|day| self.hint(day)).collect();
         view! {
             <svg class="chart-bars" role="img" aria-labelledby="chart-title">
                 <title id="chart-title">
-                    {format!("{} by day and status; the table has the figures", counted(messages, "message"))}
+                    {format!(
+                        "{} by day and status; the table has the figures",
+                        counted(messages, "message"),
+                    )}
                 </title>
                 <defs>{self.statuses.iter().map(|status| fill(*status)).collect_view()}</defs>
                 {Vec::from(scale.map(|count| line(count, top)))} {groups}
@@ -139,15 +179,15 @@ impl Chart {
         }
     }
 
-    /// Where a day begins, and how wide it is.
+    /// A day's place among the days, and how many days there are.
     fn place(&self, day: i64) -> (i64, i64) {
         (
-            day - self.days.start(),
-            self.days.end() - self.days.start() + 1,
+            day - self.chart.first_day,
+            self.chart.last_day - self.chart.first_day + 1,
         )
     }
 
-    /// A status' part of a day's bar; `below` statuses of its day are under it.
+    /// A status' part of a day's bar. `below` is how many statuses are drawn below it.
     fn bar(&self, day: &DayCounts, below: usize, top: i64) -> impl IntoView + use<> {
         let upto = |statuses: usize| -> i64 {
             let under = self.statuses.iter().take(statuses);
@@ -166,7 +206,7 @@ impl Chart {
         }
     }
 
-    /// What a pointer over a day is told.
+    /// A day's figures, shown where the pointer rests on the day.
     fn hint(&self, day: &DayCounts) -> impl IntoView + use<> {
         let (at, days) = self.place(day.day);
         let counts = self.statuses.iter().rev().filter_map(|status| {
@@ -181,8 +221,9 @@ impl Chart {
         }
     }
 
+    /// The first, the middle and the last day.
     fn dates(&self) -> impl IntoView + use<> {
-        let (first, last) = (*self.days.start(), *self.days.end());
+        let (first, last) = (self.chart.first_day, self.chart.last_day);
         let mut shown = vec![first, i64::midpoint(first, last), last];
         shown.dedup();
         let shown: Vec<_> = shown
@@ -196,7 +237,7 @@ impl Chart {
         }
     }
 
-    /// What the fills mean, and how many there are of each.
+    /// The key of the fills, with the number of messages of each status.
     fn totals(&self) -> impl IntoView + use<> {
         let row = |status: &MessageStatus| {
             let word = status.as_str();
@@ -204,7 +245,11 @@ impl Chart {
                 <tr>
                     <th scope="row">
                         <svg class="swatch" aria-hidden="true">
-                            <rect width="100%" height="100%" fill=format!("url(#fill-{word})")></rect>
+                            <rect
+                                width="100%"
+                                height="100%"
+                                fill=format!("url(#fill-{word})")
+                            ></rect>
                         </svg>
                         {word}
                     </th>
@@ -212,7 +257,7 @@ impl Chart {
                 </tr>
             }
         };
-        // As they lie above one another.
+        // From the top of a bar to its foot.
         let rows: Vec<_> = self.statuses.iter().rev().map(row).collect();
         view! {
             <table class="narrow">
@@ -227,6 +272,7 @@ impl Chart {
         }
     }
 
+    /// The chart's figures.
     fn table(&self) -> impl IntoView + use<> {
         let heads: Vec<_> = self
             .statuses
@@ -257,9 +303,14 @@ impl Chart {
                 </tr>
             }
         };
-        let rows: Vec<_> = self.counts.iter().rev().map(row).collect();
+        let rows: Vec<_> = self.chart.counts.iter().rev().map(row).collect();
         view! {
-            <div class="table-scroll" tabindex="0" role="region" aria-label="Messages by day and status">
+            <div
+                class="table-scroll"
+                tabindex="0"
+                role="region"
+                aria-label="Messages by day and status"
+            >
                 <table class="narrow">
                     <thead>
                         <tr>
@@ -281,13 +332,13 @@ fn line(count: i64, top: i64) -> impl IntoView {
     view! { <line x1="0" x2="100%" y1=y.clone() y2=y></line> }
 }
 
-/// What a line of the scale stands for, before the bars.
+/// The count that a line of the scale stands for, in front of the bars.
 fn label(count: i64, top: i64) -> impl IntoView {
     let y = percent(top - count, top);
     (count > 0).then(|| view! { <text y=y dy="1em">{count.to_string()}</text> })
 }
 
-/// The fill of a status: a colour and a pattern of its own. The colours are the style sheet's.
+/// The fill of a status: a colour and a pattern of its own. The style sheet has the colours.
 fn fill(status: MessageStatus) -> impl IntoView {
     let (ink, turn, stripe) = match status {
         MessageStatus::Delivered => ("ink-good", 0, 6),

@@ -1,18 +1,20 @@
-//! Days as the reports write and choose them.
-
-use std::ops::RangeInclusive;
+//! The days of a chart, and how a day is written.
 
 use domain::Timestamp;
 use domain::timestamp::DAY_MS;
-use service::MessageFilter;
+#[cfg(feature = "ssr")]
+use {service::MessageFilter, std::ops::RangeInclusive};
 
 /// Days that a chart shows when nothing else is asked for.
+#[cfg(feature = "ssr")]
 const DAYS: i64 = 30;
-/// Most days of a chart: on a narrow screen a day is still 3 pixels.
+/// Most days of a chart: on a narrow screen a day is still 3 pixels wide.
+#[cfg(feature = "ssr")]
 const DAYS_MAX: i64 = 92;
 
-/// The days that a chart shows, counted since 1970-01-01: those of the filter, the last of them
+/// The days that a chart shows, counted since 1970-01-01: those of the filter, or the last of them
 /// when they are too many.
+#[cfg(feature = "ssr")]
 pub fn shown(wanted: &MessageFilter, today: i64) -> RangeInclusive<i64> {
     let last = wanted.to.map_or(today, |end| end.plus_ms(-1).day());
     let first = match wanted.from {
@@ -22,13 +24,13 @@ pub fn shown(wanted: &MessageFilter, today: i64) -> RangeInclusive<i64> {
     first..=last
 }
 
-/// `2026-11-21`.
+/// A day's date, for example `2026-11-21`.
 pub fn name(day: i64) -> String {
     let text = Timestamp::from_unix_ms(day * DAY_MS).to_string();
     text.split('T').next().unwrap_or(&text).to_owned()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "ssr"))]
 mod tests {
     use domain::Timestamp;
     use domain::timestamp::DAY_MS;

@@ -3,13 +3,13 @@
 use domain::records::{MessageRecord, Paged};
 use leptos::prelude::*;
 
-use super::words::explained;
+use super::explained::explained;
 use crate::reports::{CSV_PATH, ReportFilter};
 use crate::ui::{Moment, StateMark};
 
-/// The section of the page: a page of messages and where they can be taken from.
+/// The section of the page: a page of messages, and the link to the CSV of all of them.
 #[component]
-pub fn Messages(
+pub fn MessagesSection(
     messages: Paged<MessageRecord>,
     filter: ReportFilter,
     currency: String,
@@ -27,7 +27,8 @@ pub fn Messages(
     });
     if messages.items.is_empty() {
         let nothing = if next.is_some() {
-            "None of the messages looked at so far fits these filters. The search goes on with older ones on the next page."
+            "None of the messages searched so far fits these filters. The next page goes on with \
+             older ones."
         } else if filter.is_empty() {
             "No message was sent yet. An application's page has the call that sends the first one."
         } else {

@@ -1,0 +1,112 @@
+//! A message's page.
+
+use domain::records::{ChargeRecord, MessageDetail, MessageRecord, TimelineEntry};
+use leptos::prelude::*;
+
+use super::counted;
+use super::explained::explained;
+use crate::ui::{Fact, Moment, StateMark};
+
+#[component]
+pub fn MessageContent(detail: MessageDetail, currency: String) -> impl IntoView {
+    let MessageDetail {
+        record,
+        timeline,
+        charge,
+    } = detail;
+    let text = record.message.clone();
+    view! {
+        <Facts record/>
+        <h2>"Text"</h2>
+        <blockquote class="sms">{text}</blockquote>
+        <h2>"Timeline (UTC)"</h2>
+        <Timeline timeline/>
+        <h2>"Charge"</h2>
+        <Charge charge currency/>
+    }
+}
+
+#[component]
+fn Facts(record: MessageRecord) -> impl IntoView {
+    let kind = record.kind.as_str();
+    let explained = explained(record.status, record.error.as_deref());
+    let pages = counted(record.pages, "page");
+    let length = format!("{pages}, {}", counted(record.segments, "segment"));
+    let error = record.error.map(|error| format!(" ({error})"));
+    view! {
+        <dl class="facts">
+            <Fact term="Status">
+                <StateMark tone=record.status word=record.status.as_str()/>
+                {error}
+                {explained.map(|sentence| view! { <p class="fine">{sentence}</p> })}
+            </Fact>
+            <Fact term="Number" class="figures">{format!("{} ({kind})", record.number)}</Fact>
+            <Fact term="Sent with">
+                {if record.test { "the test key (to nobody)" } else { "the API key" }}
+            </Fact>
+            <Fact term="Sender name">{record.sender.unwrap_or_else(|| "none".to_owned())}</Fact>
+            <Fact term="Length" class="figures">
+                {length}
+            </Fact>
+            <Fact term="Transid" class="key">{record.transid.to_string()}</Fact>
+            {record
+                .batchid
+                .map(|batchid| {
+                    view! {
+                        <Fact term="Batch" class="key">
+                            <a href=format!("/reports/{batchid}")>{batchid.to_string()}</a>
+                        </Fact>
+                    }
+                })}
+            {record
+                .requestid
+                .map(|requestid| {
+                    view! {
+                        <Fact term="Request id" class="key">{requestid}</Fact>
+                    }
+                })}
+        </dl>
+    }
+}
+
+#[component]
+fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
+    view! {
+        <ol class="timeline">
+            {timeline
+                .into_iter()
+                .map(|entry| {
+                    view! {
+                        <li>
+                            <Moment at=entry.at/>
+                            " "
+                            <StateMark tone=entry.status word=entry.status.as_str()/>
+                            {entry
+                                .detail
+                                .map(|detail| view! { <span class="fine">{detail}</span> })}
+                        </li>
+                    }
+                })
+                .collect_view()}
+        </ol>
+    }
+}
+
+#[component]
+fn Charge(charge: ChargeRecord, currency: String) -> impl IntoView {
+    let money = |amount: domain::Money| format!("{amount} {currency}");
+    let price = format!(
+        "{} at {} a page",
+        counted(charge.pages, "page"),
+        money(charge.unit_price)
+    );
+    let (charged, released) = (money(charge.charged), money(charge.released));
+    view! {
+        <dl class="facts">
+            <Fact term="Price" class="figures">{price}</Fact>
+            <Fact term="Charged" class="figures">{charged}</Fact>
+            <Fact term="Released" class="figures">{released}</Fact>
+        </dl>
+        <p>{charge.why}</p>
+    }
+}

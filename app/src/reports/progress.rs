@@ -1,0 +1,99 @@
+//! How far a batch is.
+
+use domain::MessageStatus;
+use domain::records::{BatchRecord, BatchStatus, StatusCounts};
+use leptos::prelude::*;
+
+/// How many of these messages have a final status.
+fn finished(counts: &StatusCounts) -> i64 {
+    let finals = MessageStatus::ALL
+        .into_iter()
+        .filter(|status| status.is_final());
+    finals.map(|status| counts.get(status)).sum()
+}
+
+/// How far a batch is, as a bar and in words.
+pub fn progress(batch: &BatchRecord) -> impl IntoView + use<> {
+    let done = finished(&batch.counts);
+    view! {
+        <span class="progress">
+            <progress
+                max=batch.rows.to_string()
+                value=done.to_string()
+                aria-label=format!("Progress of {}", batch.batchid)
+            ></progress>
+            <span class="figures">{format!("{done} of {} final", batch.rows)}</span>
+        </span>
+    }
+}
+
+/// How far a batch is, for screen readers. It changes with each quarter and not with each message,
+/// so that it isn't read out over and over.
+pub fn spoken(batch: &BatchRecord) -> String {
+    let done = finished(&batch.counts);
+    match batch.status {
+        BatchStatus::Done => format!(
+            "The batch is done: {} of {done} delivered.",
+            batch.counts.delivered
+        ),
+        BatchStatus::Expanding | BatchStatus::Sending => {
+            let quarters = done.saturating_mul(4) / batch.rows.max(1);
+            format!(
+                "At least {} percent of the messages are final.",
+                quarters * 25
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::records::{BatchRecord, BatchStatus, StatusCounts};
+    use domain::{BatchId, Money, Timestamp};
+
+    use super::spoken;
+
+    fn batch(status: BatchStatus, counts: StatusCounts) -> BatchRecord {
+        BatchRecord {
+            batchid: BatchId(1),
+            requestid: None,
+            rows: 8,
+            pages: 8,
+            cost: Money::from_micros(8),
+            status,
+            counts,
+            created_at: Timestamp::from_unix_ms(0),
+            done_at: None,
+            test: false,
+        }
+    }
+
+    #[test]
+    fn progress_is_spoken_in_quarters() {
+        for (delivered, failed, percent) in [(0, 0, 0), (1, 0, 0), (1, 1, 25), (4, 2, 75)] {
+            let counts = StatusCounts {
+                queued: 8 - delivered - failed,
+                delivered,
+                failed,
+                ..StatusCounts::default()
+            };
+            assert_eq!(
+                spoken(&batch(BatchStatus::Sending, counts)),
+                format!("At least {percent} percent of the messages are final.")
+            );
+        }
+    }
+
+    #[test]
+    fn a_batch_that_is_done_says_how_many_were_delivered() {
+        let counts = StatusCounts {
+            delivered: 5,
+            failed: 3,
+            ..StatusCounts::default()
+        };
+        assert_eq!(
+            spoken(&batch(BatchStatus::Done, counts)),
+            "The batch is done: 5 of 8 delivered."
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! What the page of the carriers shows of one carrier.
+
+use domain::records::ConnectionRecord;
+use leptos::prelude::*;
+
+use super::carriers::CarrierNow;
+use crate::ui::{Fact, Moment, StateMark};
+
+/// A carrier's state and figures.
+pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
+    let oldest = carrier.oldest_age_s.map(age);
+    let carrier = &carrier.record;
+    let (state, waiting) = (carrier.state, carrier.waiting);
+    let (parked, matched) = (carrier.receipts_parked, carrier.receipts_matched);
+    let since = carrier
+        .drained_at
+        .map(|at| view! { <span class="fine">" since " <Moment at/></span> });
+    view! {
+        <dl class="facts">
+            <Fact term="State">
+                <StateMark tone=state word=state.as_str()/>
+                {since}
+            </Fact>
+            <Fact term="Waiting messages" class="figures">{waiting.to_string()}</Fact>
+            <Fact term="Age of the oldest" class="figures">
+                {oldest.unwrap_or_else(|| "none waits".to_owned())}
+            </Fact>
+            <Fact term="Receipts for unknown messages" class="figures">
+                {format!("{parked} parked, {matched} matched later")}
+            </Fact>
+        </dl>
+    }
+}
+
+/// A carrier's connections.
+pub fn connections(carrier: &CarrierNow) -> AnyView {
+    let connections = &carrier.record.connections;
+    if connections.is_empty() {
+        return view! {
+            <p class="empty">"No running process has a connection to this carrier."</p>
+        }
+        .into_any();
+    }
+    view! {
+        <table class="stacks">
+            <thead>
+                <tr>
+                    <th scope="col">"Connection"</th>
+                    <th scope="col">"State"</th>
+                    <th scope="col">"Since (UTC)"</th>
+                    <th scope="col" class="amount">
+                        "In flight"
+                    </th>
+                    <th scope="col" class="amount">
+                        "Per second"
+                    </th>
+                    <th scope="col" class="amount">
+                        "Throttled"
+                    </th>
+                    <th scope="col">"Last error"</th>
+                </tr>
+            </thead>
+            <tbody>{connections.iter().map(row).collect_view()}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn row(connection: &ConnectionRecord) -> impl IntoView + use<> {
+    let window = format!("{} of {}", connection.in_flight, connection.window);
+    view! {
+        <tr>
+            <td data-label="Connection" class="figures">
+                {format!("{}.{}", connection.node, connection.number)}
+            </td>
+            <td data-label="State">
+                <StateMark tone=connection.state word=connection.state.as_str()/>
+            </td>
+            <td data-label="Since (UTC)" class="figures">
+                <Moment at=connection.since/>
+            </td>
+            <td data-label="In flight" class="amount">{window}</td>
+            <td data-label="Per second" class="amount">{connection.rate.to_string()}</td>
+            <td data-label="Throttled" class="amount">{connection.throttled.to_string()}</td>
+            <td data-label="Last error">
+                {connection.last_error.clone().unwrap_or_else(|| "none".to_owned())}
+            </td>
+        </tr>
+    }
+}
+
+/// A span of time in its two largest units.
+fn age(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+
+    #[test]
+    fn an_age_has_its_two_largest_units() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min 0 s"),
+            (3_599, "59 min 59 s"),
+            (3_660, "1 h 1 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(age(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Facts about what a page shows.
+
+use leptos::prelude::*;
+
+/// A fact in a page's list of facts (`<dl class="facts">`): its term and its value.
+#[component]
+pub fn Fact(
+    term: &'static str,
+    /// How the value is set: `figures` or `key`.
+    #[prop(optional)]
+    class: Option<&'static str>,
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <div>
+            <dt>{term}</dt>
+            <dd class=class>{children()}</dd>
+        </div>
+    }
+}
