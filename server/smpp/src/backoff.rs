@@ -1,23 +1,23 @@
-//! Waits before reconnects: exponential with jitter, so that many connections that were cut
-//! together don't come back together.
+//! Back-off between attempts to bind: exponential with jitter, so that many connections that were
+//! cut at once don't come back at once.
 
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// How the attempt before a wait attempt.
+/// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
-    /// No bind, or one that was good for nothing.
+    /// There was no bind, or the peer accepted and delivered nothing on it.
     Failed,
     /// The peer accepted or delivered something, and the bind was short.
     Worked,
-    /// The bind held for the longest wait, or longer.
+    /// The bind held for the longest back-off, or longer.
     Held,
 }
 
-/// The waits of one link.
+/// The back-off of one link.
 pub(crate) struct Backoff {
     min: Duration,
     max: Duration,
@@ -35,8 +35,8 @@ impl Backoff {
         }
     }
 
-    /// The next wait. Never none at all: a peer that drops each bind must not be flooded with them,
-    /// even one that takes a PDU before. What works in between brings the waits down only by steps.
+    /// Time until the next attempt. It is never 0: a peer that drops each bind must not be flooded
+    /// with binds, even if it takes a PDU on each. An attempt that worked halves the bound.
     pub(crate) fn next(&mut self, attempt: AttemptOutcome) -> Duration {
         let bound = match attempt {
             AttemptOutcome::Failed => self.bound * 2,
@@ -56,7 +56,7 @@ mod tests {
     const MIN: Duration = Duration::from_millis(100);
     const MAX: Duration = Duration::from_secs(1);
 
-    /// The longest of many first waits, each drawn after these attempts.
+    /// The longest of many back-offs, each drawn after these attempts.
     fn longest(attempts: &[AttemptOutcome]) -> Duration {
         let last = |seed| {
             let mut backoff = Backoff::new(MIN, MAX, seed);
@@ -68,7 +68,7 @@ mod tests {
         waits.into_iter().max().unwrap_or_default()
     }
 
-    /// Within a tenth below the bound, as the longest of a thousand is.
+    /// The longest of a thousand lies within a tenth below the bound.
     fn assert_bound(attempts: &[AttemptOutcome], bound: u64) {
         let (longest, bound) = (longest(attempts), Duration::from_millis(bound));
         assert!(
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_the_longest_and_start_over() {
+    fn the_backoff_doubles_up_to_its_bound_and_starts_over() {
         for (count, bound) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (6, 1000)] {
             assert_bound(&vec![AttemptOutcome::Failed; count], bound);
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_bind_that_worked_brings_the_waits_down_by_steps() {
+    fn a_short_bind_that_worked_lowers_the_backoff_by_steps() {
         assert_bound(&[AttemptOutcome::Worked; 3], 100);
         let (failed, worked) = ([AttemptOutcome::Failed; 4], [AttemptOutcome::Worked; 4]);
         for (count, bound) in [(1, 400), (2, 200), (3, 100), (4, 100)] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_of_two_seeds_differ() {
+    fn two_seeds_give_different_backoffs() {
         let wait = |seed| {
             let (min, max) = (Duration::from_secs(1), Duration::from_secs(9));
             Backoff::new(min, max, seed).next(AttemptOutcome::Failed)

@@ -1,4 +1,4 @@
-//! The handle and the events.
+//! A connection's handle and its events.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ pub struct Connection {
     shared: Arc<Shared>,
 }
 
-/// What happens on a connection, in order. To drop it closes the connection.
+/// What happens on a connection, in order. Dropping this closes the connection.
 pub struct Events {
     shared: Arc<Shared>,
 }
 
 impl Connection {
     /// Opens the connection and keeps it bound until it is closed. Must be called within a tokio
-    /// runtime. `seed` is what the waits before reconnects are drawn from.
+    /// runtime. `seed` is what the back-off is drawn from.
     pub fn open(settings: Settings, seed: u64) -> (Self, Events) {
         let shared = Arc::new(Shared::new(settings));
         session::start(&shared, seed);
@@ -35,9 +35,9 @@ impl Connection {
         (Self { shared }, events)
     }
 
-    /// How many submits it would take now: 0 unless bound, while throttled and once closing;
-    /// otherwise what the window leaves, or the one of [`Status::probing`], and no more than the
-    /// rate lets out in about 200 ms.
+    /// How many submits the connection would take now: 0 unless it is bound, during a pause and
+    /// once it is closing; otherwise the free places of the window, or the single place of
+    /// [`Status::probing`], and no more than the rate lets out in about 200 ms.
     pub fn free(&self) -> usize {
         self.shared.lock().free(Instant::now())
     }
@@ -54,8 +54,7 @@ impl Connection {
         }
     }
 
-    /// Hands submits over; never waits. What is more than `free()` is answered
-    /// [`Outcome::NotSent`].
+    /// Takes submits and never waits. Those above `free()` are answered [`Outcome::NotSent`].
     pub fn submit(&self, submits: Vec<Submit>) {
         let mut inner = self.shared.lock();
         let mut free = inner.free(Instant::now());
@@ -71,8 +70,8 @@ impl Connection {
         self.shared.wake[0].notify_one();
     }
 
-    /// Answers a delivery with a command_status, 0 for taken. A handle of an earlier bind, or one
-    /// that was answered already, is ignored.
+    /// Answers a delivery with a command_status, of which 0 means that it was taken. A handle of an
+    /// earlier bind, or of a delivery that was answered already, is ignored.
     pub fn acknowledge(&self, handle: DeliveryHandle, status: u32) {
         let mut inner = self.shared.lock();
         if let Some(link) = inner.links.get_mut(handle.link) {
@@ -87,8 +86,9 @@ impl Connection {
         self.shared.lock().status(Instant::now())
     }
 
-    /// Takes nothing new, answers what isn't written NotSent, waits for answers up to
-    /// [`crate::Timers::close`], unbinds. The events end after it.
+    /// Closes the connection: takes no more submits, answers the unwritten ones
+    /// [`Outcome::NotSent`], waits for the other answers for [`crate::Timers::close`] at most, and
+    /// unbinds. The events end after that.
     pub async fn close(&self) {
         self.shared.begin_close(Instant::now());
         loop {
@@ -103,8 +103,8 @@ impl Connection {
 }
 
 impl Events {
-    /// All that is ready, at most 512; waits while there is nothing. None once the connection is
-    /// closed and all has been taken. Nothing is lost when the future is dropped.
+    /// Waits for events and returns those that are ready, at most 512. `None` once the connection
+    /// is closed and every event was returned. No event is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let (events, closed) = self.shared.take_events(BATCH);

@@ -1,4 +1,4 @@
-//! What we write, over the library's types.
+//! PDUs that we write, in the codec's types.
 
 use bytes::BytesMut;
 use rusmpp::pdus::{BindReceiver, BindTransceiver, BindTransmitter, DeliverSmResp, SubmitSm};
@@ -24,11 +24,14 @@ pub(crate) enum Role {
 /// Appends a PDU.
 pub(crate) fn put(out: &mut BytesMut, status: u32, sequence: u32, pdu: Pdu) {
     let command = Command::new(CommandStatus::from(status), sequence, pdu);
-    // The codec's error is that of a sink; to append to memory doesn't fail.
+    // The codec's error is that of a sink, and appending to memory can't fail.
     let _ = CommandCodec::new().encode(&command, out);
 }
 
-/// The bind of a role; the error says which setting SMPP can't carry.
+/// The bind PDU of a role.
+///
+/// # Errors
+/// Names a setting that SMPP can't carry.
 pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str> {
     let system_id = text(&settings.system_id).ok_or("system_id isn't 1 to 15 ASCII characters")?;
     let password = text(&settings.password).ok_or("password isn't 0 to 8 ASCII characters")?;
@@ -49,7 +52,7 @@ pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str>
     })
 }
 
-/// About how many octets a submit_sm takes.
+/// An estimate of the octets of a submit_sm.
 pub(crate) fn size(submit: &Submit) -> usize {
     let payload = submit.message_payload.as_ref().map_or(0, Vec::len);
     128 + submit.short_message.len() + payload

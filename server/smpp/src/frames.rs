@@ -1,7 +1,7 @@
-//! What the peer writes: PDUs cut out of the stream, and the fields of those we read.
+//! PDUs that the peer writes: where each ends in the stream, and its fields.
 //!
-//! Read by hand, unlike what we write: the library refuses a whole PDU for a TLV without its NUL or
-//! for an address one digit too long, and a receipt refused is a receipt lost.
+//! We read them by hand, because the codec refuses a whole PDU for a TLV without its NUL or an
+//! address that is one digit too long, and a refused receipt is lost.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -38,11 +38,14 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
-/// A length out of bounds: where the next PDU begins can't be known.
+/// A PDU's length is out of bounds, so that the beginning of the next PDU can't be known.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLength(pub(crate) u32);
 
-/// Cuts the next PDU off, if all of it is there. The length is checked as soon as it is.
+/// Takes the next PDU, if all of it was received.
+///
+/// # Errors
+/// When its length is out of bounds, as soon as the length was received.
 pub(crate) fn next(incoming: &mut BytesMut) -> Result<Option<Frame>, BadLength> {
     let Some(length) = incoming.first_chunk::<4>() else {
         return Ok(None);
@@ -65,14 +68,14 @@ pub(crate) fn next(incoming: &mut BytesMut) -> Result<Option<Frame>, BadLength> 
     }))
 }
 
-/// A response's message_id: what stands before the NUL, or all where a peer forgets it.
+/// A response's message_id: the text before the NUL, or all of the body if a peer forgot the NUL.
 pub(crate) fn message_id(body: &[u8]) -> Option<String> {
     let id = body.split(|byte| *byte == 0).next()?;
     let id = std::str::from_utf8(id).ok()?.trim();
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// Reads a deliver_sm's body; None when it ends before its last mandatory field.
+/// Reads a deliver_sm's body; `None` when it ends before its last mandatory field.
 pub(crate) fn deliver_sm(body: Bytes) -> Option<Delivery> {
     let mut fields = Fields(body);
     let mut delivery = addressed(&mut fields)?;
@@ -88,7 +91,7 @@ pub(crate) fn deliver_sm(body: Bytes) -> Option<Delivery> {
     Some(delivery)
 }
 
-/// Reads a data_sm's body; None when it ends before its last mandatory field.
+/// Reads a data_sm's body; `None` when it ends before its last mandatory field.
 pub(crate) fn data_sm(body: Bytes) -> Option<Delivery> {
     let mut fields = Fields(body);
     let mut delivery = addressed(&mut fields)?;
@@ -98,7 +101,7 @@ pub(crate) fn data_sm(body: Bytes) -> Option<Delivery> {
     Some(delivery)
 }
 
-/// The fields that both begin with.
+/// Reads the fields that deliver_sm and data_sm begin with.
 fn addressed(fields: &mut Fields) -> Option<Delivery> {
     fields.text()?; // service_type
     fields.skip(2)?; // source ton, npi
@@ -113,7 +116,7 @@ fn addressed(fields: &mut Fields) -> Option<Delivery> {
     })
 }
 
-/// What is left of a body.
+/// The part of a body that isn't read yet.
 struct Fields(Bytes);
 
 impl Fields {
@@ -137,8 +140,7 @@ impl Fields {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Reads what TLVs there are; one that is cut off ends them, one of a wrong size is passed
-    /// over.
+    /// Reads the TLVs. A TLV that is cut off ends them, and one of a wrong size is skipped.
     fn tlvs(&mut self, delivery: &mut Delivery) {
         while let (Ok(tag), Ok(length)) = (self.0.try_get_u16(), self.0.try_get_u16()) {
             let Some(value) = self.take(usize::from(length)) else {

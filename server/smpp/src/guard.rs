@@ -1,12 +1,12 @@
-//! Panics of a link, which must not take the connection with them.
+//! Catches panics of a link, which must not end the connection.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// What `future` comes to; None when it panicked. It isn't polled after that, and whoever looks at
-/// what it worked on must be ready to find it half done.
+/// The future's result; `None` when it panicked. A future that panicked isn't polled again, and may
+/// have left the values that it worked on half changed.
 pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(
@@ -36,7 +36,7 @@ mod tests {
     use crate::stream::Stream;
     use crate::{Address, BindMode, Event, Outcome, Settings, State, Submit, Timers, UnknownCause};
 
-    /// Panics when it has something to read that begins with this.
+    /// A stream that panics when it reads this byte.
     const PANIC: u8 = 0xFF;
 
     struct Panicking(DuplexStream);
@@ -111,9 +111,9 @@ mod tests {
         }
     }
 
-    /// Nothing that a peer can send is known to make it panic, so the socket does.
+    /// No bytes of a peer are known to make a link panic, so the stream does.
     #[tokio::test]
-    async fn a_panic_ends_the_link_and_answers_what_was_under_way() {
+    async fn a_panic_ends_the_link_and_answers_its_submits() {
         let shared = Arc::new(Shared::new(settings()));
         let (ours, mut peer) = tokio::io::duplex(1024);
         let stream = Box::new(Panicking(ours));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_panic_comes_through() {
+    async fn a_future_that_does_not_panic_returns_its_result() {
         assert_eq!(guarded(async { 7 }).await, Some(7));
     }
 }

@@ -1,4 +1,4 @@
-//! What a link does about each PDU of the peer's.
+//! What a link does on each PDU that the peer sends.
 
 use rusmpp::Pdu;
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use crate::window::Answered;
 use crate::{Delivery, DeliveryHandle, Event, Outcome, status_code};
 
 impl Link {
-    /// Goes through the PDUs that are there.
+    /// Handles every PDU that was received whole.
     pub(crate) fn read_frames(&mut self) {
         loop {
             if self.parting.is_some() {
@@ -31,8 +31,8 @@ impl Link {
         }
     }
 
-    /// Goes through what was received and not looked at, once the link has ended: the answers among
-    /// it count though nothing more may be delivered.
+    /// Handles the answers among the PDUs that were received and not handled before the link ended.
+    /// Deliveries among them are left for the peer to repeat.
     pub(crate) fn read_left_answers(&mut self) {
         while let Ok(Some(frame)) = frames::next(&mut self.socket.incoming) {
             if frame.command == command::SUBMIT_SM_RESP {
@@ -60,9 +60,9 @@ impl Link {
                     self.end = Some("unbound".to_owned());
                 }
             }
-            // Neither has a response. To an outbind one would bind, which we do by ourselves.
+            // Neither has a response. An outbind asks us to bind, which we do anyway.
             command::OUTBIND | command::ALERT_NOTIFICATION => {}
-            // A nack for a response could be answered by a nack, and so on.
+            // The peer could answer a nack of its response with a nack of its own, without end.
             other if other & command::RESPONSE != 0 => {}
             _ => self.respond(status_code::INVALID_COMMAND_ID, sequence, Pdu::GenericNack),
         }
@@ -85,8 +85,9 @@ impl Link {
             self.end = Some(format!("bind refused: generic_nack {:#010X}", frame.status));
             return;
         }
-        // It says nothing about what is refused. A submit that went through must not be taken for
-        // refused; one that is meant indeed comes to its end as one without an answer.
+        // The nack may be about one of our responses with the same sequence number, and a submit
+        // that was accepted must not be taken for refused. If it is about the submit, that one ends
+        // without an answer.
         if self.has_responded(frame.sequence) {
             return;
         }
@@ -97,7 +98,7 @@ impl Link {
         self.answer(frame.sequence, Outcome::Refused { status });
     }
 
-    /// Whether a PDU of the peer's with this sequence number was answered lately.
+    /// Whether we lately responded to a PDU of the peer with this sequence number.
     fn has_responded(&self, sequence: u32) -> bool {
         let lately = self.shared.settings.timers.answer;
         let mut responses = self.responses.iter();
@@ -105,7 +106,7 @@ impl Link {
     }
 
     fn answer(&mut self, sequence: u32, outcome: Outcome) {
-        // An answer to nothing, or a second one to the same: there is nobody to tell.
+        // An answer to no submit, or a second answer to one.
         let Some(answered) = self.window.answered(sequence) else {
             return;
         };
@@ -124,7 +125,7 @@ impl Link {
         }
         match answered {
             Answered::InTime(tag) => self.finish_submit(tag, outcome),
-            // It left the window when it was given up.
+            // The submit left the window when it was given up.
             Answered::Late(tag) => self.events.push(Event::Answer { tag, outcome }),
         }
     }
@@ -152,7 +153,7 @@ impl Link {
                 self.respond(status, sequence, encode::delivered(data));
                 return;
             }
-            // A refusal might be taken for good; what isn't answered is delivered again.
+            // The peer might take a refusal for final, while it repeats what isn't answered.
             Phase::Leaving { .. } => return,
         }
         let read = if data {

@@ -1,12 +1,15 @@
 //! An SMPP 3.4 ESME session: one bind (or a transmitter's and a receiver's) that is kept up until
 //! it is closed. Submits go in, answers and deliveries come out as events.
 //!
-//! What it promises: exactly one first [`Event::Answer`] for each [`Submit`]; [`Outcome::NotSent`]
-//! only when the peer can't have received all of the submit; never more submits unanswered than the
-//! window, and after submits without an answer one at a time until one is answered, on whatever
-//! bind; nothing acknowledged by itself.
+//! Promises of the session:
+//! - Each [`Submit`] gets one [`Event::Answer`], and a second one only when the peer's answer comes
+//!   late.
+//! - [`Outcome::NotSent`] means that the peer can't have received all of the submit.
+//! - No more submits are unanswered than the window holds. After submits that got no answer, they
+//!   go out one at a time until one is answered, on whatever bind.
+//! - The session acknowledges no delivery by itself.
 //!
-//! Time is tokio's; the only randomness, the jitter of reconnects, comes from a seed.
+//! Time is tokio's. The only randomness, the jitter of the back-off, comes from a seed.
 
 mod backoff;
 mod connection;

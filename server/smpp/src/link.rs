@@ -19,11 +19,12 @@ use crate::{DeliveryHandle, Event, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT,
 
 /// Submits are encoded while less than this waits to be written.
 const OUTBOX_FULL: usize = 64 * 1024;
-/// Nothing is read while more than this waits to be written: a peer that asks and doesn't read.
+/// Nothing is read while more than this waits to be written: the peer sends requests and doesn't
+/// read our responses.
 const OUTBOX_LIMIT: usize = 256 * 1024;
-/// Of how many of the peer's PDUs it is remembered that they were answered.
+/// How many of our latest responses are remembered.
 const RESPONSES_REMEMBERED: usize = 1000;
-/// How long the last words of a link may take.
+/// How long a link that ends may take to write its last PDUs.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How far the link has come.
@@ -33,21 +34,21 @@ pub(crate) enum Phase {
     Binding { sequence: u32, until: Instant },
     /// In use.
     Bound,
-    /// We asked to unbind, or give the link up and say so.
+    /// We sent an unbind, and wait for its response or for the last write.
     Leaving { until: Instant },
 }
 
-/// What is left of a link.
+/// How a link ended.
 pub(crate) struct Ended {
     pub(crate) error: String,
     /// How long it was bound.
     pub(crate) held: Duration,
-    /// The peer accepted a submit or delivered something: refusals alone are good for nothing.
+    /// Whether the peer accepted a submit or delivered something. Refusals don't count.
     pub(crate) worked: bool,
 }
 
 impl Ended {
-    /// Without a bind, or with one that was good for nothing.
+    /// The link never bound, or its bind was of no use.
     pub(crate) fn failed(error: String) -> Self {
         Self {
             error,
@@ -67,35 +68,35 @@ pub(crate) struct Link {
     pub(crate) socket: Socket,
     pub(crate) phase: Phase,
     bound_at: Option<Instant>,
-    /// The peer accepted or delivered something.
+    /// Whether the peer accepted or delivered something.
     pub(crate) worked: bool,
     /// When the peer last answered a submit.
     pub(crate) answered_at: Option<Instant>,
-    /// The peer has ceased to answer submits.
+    /// Whether the peer has ceased to answer submits.
     pub(crate) unresponsive: bool,
-    /// Submits were given up since the lock was last held, and no others answered meanwhile.
+    /// Whether submits were given up since the lock was last held, and none was answered meanwhile.
     pub(crate) unanswered: bool,
-    /// Why the link is given up: it ends once what is being written is.
+    /// Why we end the link; it ends once the submit that is being written is written whole.
     pub(crate) parting: Option<String>,
     /// Why the link ended.
     pub(crate) end: Option<String>,
     pub(crate) window: Window,
     pub(crate) pace: Pace,
     pub(crate) throttle: Throttle,
-    /// When the peer's latest PDUs were answered, and their sequence numbers.
+    /// Our latest responses: when, and to which sequence number of the peer.
     pub(crate) responses: VecDeque<(Instant, u32)>,
-    /// Deliveries not acknowledged, by serial number.
+    /// Unacknowledged deliveries, by serial number.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
     /// Events since the lock was last held.
     pub(crate) events: Vec<Event>,
-    /// Answers of the peer since then.
+    /// The peer's answers to submits since the lock was last held.
     pub(crate) answered: u64,
-    /// Answers since then that said to slow down.
+    /// Those of them that asked for a slower pace.
     pub(crate) throttled: u64,
-    /// Submits that left the window since then.
+    /// Submits that left the window since the lock was last held.
     pub(crate) finished: usize,
-    /// An enquire_link was sent then, and nothing heard since.
+    /// When an enquire_link was sent that the peer hasn't reacted to.
     pub(crate) enquired: Option<Instant>,
 }
 
@@ -140,11 +141,11 @@ impl Link {
         }
     }
 
-    /// Serves until the link ends. A panic ends it as well: what is under way comes to an answer.
+    /// Serves until the link ends. A panic ends it, too, and its submits still get an answer.
     pub(crate) async fn run(mut self) -> Ended {
         if guarded(self.serve()).await.is_none() {
             self.end = Some("the link panicked".to_owned());
-            // It may be what is left of this that it panics at.
+            // Reading on could panic again.
             self.socket.incoming.clear();
         }
         self.finish()
@@ -190,8 +191,8 @@ impl Link {
         }
     }
 
-    /// The answers of submits of which the socket took the last byte are due from now on; those
-    /// that were too late for it have theirs.
+    /// Starts the time of the answers to submits that the socket took whole, and answers submits
+    /// that were taken out because their time was over.
     fn note_written(&mut self) {
         let due = Instant::now() + self.shared.settings.timers.answer;
         while let Some(sequence) = self.socket.outbox.next_written() {
@@ -213,7 +214,8 @@ impl Link {
         self.shared.enter(self.index, State::Bound, None);
     }
 
-    /// Gives the link up; nothing more is read, and of what isn't written only what has begun.
+    /// Begins to end the link: it reads nothing more, and finishes only the submit that is partly
+    /// written.
     pub(crate) fn part(&mut self, reason: String) {
         self.phase = Phase::Leaving {
             until: Instant::now() + FAREWELL,
@@ -223,7 +225,7 @@ impl Link {
         self.shared.link_down(self.index);
     }
 
-    /// Answers the peer's PDU of that sequence number.
+    /// Responds to the peer's PDU of that sequence number.
     pub(crate) fn respond(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
         if self.responses.len() == RESPONSES_REMEMBERED {
             self.responses.pop_front();
@@ -232,7 +234,7 @@ impl Link {
         self.put(status, sequence, pdu);
     }
 
-    /// Asks the peer something.
+    /// Sends a request that isn't a submit.
     pub(crate) fn request(&mut self, pdu: rusmpp::Pdu) {
         let sequence = self.window.next_sequence();
         self.put(0, sequence, pdu);
@@ -244,13 +246,13 @@ impl Link {
             .append(|out| encode::put(out, status, sequence, pdu));
     }
 
-    /// A submit is answered for good.
+    /// Reports the outcome of a submit, which leaves the window.
     pub(crate) fn finish_submit(&mut self, tag: u64, outcome: Outcome) {
         self.finished += 1;
         self.events.push(Event::Answer { tag, outcome });
     }
 
-    /// Whether PDUs may be taken in.
+    /// Whether the link may read PDUs now.
     pub(crate) fn may_read(&self) -> bool {
         self.unacknowledged.len() < UNACKNOWLEDGED_LIMIT && self.socket.outbox.len() < OUTBOX_LIMIT
     }
@@ -271,7 +273,7 @@ impl Link {
         }
     }
 
-    /// Moves what may leave now; whether there may be more.
+    /// Moves the submits that may leave now; returns whether there may be more.
     fn take_submits(&mut self, now: Instant) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut inner = shared.lock();
@@ -285,7 +287,7 @@ impl Link {
             && let Some(submit) = inner.queue.pop_front()
         {
             waiting += encode::size(&submit);
-            // In the window at once: whatever happens from here on, there is an answer.
+            // In the window at once, so that the submit gets an answer whatever happens.
             let sequence = self.window.next_sequence();
             self.window.insert(sequence, submit.tag);
             submits.push((sequence, submit));
@@ -339,12 +341,12 @@ impl Link {
         }
     }
 
-    /// Hands over what happened since the last time.
+    /// Puts events and counts since the last call into the shared part.
     fn publish(&mut self) {
         let mut inner = self.shared.lock();
         inner.in_flight = inner.in_flight.saturating_sub(self.finished);
         inner.answered += self.answered;
-        // What was given up was given up after the answers that came.
+        // Submits were given up after the answers that came.
         inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
         inner.throttled += self.throttled;
         if self.index == 0 {
@@ -360,7 +362,7 @@ impl Link {
         self.shared.announce(inner);
     }
 
-    /// Answers all that is left.
+    /// Answers every submit that is left.
     fn finish(mut self) -> Ended {
         self.read_left_answers();
         let closing = self.shared.lock().closing.is_some();
@@ -379,7 +381,7 @@ impl Link {
         self.shared.link_down(self.index);
         self.publish();
         let error = self.end.unwrap_or_default();
-        // However long it was bound and whatever it took before, the next bind promises nothing.
+        // The next bind may be no better, however long this one held.
         if self.unresponsive {
             return Ended::failed(error);
         }

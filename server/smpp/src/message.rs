@@ -1,4 +1,4 @@
-//! What goes in and what comes out.
+//! Submits, deliveries and events.
 
 use tokio::time::Instant;
 
@@ -15,17 +15,17 @@ pub struct Address {
 
 /// One submit_sm.
 ///
-/// What SMPP can't carry (an address too long, text over 255 octets) isn't written and answered
-/// [`Outcome::Refused`] with the status an SMSC would give, since to repeat it wouldn't help.
+/// A submit that SMPP can't carry (an address that is too long, a text over 255 octets) isn't
+/// written and is answered [`Outcome::Refused`] with the status that an SMSC would give.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submit {
-    /// The caller's; comes back with the answer.
+    /// Chosen by the caller; comes back with the answer.
     pub tag: u64,
-    /// Not begun to be written after this: answered [`Outcome::NotSent`] then. The time is looked
-    /// at right before each submit's write, so that of a process which is stopped and goes on later
-    /// one submit per link leaves at most. What is begun and not done five seconds later ends the
-    /// link, and is NotSent as well. Over TLS it is begun and done when TLS takes it in, which is
-    /// when the one before has left.
+    /// The last moment to begin writing the submit; after it, it is answered [`Outcome::NotSent`].
+    /// The time is checked right before each write, so that a process which was stopped for a while
+    /// sends one late submit per link at most. A submit that isn't written whole five seconds after
+    /// this ends the link and is [`Outcome::NotSent`], too. Over TLS a submit counts as written
+    /// when TLS takes it, which is when the one before has left.
     pub not_after: Instant,
     /// At most 5 ASCII characters; mostly empty.
     pub service_type: String,
@@ -65,7 +65,7 @@ pub enum Event {
         /// What became of it.
         outcome: Outcome,
     },
-    /// Something arrived; to be acknowledged with [`crate::Connection::acknowledge`].
+    /// A delivery arrived; to be acknowledged with [`crate::Connection::acknowledge`].
     Deliver(Delivery),
 }
 
@@ -74,17 +74,17 @@ pub enum Event {
 pub enum Outcome {
     /// Status 0.
     Accepted {
-        /// None when the body carries none or it can't be read.
+        /// `None` when the body has none, or one that can't be read.
         message_id: Option<String>,
     },
-    /// Any other status, also that of a generic_nack with the submit's sequence number.
+    /// Any other status, also in a generic_nack with the submit's sequence number.
     Refused {
         /// The command_status.
         status: u32,
     },
-    /// Certainly not all of it left: it may be repeated.
+    /// Not all of the submit left, which is certain: it may be repeated.
     NotSent,
-    /// All of it was handed to the socket, and what became of it isn't known. After
+    /// All of the submit was handed to the socket, and what became of it isn't known. After
     /// [`UnknownCause::NoAnswer`] a late answer on the same bind is still reported, as a second
     /// [`Event::Answer`] with the same tag.
     Unknown {
@@ -96,19 +96,19 @@ pub enum Outcome {
 /// Why a submit's outcome isn't known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownCause {
-    /// No answer within [`crate::Timers::answer`]. When none came to any other submit either since
-    /// it was written, the link is made anew.
+    /// No answer came within [`crate::Timers::answer`]. If no other submit was answered either
+    /// since this one was written, the link ends and binds again.
     NoAnswer,
     /// The connection ended first.
     ConnectionLost,
-    /// The connection was closed by us before the answer came.
+    /// We closed the connection before the answer came.
     Closed,
 }
 
 /// A deliver_sm (or data_sm) from the peer: a receipt or a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// To acknowledge it with.
+    /// What the acknowledgement names.
     pub handle: DeliveryHandle,
     /// The source address's digits.
     pub source: String,
@@ -130,7 +130,7 @@ pub struct Delivery {
     pub user_message_reference: Option<u16>,
 }
 
-/// Names a delivery on the bind that it came by. The default names none.
+/// Names a delivery on the bind that brought it. The default names none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct DeliveryHandle {
     /// Index of the link.
@@ -141,7 +141,7 @@ pub struct DeliveryHandle {
     pub(crate) serial: u64,
     /// The peer's sequence number.
     pub(crate) sequence: u32,
-    /// It came as data_sm and is answered as such.
+    /// Whether it came as a data_sm and must be answered as one.
     pub(crate) data: bool,
 }
 

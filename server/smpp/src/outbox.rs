@@ -1,20 +1,20 @@
-//! What waits to be written, and how much of it the socket took.
+//! Bytes that wait to be written to a socket, and how much of them it took.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, BytesMut};
 use tokio::time::Instant;
 
-/// Bytes for one socket. Offsets count all bytes since it was opened, so that the moment the last
-/// byte of a submit left is exact.
+/// Bytes for one socket. Offsets count all bytes since the socket was opened, so that it is known
+/// when the last byte of each submit was taken.
 #[derive(Default)]
 pub(crate) struct Outbox {
     bytes: BytesMut,
     /// How many bytes the socket took.
     taken: u64,
-    /// Submits not wholly taken, in order.
+    /// Submits that the socket hasn't taken whole, in order.
     submits: VecDeque<Pending>,
-    /// Submits wholly taken that nobody asked about yet.
+    /// Submits that the socket took whole, until `next_written` returns them.
     written: VecDeque<u32>,
 }
 
@@ -30,12 +30,12 @@ impl Outbox {
         self.bytes.len()
     }
 
-    /// Appends by `put` what isn't a submit.
+    /// Appends a PDU that isn't a submit, by `put`.
     pub(crate) fn append(&mut self, put: impl FnOnce(&mut BytesMut)) {
         put(&mut self.bytes);
     }
 
-    /// Appends a submit by `put`.
+    /// Appends a submit, by `put`.
     pub(crate) fn append_submit(
         &mut self,
         sequence: u32,
@@ -52,27 +52,27 @@ impl Outbox {
         });
     }
 
-    /// What to offer the socket next: nothing behind the first submit, whose time is looked at
-    /// before each write. However long the process is stopped between the look and the write, one
-    /// goes out at most.
+    /// The bytes to offer to the socket next: up to the end of the first submit, whose time is
+    /// checked before each write. However long the process is stopped between the check and the
+    /// write, one late submit leaves at most.
     pub(crate) fn offer(&self) -> &[u8] {
         let first = self.submits.front();
         let first = first.and_then(|first| usize::try_from(first.end - self.taken).ok());
         &self.bytes[..first.unwrap_or(self.bytes.len())]
     }
 
-    /// Whether the time of a submit is over that would be begun by the next write.
+    /// Whether the next write would begin a submit whose time is over.
     pub(crate) fn is_overdue(&self, now: Instant) -> bool {
         let first = self.submits.front();
         first.is_some_and(|first| first.start >= self.taken && first.not_after < now)
     }
 
-    /// Whether it takes more than one write to have it all taken.
+    /// Whether more than one write is needed for all of it.
     pub(crate) fn takes_several(&self) -> bool {
         self.submits.len() > 1
     }
 
-    /// The socket took `count` bytes.
+    /// Notes that the socket took `count` bytes.
     pub(crate) fn took(&mut self, count: usize) {
         self.bytes.advance(count);
         self.taken += count as u64;
@@ -89,7 +89,8 @@ impl Outbox {
         self.written.pop_front()
     }
 
-    /// Takes out the submits of which no byte was taken and for which `drop` says so.
+    /// Removes the submits of which the socket took no byte and for whose time `drop` is true;
+    /// their sequence numbers.
     pub(crate) fn remove(&mut self, drop: impl Fn(Instant) -> bool) -> Vec<u32> {
         let doomed = |submit: &Pending, taken| submit.start >= taken && drop(submit.not_after);
         if !self.submits.iter().any(|submit| doomed(submit, self.taken)) {
@@ -102,7 +103,7 @@ impl Outbox {
         };
         let mut removed = Vec::new();
         for submit in std::mem::take(&mut self.submits) {
-            // What stands before it: other PDUs, or its own part that is left.
+            // The bytes before it: other PDUs, or the rest of a submit that was begun.
             let before = submit.start.saturating_sub(self.taken);
             let between = usize::try_from(before).unwrap_or(0);
             kept.bytes.extend_from_slice(&self.bytes[..between]);
@@ -126,19 +127,20 @@ impl Outbox {
         removed
     }
 
-    /// Throws away what isn't written: the submits wholly taken stay known.
+    /// Drops the bytes that weren't written. Submits that the socket took whole are still returned
+    /// by `next_written`.
     pub(crate) fn abandon(&mut self) {
         self.bytes.clear();
         self.submits.clear();
     }
 
-    /// By when the submit should have left of which the socket took a part only.
+    /// The time of the submit of which the socket took only a part.
     pub(crate) fn begun_not_after(&self) -> Option<Instant> {
         let first = self.submits.front()?;
         (first.start < self.taken).then_some(first.not_after)
     }
 
-    /// When the first submit that can still be taken out runs out of time.
+    /// When the time of the first submit that can still be removed is over.
     pub(crate) fn not_after(&self) -> Option<Instant> {
         let whole = self
             .submits
@@ -168,7 +170,7 @@ mod tests {
         outbox
     }
 
-    /// How many bytes a socket has taken can't be seen from outside it.
+    /// A test through the public face couldn't see how many bytes the socket took.
     #[test]
     fn a_submit_is_written_with_its_last_byte() {
         let mut outbox = filled(Instant::now());
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn only_submits_not_begun_are_taken_out_and_the_rest_stays_as_it_was() {
+    fn only_submits_that_are_not_begun_are_removed() {
         let now = Instant::now();
         let rests: [(&[u32], &[u8]); 15] = [
             (&[1, 2, 3], b"rR"),
@@ -209,7 +211,7 @@ mod tests {
             assert_eq!(outbox.remove(|_| true), removed, "{taken}");
             assert_eq!(outbox.bytes, rest, "{taken}");
             assert_eq!(outbox.not_after(), None);
-            // What was begun is written with its own last byte still.
+            // The submit that was begun still ends with its own last byte.
             outbox.took(rest.len());
             let written = std::iter::from_fn(|| outbox.next_written());
             assert_eq!(written.count(), 3 - removed.len(), "{taken}");
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_taken_out_of_the_middle_moves_the_others_up() {
+    fn removing_a_submit_moves_the_later_ones_up() {
         let now = Instant::now();
         let mut outbox = filled(now);
         let second = now + Duration::from_secs(2);
@@ -232,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn one_submit_is_offered_at_a_time_with_what_stands_before_it() {
+    fn one_submit_is_offered_at_a_time_with_the_bytes_before_it() {
         let now = Instant::now();
         let mut outbox = filled(now);
         let mut offered = Vec::new();
         while outbox.len() > 0 {
             offered.push(outbox.offer().to_vec());
-            // It takes all but an octet of what it is offered, and that the next time.
+            // The socket takes all but one octet of an offer, and that octet the next time.
             outbox.took(outbox.offer().len().saturating_sub(1).max(1));
         }
         let expected: [&[u8]; 7] = [b"raaa", b"a", b"bbbb", b"b", b"ccccc", b"c", b"R"];
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_begun_is_not_overdue() {
+    fn a_submit_that_is_begun_is_not_overdue() {
         let now = Instant::now();
         let (first, late) = (now + Duration::from_secs(1), now + Duration::from_secs(9));
         let mut outbox = filled(now);
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn abandoned_only_what_was_written_is_known() {
+    fn after_abandoning_only_written_submits_are_known() {
         let mut outbox = filled(Instant::now());
         outbox.took(9);
         outbox.abandon();

@@ -1,16 +1,16 @@
-//! Submits per second.
+//! The rate of submits.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How far the pace may catch up after a late wake: what leaves within any time is the rate times
-/// it, and this much more.
+/// How far the pace may catch up after a late wake. In any span of time no more leaves than the
+/// rate times that span and this.
 const CATCH_UP: Duration = Duration::from_millis(20);
 
 /// Lets submits out evenly.
 pub(crate) struct Pace {
-    /// None without a limit.
+    /// `None` without a limit.
     interval: Option<Duration>,
     next: Instant,
 }
@@ -25,7 +25,7 @@ impl Pace {
         }
     }
 
-    /// Whether one may leave now; counts it if so.
+    /// Whether a submit may leave now; counts it if so.
     pub(crate) fn let_out(&mut self, now: Instant) -> bool {
         let Some(interval) = self.interval else {
             return true;
@@ -38,7 +38,7 @@ impl Pace {
         true
     }
 
-    /// When the next may leave.
+    /// When the next submit may leave.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

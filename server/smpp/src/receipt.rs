@@ -10,49 +10,49 @@ use fields::Fields;
 
 /// Message type bits of esm_class (SMPP 3.4, 5.2.12).
 const MESSAGE_TYPE: u8 = 0x3C;
-/// A delivery receipt, or an intermediate notification: the bit says that the text is a receipt's.
+/// The bits of a delivery receipt or an intermediate notification, whose text is a receipt's.
 const RECEIPT_BIT: u8 = 0x04;
 const INTERMEDIATE: u8 = 0x20;
 
 /// What a receipt says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// The message it is about, as the text writes it.
+    /// The message id as the text writes it.
     pub message_id: Option<String>,
-    /// The same as the TLV writes it, mostly as the submit's answer did.
+    /// The message id as the TLV writes it, mostly as the submit's answer did.
     pub receipted_message_id: Option<String>,
-    /// An intermediate notification: whatever it says, more will follow.
+    /// Whether it is an intermediate notification, after which another receipt follows.
     pub intermediate: bool,
-    /// Nothing but its text says that it is a receipt: a mobile could have written it.
+    /// Whether only its text says that it is a receipt: a mobile could have written that.
     pub by_text_alone: bool,
     /// What became of it.
     pub state: State,
     /// The network's error code: the text's `err` as it stands there, otherwise the TLV's number in
-    /// decimal. None when neither is there; `000` is what most write for no error.
+    /// decimal. `None` when neither is there; most write `000` for no error.
     pub error: Option<String>,
     /// When the message came to the SMSC, in ms since 1970 as if the peer's clock were UTC:
     /// receipts carry no time zone.
     pub submitted_at: Option<i64>,
-    /// When it came to its state, likewise.
+    /// When the message came to its state, in the same form.
     pub done_at: Option<i64>,
 }
 
-/// Where a message stands (SMPP 3.4, 5.2.28).
+/// A message's state (SMPP 3.4, 5.2.28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Delivered to the handset.
     Delivered,
-    /// It won't be.
+    /// Not delivered, for good.
     Failed(Failure),
     /// Its validity period ran out.
     Expired,
-    /// Accepted on the recipient's behalf; most SMSCs mean by it that it is under way.
+    /// Accepted on the recipient's behalf; most SMSCs mean by it that the message is on the way.
     Accepted,
-    /// Under way.
+    /// On the way.
     Enroute,
     /// The SMSC says that it doesn't know.
     Unknown,
-    /// It says nothing, or nothing that we know.
+    /// The receipt has no state, or one that we don't know.
     Unrecognised,
 }
 
@@ -67,11 +67,11 @@ pub enum Failure {
     Deleted,
 }
 
-/// Reads a receipt; None when the delivery is none but a mobile's message.
+/// Reads a receipt; `None` when the delivery is a mobile's message.
 ///
-/// A receipt is what esm_class says is one, and what names a message by TLV; a mobile's message may
-/// begin with `id:` as well. Some SMSCs do neither: then the text must have all that Appendix B
-/// asks for. The TLVs count more than the text, which some SMSCs cut off.
+/// A delivery is a receipt if its esm_class says so or a TLV names a message. Some SMSCs do
+/// neither: then the text must have everything that Appendix B asks for, since a mobile's message
+/// may begin with `id:`, too. The TLVs count more than the text, which some SMSCs cut off.
 pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     let marked = matches!(
         delivery.esm_class & MESSAGE_TYPE,
@@ -100,7 +100,7 @@ pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     })
 }
 
-/// Whether a text has what a receipt has, and a mobile's message hasn't.
+/// Whether a text has every field of a receipt.
 fn is_whole(fields: &Fields<'_>) -> bool {
     let known = |word| by_word(word) != State::Unrecognised;
     fields.get("id").is_some()
@@ -109,12 +109,12 @@ fn is_whole(fields: &Fields<'_>) -> bool {
         && fields.get("done date").is_some()
 }
 
-/// The third octet is the low one of the error code; the first says which network's.
+/// The error code, whose low octet is the third one. The first octet tells the network's type.
 fn error_number([_, high, low]: [u8; 3]) -> String {
     u16::from_be_bytes([high, low]).to_string()
 }
 
-/// message_state; None for values that the specification doesn't know.
+/// The state for a message_state; `None` for values that the specification doesn't have.
 fn by_number(state: u8) -> Option<State> {
     Some(match state {
         1 => State::Enroute,
@@ -129,7 +129,8 @@ fn by_number(state: u8) -> Option<State> {
     })
 }
 
-/// The word of `stat`, of which the first letters are enough: some cut it, some write it out.
+/// The state for a word of `stat`. Its first letters decide: some SMSCs cut the word, some write it
+/// out.
 fn by_word(word: &str) -> State {
     let word = word.to_ascii_uppercase();
     let known = [
@@ -144,7 +145,7 @@ fn by_word(word: &str) -> State {
     ];
     let matches = |stem: &str| {
         let length = word.len().min(stem.len());
-        // Below four letters DEL is two words.
+        // With three letters, DEL could be two words.
         length >= 4 && word.as_bytes()[..length] == stem.as_bytes()[..length]
     };
     let found = known.into_iter().find(|(stem, _)| matches(stem));
@@ -154,8 +155,8 @@ fn by_word(word: &str) -> State {
 /// The text as characters. Receipts are ASCII in whatever coding they come; the rest doesn't
 /// matter.
 fn decode(text: &[u8]) -> Cow<'_, str> {
-    // UCS-2 by its octets and not by what the coding says, which many SMSCs copy from the message:
-    // no receipt begins with an octet 0, but for a byte order mark.
+    // The octets tell whether it is UCS-2, and not data_coding, which many SMSCs copy from the
+    // message: a text in another coding begins neither with an octet 0 nor with a byte order mark.
     let text = text.strip_prefix(&[0xfe, 0xff]).unwrap_or(text);
     let wide = text.len() >= 2 && text[0] == 0 && text[1] != 0;
     if !wide {

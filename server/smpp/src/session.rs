@@ -52,12 +52,12 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Sp
             AttemptOutcome::Failed
         };
         shared.enter(index, State::Waiting, Some(ended.error));
-        wait(&shared, index, backoff.next(attempt)).await;
+        back_off(&shared, index, backoff.next(attempt)).await;
     }
     shared.enter(index, State::Closed, None);
 }
 
-/// One connect and what comes of it.
+/// Connects once and serves the link until it ends.
 async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> Ended {
     let settings = &shared.settings;
     let connect = timeout(settings.timers.connect, stream::connect(settings));
@@ -72,7 +72,8 @@ async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> Ended {
     }
 }
 
-async fn wait(shared: &Shared, index: usize, time: Duration) {
+/// Waits until the next attempt is due or the connection is closing.
+async fn back_off(shared: &Shared, index: usize, time: Duration) {
     tokio::select! {
         () = sleep(time) => {}
         () = closed(shared, index) => {}

@@ -1,10 +1,10 @@
-//! What a connection is opened with.
+//! Settings of a connection.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where to bind, as whom, and how much may be under way.
+/// Where to bind, as whom, and how many submits may be unanswered.
 #[derive(Clone)]
 pub struct Settings {
     /// `host:port`.
@@ -66,15 +66,15 @@ pub enum BindMode {
 pub struct Timers {
     /// Name look-up, TCP and TLS together.
     pub connect: Duration,
-    /// For a bind's and a submit's response, for any sign of life after an enquire_link, and for
-    /// the socket to take at least one byte of what is waiting to be written.
+    /// Until the response to a bind or a submit, until any PDU after an enquire_link, and until the
+    /// socket takes a byte of those that wait to be written.
     pub answer: Duration,
     /// Silence after which an enquire_link is sent.
     pub enquire_link: Duration,
-    /// Upper bound of the first wait before a reconnect; it doubles from there. No wait is shorter
-    /// than a quarter of it.
+    /// Upper bound of the first back-off, from which it doubles. No back-off is shorter than a
+    /// quarter of this.
     pub backoff_min: Duration,
-    /// Upper bound of every wait before a reconnect.
+    /// Upper bound of every back-off.
     pub backoff_max: Duration,
     /// How long a close waits for answers.
     pub close: Duration,

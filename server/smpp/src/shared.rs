@@ -1,4 +1,4 @@
-//! What handles, events and links share.
+//! The state that the handles, the events and the links of a connection share.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,25 +12,25 @@ use crate::{BindMode, DeliveryHandle, Event, Outcome, Settings, State, Status, S
 /// How far ahead of the rate's permission submits are taken.
 const AHEAD: Duration = Duration::from_millis(200);
 
-/// One connection's shared part. Links work on their own state and meet this once or twice per
-/// wake.
+/// The shared state of a connection. Links work on their own state, and lock this once or twice
+/// each time they wake.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     inner: Mutex<Inner>,
-    /// One per link: there is work for it.
+    /// Wakes each link when there is work for it.
     pub(crate) wake: Vec<Notify>,
-    /// `free()` may have become more than 0.
+    /// Notified when `free()` may have become more than 0.
     pub(crate) freed: Notify,
-    /// There are events, or no more will come.
+    /// Notified when there are events, or no more will come.
     pub(crate) ready: Notify,
-    /// The last link ended.
+    /// Notified when the last link ended.
     pub(crate) ended: Notify,
 }
 
-/// What stands behind the lock.
+/// The state behind the lock.
 pub(crate) struct Inner {
     pub(crate) window: usize,
-    /// The peer left submits unanswered, and has answered none since.
+    /// Whether the peer left submits unanswered, and has answered none since.
     pub(crate) probing: bool,
     rate: u32,
     pub(crate) queue: VecDeque<Submit>,
@@ -72,12 +72,12 @@ impl Shared {
         }
     }
 
-    /// A panic elsewhere leaves counters off by one at worst: no reason to stop as well.
+    /// A panic elsewhere leaves counters off by one at worst, which is no reason to panic here.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who wait for room and for events, after a change.
+    /// Wakes those who wait for places and for events, after a change.
     pub(crate) fn announce(&self, inner: MutexGuard<'_, Inner>) {
         let freed = inner.free(Instant::now()) > 0;
         let ready = !inner.events.is_empty() || inner.state == State::Closed;
@@ -90,7 +90,7 @@ impl Shared {
         }
     }
 
-    /// Takes up to `max` events; and whether no more will come than are left.
+    /// Takes up to `max` events; true when no events will come but those that are left.
     pub(crate) fn take_events(&self, max: usize) -> (Vec<Event>, bool) {
         let mut inner = self.lock();
         let count = inner.events.len().min(max);
@@ -111,7 +111,7 @@ impl Shared {
         }
     }
 
-    /// A link ended or is given up: from now on nothing is taken, and what it had to do is over.
+    /// Notes that a link ended or is about to: its connection takes no more submits for now.
     pub(crate) fn link_down(&self, link: usize) {
         let mut inner = self.lock();
         inner.links[link].acknowledgements.clear();
@@ -183,7 +183,7 @@ impl Inner {
         window.min(ahead.saturating_sub(self.queue.len()))
     }
 
-    /// The connection's state out of its links'.
+    /// Derives the connection's state from those of its links.
     fn settle(&mut self, now: Instant) {
         let any = |state| self.links.iter().any(|link| link.state == state);
         let state = if self.links.iter().all(|link| link.state == State::Closed) {
@@ -213,7 +213,7 @@ impl Inner {
         self.push(Event::Answer { tag, outcome });
     }
 
-    /// Answers all that is queued NotSent.
+    /// Answers every queued submit [`Outcome::NotSent`].
     pub(crate) fn drain_queue(&mut self) {
         for submit in std::mem::take(&mut self.queue) {
             self.answer(submit.tag, Outcome::NotSent);

@@ -1,4 +1,4 @@
-//! The bytes in and out of one socket.
+//! Reads and writes one socket.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::stream::Stream;
 /// What is read at once.
 const READ: usize = 64 * 1024;
 
-/// A socket and what waits on either side of it.
+/// A socket, the bytes read from it and the bytes to be written to it.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
     tls: bool,
@@ -24,13 +24,13 @@ pub(crate) struct Socket {
     pub(crate) outbox: Outbox,
     /// When something was last read.
     pub(crate) heard: Instant,
-    /// Nothing was left to read at the last try: only then is silence the peer's.
+    /// Whether the last read found nothing: only then is it the peer that is silent.
     pub(crate) caught_up: bool,
-    /// Submits whose time was over when they would have been begun to be written.
+    /// Submits that were removed right before their write because their time was over.
     pub(crate) overdue: Vec<u32>,
-    /// A write failed; after it nothing is written.
+    /// Why a write failed; nothing is written after that.
     pub(crate) write_error: Option<io::Error>,
-    /// Since when the socket has taken nothing of what waits.
+    /// Since when the socket has taken no byte though some wait.
     stalled: Option<Instant>,
     unflushed: bool,
 }
@@ -51,7 +51,7 @@ impl Socket {
         }
     }
 
-    /// Since when the socket has taken nothing of what waits to be written.
+    /// Since when the socket has taken no byte though some wait to be written.
     pub(crate) fn stalled(&self) -> Option<Instant> {
         self.stalled
     }
@@ -60,7 +60,8 @@ impl Socket {
         self.outbox.len() == 0 && !self.unflushed
     }
 
-    /// Takes submits back of which no byte was taken and for which `drop` says so.
+    /// Removes the submits of which the socket took no byte and for whose time `drop` is true;
+    /// their sequence numbers.
     pub(crate) fn take_back(&mut self, drop: impl Fn(Instant) -> bool) -> Vec<u32> {
         let removed = self.outbox.remove(drop);
         if self.outbox.len() == 0 {
@@ -69,8 +70,8 @@ impl Socket {
         removed
     }
 
-    /// Reads once and writes all that the socket takes; pending when neither went on. The error is
-    /// the reading side's: what failed to be written shows in `write_error`.
+    /// Reads once and writes as much as the socket takes; pending when nothing was read or written.
+    /// The error is that of the read; `write_error` has that of a write.
     pub(crate) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -84,7 +85,7 @@ impl Socket {
                 // Many writes in a row use up the task's turn, which says nothing about the peer.
                 Poll::Pending if !has_budget_remaining() => self.caught_up = false,
                 Poll::Pending => {
-                    // Once, so that what only waited for this is looked at.
+                    // Returns once, so that the link can do what it does when all is written.
                     progress = !self.caught_up;
                     self.caught_up = true;
                 }
@@ -140,7 +141,8 @@ impl Socket {
     }
 
     fn poll_write_next(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // What TLS holds can't be taken back any more, so nothing is put behind it.
+        // A submit that TLS holds can't be removed, so TLS is given the next one only when it is
+        // empty.
         if self.unflushed {
             match ready!(Pin::new(&mut self.stream).poll_flush(context)) {
                 Ok(()) => self.unflushed = false,
@@ -159,8 +161,8 @@ impl Socket {
         Poll::Ready(())
     }
 
-    /// Takes out what is too late, if the next submit is: this is the last look at the time before
-    /// it is begun.
+    /// Removes the submits whose time is over, if the next one is among them. This is the last
+    /// check before a submit is begun.
     fn drop_overdue(&mut self) {
         let now = Instant::now();
         if self.outbox.is_overdue(now) {
@@ -175,10 +177,11 @@ impl Socket {
         self.outbox.took(count);
     }
 
-    /// What was written before may have been answered, so reading goes on until nothing is left.
+    /// Notes that a write failed. Earlier submits may have been answered, so reading goes on to the
+    /// end.
     fn fail(&mut self, error: Option<io::Error>) {
-        // TLS takes bytes in and may send a part of them before it fails: all that was offered may
-        // be gone.
+        // TLS may send a part of the bytes that it took before it fails, so that all bytes offered
+        // to it may have left.
         if self.tls && !self.unflushed {
             self.took(self.outbox.offer().len());
         }
@@ -200,7 +203,7 @@ mod tests {
 
     impl Stream for DuplexStream {}
 
-    /// A stream that holds as much as it is wide, and these submits to be written to it.
+    /// A socket with these submits to be written, over a stream that holds `width` bytes.
     fn filled(width: usize, submits: [(u32, &str, Instant); 3]) -> (Socket, DuplexStream) {
         let (ours, peer) = tokio::io::duplex(width);
         let mut socket = Socket::new(Box::new(ours), false);
@@ -218,9 +221,9 @@ mod tests {
         }
     }
 
-    /// Through the public face it would depend on when exactly the peer reads.
+    /// Through the public face this would depend on when exactly the peer reads.
     #[tokio::test]
-    async fn nothing_stalls_once_all_that_waited_is_taken_back() {
+    async fn a_socket_without_bytes_to_write_is_not_stalled() {
         let later = Instant::now() + Duration::from_mins(1);
         let submits = [(1, "aaa", later), (2, "bbb", later), (3, "ccc", later)];
         let (mut socket, _peer) = filled(3, submits);
@@ -231,10 +234,10 @@ mod tests {
         assert_eq!(socket.stalled(), None);
     }
 
-    /// Nobody looks at the time between the stall and the next write: it is as if the process had
-    /// been stopped.
+    /// Nothing checks the time between the stall and the next write, as if the process had been
+    /// stopped.
     #[tokio::test]
-    async fn after_its_time_only_a_submit_that_was_begun_goes_on() {
+    async fn after_its_time_only_a_submit_that_was_begun_is_written() {
         let soon = Instant::now() + Duration::from_millis(200);
         let later = soon + Duration::from_mins(1);
         let submits = [(1, "aaa", soon), (2, "bbb", soon), (3, "ccc", later)];

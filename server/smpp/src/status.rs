@@ -1,18 +1,18 @@
-//! A connection as its operators see it.
+//! A connection's state and counts, for operators.
 
 use tokio::time::Instant;
 
-/// Deliveries that may wait to be acknowledged; at that many the link isn't read.
+/// Most deliveries that may wait to be acknowledged. A link that has so many isn't read.
 pub const UNACKNOWLEDGED_LIMIT: usize = 1000;
 
-/// Where a connection stands.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Under way to being bound.
+    /// Connects and binds.
     Connecting,
     /// All its links are bound.
     Bound,
-    /// Waits before the next attempt.
+    /// Backs off before the next attempt.
     Waiting,
     /// Closed for good.
     Closed,
@@ -21,29 +21,29 @@ pub enum State {
 /// A snapshot of a connection.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// Where it stands.
+    /// The connection's state.
     pub state: State,
-    /// Since when it stands there.
+    /// Since when it has been in this state.
     pub since: Instant,
     /// Submits written, or being written, and not answered.
     pub in_flight: usize,
     /// Bound of `in_flight` and `queued` together.
     pub window: usize,
-    /// Submits weren't answered, and none has been since: whatever the window, one is taken at a
-    /// time until one is answered. It outlasts the link, since a bind and answers to enquire_links
-    /// say nothing about submits.
+    /// Whether submits were left unanswered, and none was answered since: until one is answered,
+    /// the connection takes one at a time, whatever its window. That outlasts the link, since a
+    /// bind and the responses to enquire_links prove nothing about submits.
     pub probing: bool,
-    /// Submits taken and not begun to be written.
+    /// Submits taken of which nothing is written yet.
     pub queued: usize,
-    /// Answers that said to slow down, ever.
+    /// Answers since the start that asked for a slower pace.
     pub throttled: u64,
-    /// Nothing is written before this.
+    /// End of the pause that the peer asked for.
     pub throttled_until: Option<Instant>,
-    /// Answers that the peer gave to submits, ever.
+    /// The peer's answers to submits since the start.
     pub answered: u64,
-    /// Deliveries, ever.
+    /// Deliveries since the start.
     pub delivered: u64,
-    /// Binds that the peer accepted, ever.
+    /// Binds that the peer accepted since the start.
     pub binds: u64,
     /// Why the last link or attempt ended.
     pub last_error: Option<String>,

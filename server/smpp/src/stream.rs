@@ -17,14 +17,14 @@ use crate::{Settings, Tls};
 
 /// A connected socket.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Whether several writes follow one another now, so that packets should wait until they are
-    /// full. What still waits at the end of it leaves at once.
+    /// Tells whether several writes follow, so that packets should wait until they are full. When
+    /// no more follow, waiting bytes leave at once.
     fn gather(&self, _several: bool) {}
 }
 
 impl Stream for TcpStream {
     fn gather(&self, several: bool) {
-        // Whatever is wrong with the socket shows at the next write.
+        // If the socket is broken, the next write says so.
         let _ = self.set_nodelay(!several);
     }
 }
@@ -35,11 +35,11 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
-/// Connects; without a limit of its own in time.
+/// Connects. The caller limits the time.
 pub(crate) async fn connect(settings: &Settings) -> io::Result<Box<dyn Stream>> {
     let socket = TcpStream::connect(&settings.address).await?;
-    // Whoever writes knows when more follows; to wait for it otherwise would only delay what there
-    // is.
+    // The writer knows when more follows (`gather`). Waiting for more otherwise would only delay
+    // what there is.
     socket.set_nodelay(true)?;
     let Some(tls) = &settings.tls else {
         return Ok(Box::new(socket));

@@ -1,4 +1,4 @@
-//! The pauses that a peer's "slow down" asks for.
+//! Pauses that the peer asks for by answering that we are too fast.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::status_code;
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How long writes pause.
+/// The length of the next pause.
 pub(crate) struct Throttle {
     next: Duration,
     until: Option<Instant>,
@@ -23,12 +23,12 @@ impl Throttle {
         }
     }
 
-    /// Whether a status says to slow down.
+    /// Whether a status asks for a slower pace.
     pub(crate) fn is_throttling(status: u32) -> bool {
         matches!(status, status_code::THROTTLED | status_code::QUEUE_FULL)
     }
 
-    /// The peer said to slow down. A whole window may say so at once: that is one pause.
+    /// Notes that the peer asked for a slower pace. A whole window of such answers is one pause.
     pub(crate) fn throttled(&mut self, now: Instant) {
         if self.until(now).is_none() {
             self.until = Some(now + self.next);

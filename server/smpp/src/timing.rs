@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use crate::link::{FAREWELL, Link, Phase};
 use crate::{Outcome, UnknownCause};
 
-/// How long after its time the rest of a submit may leave that was begun before. A peer that takes
-/// a byte now and then would get it whenever it likes.
+/// How long after its time the rest of a submit may leave that was begun in time. Without this
+/// limit a peer that takes a byte now and then would get the rest at any time.
 const OVERTIME: Duration = Duration::from_secs(5);
 
 impl Link {
-    /// What is due by now.
+    /// Does what is due by now.
     pub(crate) fn check_time(&mut self, now: Instant) {
         let timers = self.shared.settings.timers;
         self.take_back(|not_after| not_after < now);
@@ -49,13 +49,14 @@ impl Link {
         self.check_close(now);
     }
 
-    /// Answers submits NotSent of which nothing was written and whose time `over` calls over.
+    /// Answers the submits [`Outcome::NotSent`] of which nothing was written and for whose time
+    /// `over` is true.
     pub(crate) fn take_back(&mut self, over: impl Fn(Instant) -> bool) {
         let removed = self.socket.take_back(over);
         self.finish_unwritten(removed);
     }
 
-    /// These are out of the outbox, and nothing was written of them.
+    /// Answers submits that were removed from the outbox before anything of them was written.
     pub(crate) fn finish_unwritten(&mut self, sequences: Vec<u32>) {
         for sequence in sequences {
             if let Some(tag) = self.window.remove(sequence) {
@@ -64,9 +65,9 @@ impl Link {
         }
     }
 
-    /// Gives up submits whose answers are overdue. When the peer has answered none since one of
-    /// them was written, it isn't that answer which is lost: it takes submits and does nothing
-    /// about them, however well it answers enquire_links.
+    /// Gives up submits whose answers are overdue. If the peer has answered none since one of them
+    /// was written, the link ends: such a peer takes submits and doesn't answer any, however well
+    /// it answers enquire_links.
     fn give_up_overdue(&mut self, now: Instant) {
         let answer = self.shared.settings.timers.answer;
         while let Some((tag, due)) = self.window.overdue(now) {
@@ -99,7 +100,7 @@ impl Link {
         }
     }
 
-    /// Once the connection closes: answers are waited for, then the link is unbound.
+    /// Unbinds the link of a closing connection once every submit is answered or the time is over.
     fn check_close(&mut self, now: Instant) {
         let Some(until) = self.shared.lock().closing else {
             return;
@@ -118,7 +119,7 @@ impl Link {
         }
     }
 
-    /// When to look again though nothing happens.
+    /// When to check again though nothing happens.
     pub(crate) fn next_time(&mut self, now: Instant) -> Instant {
         let timers = self.shared.settings.timers;
         let mut next = now + timers.enquire_link.max(Duration::from_secs(1));
@@ -141,7 +142,8 @@ impl Link {
         at(self.throttle.until(now));
         let inner = self.shared.lock();
         at(inner.closing.filter(|until| *until > now));
-        // Only a bound link takes from the queue; for another it would be a time that has passed.
+        // Only a bound link takes submits from the queue. For another link their time would be in
+        // the past, and the link would wake without end.
         let takes = self.index == 0 && matches!(self.phase, Phase::Bound);
         if takes && !inner.queue.is_empty() {
             at(inner
@@ -155,7 +157,7 @@ impl Link {
     }
 }
 
-/// `not_after` itself is still in time.
+/// The first moment after `not_after`, which itself is still in time.
 fn just_after(time: Instant) -> Instant {
     time + Duration::from_millis(1)
 }

@@ -6,32 +6,33 @@ use tokio::time::Instant;
 
 /// The highest sequence number (SMPP 3.4, 5.1.4).
 const MAX_SEQUENCE: u32 = 0x7FFF_FFFF;
-/// Submits remembered after their time, for an answer that comes late; the oldest go first.
+/// Most submits that are remembered after they were given up, for an answer that comes late.
 const LATE_LIMIT: usize = 100_000;
 
 /// The submits of one bind.
 pub(crate) struct Window {
     last: u32,
     waiting: HashMap<u32, Waiting>,
-    /// When the answers of written submits are due, in order; with entries answered since.
+    /// When the answers to written submits are due, in order. Submits that were answered since are
+    /// still in it.
     due: VecDeque<(Instant, u32)>,
-    /// Tags of those that got no answer in time.
+    /// Tags of submits that got no answer in time.
     late: HashMap<u32, u64>,
     late_order: VecDeque<u32>,
 }
 
 struct Waiting {
     tag: u64,
-    /// When the answer is due; None until the socket took the last byte.
+    /// When the answer is due; `None` until the socket took the last byte.
     due: Option<Instant>,
 }
 
-/// What a sequence number of the peer's answer stands for.
+/// The submit that an answer is for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// A submit that waits.
+    /// A submit that waits for its answer.
     InTime(u64),
-    /// A submit already given up.
+    /// A submit that was given up.
     Late(u64),
 }
 
@@ -47,7 +48,7 @@ impl Window {
         }
     }
 
-    /// The next sequence number that nothing waits under.
+    /// The next sequence number that no submit has.
     pub(crate) fn next_sequence(&mut self) -> u32 {
         loop {
             self.last = if self.last >= MAX_SEQUENCE {
@@ -61,12 +62,12 @@ impl Window {
         }
     }
 
-    /// A submit goes into the outbox.
+    /// Adds a submit that is in the outbox.
     pub(crate) fn insert(&mut self, sequence: u32, tag: u64) {
         self.waiting.insert(sequence, Waiting { tag, due: None });
     }
 
-    /// The socket took the last byte of one; its answer is due then.
+    /// Notes that the socket took the last byte of a submit, and when its answer is due.
     pub(crate) fn written(&mut self, sequence: u32, due: Instant) {
         if let Some(waiting) = self.waiting.get_mut(&sequence) {
             waiting.due = Some(due);
@@ -74,12 +75,13 @@ impl Window {
         }
     }
 
-    /// Takes out one that won't be written.
+    /// Removes a submit that won't be written; its tag.
     pub(crate) fn remove(&mut self, sequence: u32) -> Option<u64> {
         self.waiting.remove(&sequence).map(|waiting| waiting.tag)
     }
 
-    /// The peer answered. What it hasn't received whole it can't have answered.
+    /// The submit that the peer answered; `None` also for one that isn't written whole, which the
+    /// peer can't have answered.
     pub(crate) fn answered(&mut self, sequence: u32) -> Option<Answered> {
         if let Some(waiting) = self.waiting.get(&sequence) {
             waiting.due?;
@@ -88,7 +90,7 @@ impl Window {
         self.late.remove(&sequence).map(Answered::Late)
     }
 
-    /// Gives up the next one whose answer is overdue; its tag and when the answer was due.
+    /// Gives up the next submit whose answer is overdue; its tag and when the answer was due.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<(u64, Instant)> {
         while let Some((due, sequence)) = self.due.front().copied() {
             if self.waits(due, sequence) {
@@ -118,7 +120,7 @@ impl Window {
         self.waiting.is_empty()
     }
 
-    /// All that wait, and whether each was written.
+    /// Removes all submits; their tags, and whether each was written.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (u64, bool)> {
         let waiting = self.waiting.drain();
         waiting.map(|(_, waiting)| (waiting.tag, waiting.due.is_some()))
@@ -146,7 +148,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Through the public face it would take two thousand million submits.
+    /// Through the public face this would take two thousand million submits.
     #[tokio::test]
     async fn sequence_numbers_wrap_and_skip_those_in_use() {
         let mut window = Window::new(MAX_SEQUENCE - 2);

@@ -202,7 +202,7 @@ fn a_receipt_is_read_in_other_data_codings() {
         (0, wide(text)),
         (8, marked_wide),
         (3, latin),
-        // The message's coding, copied.
+        // data_coding is copied from the message.
         (8, ascii),
     ] {
         let delivery = Delivery {
@@ -245,7 +245,7 @@ fn the_number_of_a_state_in_a_tlv_is_read() {
         (8, State::Failed(Failure::Rejected)),
     ];
     for (number, state) in table {
-        // Also where esm_class doesn't say that it is a receipt, and there is no text.
+        // The TLVs are enough without a text and without the bit of esm_class.
         let delivery = Delivery {
             receipted_message_id: Some("1".to_owned()),
             message_state: Some(number),
@@ -269,7 +269,7 @@ fn a_message_from_a_phone_is_no_receipt() {
         };
         assert_eq!(parse(&delivery), None, "{esm_class:#04X}");
     }
-    // With everything that a receipt has it is one.
+    // A text with every field of a receipt is one.
     let whole =
         b"id:1 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000";
     let unmarked = Delivery {

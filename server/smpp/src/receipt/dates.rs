@@ -3,7 +3,7 @@
 use time::{Date, Month, Time};
 
 /// Milliseconds since 1970 of `YYMMDDhhmm`, with or without seconds, with or without a century;
-/// None for what is no date.
+/// `None` for a text that is no date.
 pub(super) fn milliseconds(text: &str) -> Option<i64> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -12,7 +12,8 @@ pub(super) fn milliseconds(text: &str) -> Option<i64> {
     let long = || read(text[..4].parse().ok()?, &text[4..]);
     match text.len() {
         10 => short(),
-        // Seconds or a century: a year's last two digits are no month for a while yet.
+        // Twelve digits have seconds or a century. Where a century is taken for a year, the year's last
+        // two digits are the month, which they can't be since 2013.
         12 => short().or_else(long),
         14 => long(),
         _ => None,

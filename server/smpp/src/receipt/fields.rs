@@ -1,6 +1,6 @@
 //! The `name:value` pairs of a receipt's text, in any case and order.
 
-/// The names, and what some write instead. Longer ones first: `submit date` isn't `date`.
+/// Spellings of the names, longer ones first: `submit date` isn't `date`.
 const NAMES: [(&str, &str); 12] = [
     ("submit date", "submit date"),
     ("submit_date", "submit date"),
@@ -19,7 +19,7 @@ const NAMES: [(&str, &str); 12] = [
 /// What may stand around a value.
 const BLANKS: [char; 8] = [' ', '\0', '\r', '\n', '\t', ',', ';', '|'];
 
-/// What was found; of a name that stands twice the first.
+/// The fields that were found. The first one counts where a name is repeated.
 pub(super) struct Fields<'a>(Vec<(&'static str, &'a str)>);
 
 impl<'a> Fields<'a> {
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
         let mut found: Vec<(&'static str, &'a str)> = Vec::new();
         let mut rest = text;
         while let Some((name, value)) = next_name(rest) {
-            // What follows `text:` is the message's own beginning, whatever it looks like.
+            // After `text:` comes the beginning of the message, which may look like fields.
             if name == "text" {
                 break;
             }
@@ -58,7 +58,7 @@ fn next_name(text: &str) -> Option<(&'static str, &str)> {
     Some((name, &text[start + length..]))
 }
 
-/// Where the next field begins, which is after a character that no word goes on over.
+/// Where the next field may begin: after a character that isn't part of a word.
 fn next_start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     (1..bytes.len()).find(|at| {
@@ -67,7 +67,7 @@ fn next_start(text: &str) -> Option<usize> {
     })
 }
 
-/// The field's name that `text` begins with, and the length up to and with its colon.
+/// The field name that `text` begins with, and its length including the colon.
 fn name_at(text: &str) -> Option<(&'static str, usize)> {
     NAMES.into_iter().find_map(|(written, name)| {
         let begin = text.get(..written.len())?;

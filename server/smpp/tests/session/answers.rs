@@ -1,4 +1,4 @@
-//! What each submit is answered with.
+//! The outcome of each submit.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn no_more_submits_are_sent_than_the_window_allows() {
 }
 
 #[tokio::test]
-async fn a_refusal_a_nack_and_an_answer_without_body_are_told_apart() {
+async fn a_refusal_a_nack_and_an_answer_without_body_are_distinguished() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(submits(0..5));
@@ -76,7 +76,7 @@ async fn a_refusal_a_nack_and_an_answer_without_body_are_told_apart() {
     for (tag, outcome) in client.answers(5).await {
         assert_eq!(outcome, expected[usize::try_from(tag).unwrap()], "{tag}");
     }
-    // The session lives on.
+    // The session goes on.
     client.connection.submit(vec![submit(9)]);
     let last = peer.expect(SUBMIT_SM).await;
     peer.accept(&last, "on").await;
@@ -84,7 +84,7 @@ async fn a_refusal_a_nack_and_an_answer_without_body_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_nack_that_may_mean_a_response_of_ours_refuses_no_submit() {
+async fn a_nack_that_may_be_for_our_response_refuses_no_submit() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(vec![submit(1)]);
@@ -122,7 +122,7 @@ async fn a_submit_without_answer_in_time_is_unknown_and_its_late_answer_is_told_
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(vec![submit(1), submit(2)]);
     let late = peer.expect(SUBMIT_SM).await;
-    // That others are answered says that the peer is at work.
+    // Other submits are answered, so the peer works.
     let other = peer.expect(SUBMIT_SM).await;
     peer.accept(&other, "other").await;
     assert_eq!(client.answer().await, (2, accepted("other")));
@@ -144,7 +144,7 @@ async fn a_connection_that_is_not_bound_sends_no_submit() {
     assert_eq!(client.connection.free(), 0);
     client.connection.submit(vec![submit(1)]);
     assert_eq!(client.answer().await, (1, Outcome::NotSent));
-    // Connected, and the bind never answered.
+    // The peer accepts the connection and never answers the bind.
     let mut peer = smsc.accept().await;
     peer.expect_bind().await;
     client.connection.submit(vec![submit(2)]);

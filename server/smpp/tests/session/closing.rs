@@ -113,7 +113,7 @@ async fn close_returns_unwritten_submits_and_awaits_the_rest() {
     let before = client.until_stuck().await;
     let connection = client.connection.clone();
     let close = tokio::spawn(async move { connection.close().await });
-    // More than was queued: also those that waited for the socket.
+    // More than were queued: the submits that waited for the socket, too.
     let mut not_sent = client.answers(before + 1).await;
     let mut received = 0;
     loop {

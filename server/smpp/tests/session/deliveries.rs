@@ -28,7 +28,7 @@ async fn a_receipt_may_come_before_the_answer_and_twice_and_is_acknowledged_only
     assert_eq!(read.message_id.as_deref(), Some("id-1"));
     assert_eq!(read.state, State::Delivered);
     assert_eq!(parse(&second).unwrap(), read);
-    // The first thing heard after both is the answer to this: nothing was acknowledged.
+    // The first PDU after both receipts is the response to this: neither was acknowledged.
     peer.write(&pdu(ENQUIRE_LINK, 0, 60, &[])).await;
     peer.expect(ENQUIRE_LINK_RESP).await;
     client
@@ -40,7 +40,7 @@ async fn a_receipt_may_come_before_the_answer_and_twice_and_is_acknowledged_only
         (50, status_code::TEMPORARY_ERROR)
     );
     assert_eq!(answer.body, [0]);
-    // A second acknowledgement of the same is nothing, the other's counts.
+    // A second acknowledgement of the same delivery is ignored; that of the other one counts.
     client.connection.acknowledge(second.handle, 0);
     client.connection.acknowledge(first.handle, 0);
     let answer = peer.expect(DELIVER_SM_RESP).await;
@@ -183,7 +183,7 @@ async fn a_flood_of_deliveries_is_held_back_until_some_are_acknowledged() {
     flood.await.unwrap();
 }
 
-/// An answer that waits behind deliveries which we don't take isn't the peer's silence.
+/// A peer isn't silent while its answer waits behind deliveries that we don't read.
 #[tokio::test]
 async fn no_submit_runs_out_of_time_while_deliveries_are_held_back() {
     let smsc = Smsc::start().await;
@@ -205,7 +205,7 @@ async fn no_submit_runs_out_of_time_while_deliveries_are_held_back() {
     while held.len() < UNACKNOWLEDGED_LIMIT {
         held.push(client.delivery().await.handle);
     }
-    // Time itself is what is tested.
+    // The test is about time.
     tokio::time::sleep(Duration::from_millis(900)).await;
     client.connection.acknowledge(held[0], 0);
     match client.event().await {

@@ -67,7 +67,7 @@ async fn while_one_of_two_links_is_down_no_submit_is_taken_and_answers_still_com
     assert_eq!(bind.command, BIND_RECEIVER);
     assert_ne!(client.connection.status().state, State::Bound);
     assert_eq!(client.connection.free(), 0);
-    // What was under way on the other link still comes to its answer.
+    // The submit on the other link still gets its answer.
     transmitter.accept(&sent, "kept").await;
     assert_eq!(client.answer().await, (1, accepted("kept")));
     receiver.answer(&bind, 0, b"smsc\0").await;

@@ -1,4 +1,4 @@
-//! Bytes that are no SMPP.
+//! Bytes that aren't valid SMPP.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -31,7 +31,7 @@ async fn a_pdu_with_a_length_out_of_bounds_is_nacked_and_the_link_is_made_anew()
     for length in [u32::MAX, 64 * 1024 + 1, 15, 4, 0] {
         let mut peer = smsc.bound().await;
         client.until_free().await;
-        // Nothing but the length: it isn't waited, nor made room, for the rest.
+        // Only the length arrives: the session neither waits nor allocates for the rest.
         peer.write(&length.to_be_bytes()).await;
         let nack = peer.expect(GENERIC_NACK).await;
         assert_eq!(nack.status, status_code::INVALID_COMMAND_LENGTH);
@@ -101,7 +101,7 @@ async fn no_body_of_a_pdu_ends_the_session() {
         let command = commands[random.random_range(0..commands.len())];
         let mut body = vec![0; random.random_range(0..80)];
         random.fill(&mut body[..]);
-        // Otherwise the first string hardly ever ends.
+        // Without zeros the first string would hardly ever end.
         for byte in &mut body {
             *byte &= if random.random_bool(0.4) { 0 } else { 0xFF };
         }

@@ -1,4 +1,4 @@
-//! A process that is stopped for longer than its submits may take, and goes on.
+//! A process that is stopped until the time of its submits is over, and then goes on.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,18 +12,18 @@ use tokio::time::{Instant, timeout};
 use crate::client::{Client, long_submits, settings_at};
 
 const COUNT: usize = 4000;
-/// So long are the submits' payloads: all of them together are more than the sockets' buffers hold.
+/// Octets of each payload: all of them together are more than the sockets' buffers hold.
 const SIZE: usize = 6000;
-/// After so long without a byte, all that was in the sockets' buffers has arrived.
+/// After this time without a byte, everything in the sockets' buffers has arrived.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// What arrived while we were stopped, and after that.
+/// The bytes that arrived while we were stopped, and those after that.
 struct Arrived {
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-/// A peer that goes on while we are stopped, and reads only once that is so.
+/// A peer in a thread of its own, which reads only while we are stopped and after that.
 struct Aside {
     stopped: Sender<()>,
     drained: Receiver<()>,
@@ -82,7 +82,7 @@ async fn rest(peer: &mut Peer) -> Vec<u8> {
     }
 }
 
-/// How many submits stand in there whole, and whether there is more of one.
+/// How many whole submits the bytes have, and whether a part of another one follows.
 fn submits_in(bytes: &[u8]) -> (usize, bool) {
     let (mut at, mut count) = (0, 0);
     while let Some((pdu, length)) = split(&bytes[at..]) {
@@ -92,9 +92,8 @@ fn submits_in(bytes: &[u8]) -> (usize, bool) {
     (count, at < bytes.len())
 }
 
-/// Fills the sockets' buffers and our own, stops until the submits' time is over, and goes on; how
-/// many submits arrived whole, and how many of them may have arrived by what was written when we
-/// were stopped.
+/// Fills the sockets' buffers and our own, stops until the submits' time is over, and goes on.
+/// Returns how many submits arrived whole, and how many at most had been begun by the stop.
 async fn pause(tls: bool) -> (usize, usize) {
     let (address, pem, aside) = Aside::start(tls);
     let mut ca_file = tempfile::NamedTempFile::new().unwrap();
@@ -115,7 +114,7 @@ async fn pause(tls: bool) -> (usize, usize) {
     }
     client.connection.submit(submits);
     client.until_stuck().await;
-    // From here on nothing of ours runs: there is one thread, and it waits.
+    // From here on none of our tasks runs: the only thread sleeps.
     aside.stopped.send(()).unwrap();
     aside.drained.recv().unwrap();
     std::thread::sleep(not_after + Duration::from_millis(1) - Instant::now());
@@ -131,7 +130,7 @@ async fn pause(tls: bool) -> (usize, usize) {
     assert_eq!(
         not_sent,
         COUNT - arrived,
-        "what was told isn't what arrived"
+        "the outcomes don't match what arrived"
     );
     (arrived, whole + usize::from(begun))
 }
@@ -142,8 +141,8 @@ async fn after_a_pause_of_the_process_only_submits_begun_before_it_are_sent() {
     assert!(begun > 0 && arrived <= begun, "{arrived}, {begun}");
 }
 
-/// A part of a record can't be seen by the peer: the submit in hand may count for nothing before
-/// the pause.
+/// The peer can't see a part of a TLS record, so that the submit that was begun may not be seen
+/// before the stop.
 #[tokio::test]
 async fn over_tls_only_submits_begun_before_a_pause_are_sent_after_it() {
     let (arrived, begun) = pause(true).await;

@@ -1,4 +1,4 @@
-//! After submits without an answer: one at a time, until one is answered.
+//! After submits without an answer, one at a time is sent until one is answered.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use testing::smsc::{SUBMIT_SM, Smsc, short_message};
 
 use crate::client::{Client, accepted, settings, submit, submits};
 
-/// What became of those submits, by tag.
+/// The outcomes of those submits, by tag.
 fn unknown(tags: std::ops::Range<u64>, cause: UnknownCause) -> Vec<(u64, Outcome)> {
     tags.map(|tag| (tag, Outcome::Unknown { cause })).collect()
 }
@@ -52,7 +52,7 @@ async fn a_peer_that_answers_no_submit_gets_one_at_each_bind() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_with_submits_begins_with_one_and_a_refusal_is_an_answer() {
+async fn after_a_lost_connection_with_submits_one_is_sent_and_a_refusal_ends_that() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(submits(0..2));
@@ -73,7 +73,7 @@ async fn a_connection_that_is_lost_with_submits_begins_with_one_and_a_refusal_is
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_with_nothing_under_way_begins_with_its_window() {
+async fn after_a_lost_connection_without_submits_the_window_is_full_size() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(vec![submit(1)]);

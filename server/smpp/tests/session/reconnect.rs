@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::client::{Client, LONG, accepted, long_submits, settings, submit};
 
 #[tokio::test]
-async fn the_bind_says_who_we_are_and_is_repeated_until_it_is_accepted() {
+async fn the_bind_has_our_credentials_and_is_repeated_until_accepted() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.system_type = "VMS".to_owned();
@@ -80,7 +80,7 @@ async fn a_failed_bind_is_followed_by_a_pause() {
     drop(smsc.bound().await);
     client.until(|status| status.state == State::Waiting).await;
     assert_eq!(client.connection.free(), 0);
-    // A close doesn't wait for it.
+    // A close doesn't wait for the back-off.
     assert!(client.close().await.is_empty());
 }
 
@@ -103,13 +103,13 @@ async fn a_peer_that_only_refuses_is_bound_less_and_less_often() {
         let outcome = Outcome::Refused { status: 0x0B };
         assert_eq!(client.answer().await, (1, outcome));
     }
-    // More than if each wait were a first one.
+    // Longer than if each back-off were a first one.
     let elapsed = began.elapsed();
     assert!(elapsed > longest_first * BINDS, "{elapsed:?}");
 }
 
 #[tokio::test]
-async fn a_peer_that_answers_everything_but_submits_is_given_up() {
+async fn a_peer_that_answers_no_submits_is_bound_again() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.timers.answer = Duration::from_millis(300);
@@ -124,7 +124,7 @@ async fn a_peer_that_answers_everything_but_submits_is_given_up() {
             _ => peer.answer(&pdu, 0, b"").await,
         }
     };
-    // What it took earlier on this bind doesn't speak for it.
+    // The submits that it answered earlier on this bind don't count.
     peer.accept(&first, "x").await;
     assert_eq!(client.answer().await, (1, accepted("x")));
     client.connection.submit(vec![submit(2)]);
@@ -189,7 +189,7 @@ async fn no_submit_is_begun_after_the_peers_unbind() {
         .filter(|(_, outcome)| *outcome == Outcome::NotSent)
         .count();
     assert_eq!(received + not_sent, COUNT);
-    // Also those that waited for the socket.
+    // That includes the submits that waited for the socket.
     assert!(not_sent > queued);
 }
 
@@ -235,7 +235,7 @@ async fn a_submit_that_the_peer_does_not_take_in_time_is_not_written_later() {
         submit.not_after = Instant::now() + Duration::from_millis(300);
     }
     client.connection.submit(submits);
-    // Long before the peer counts as one that takes nothing.
+    // Long before the peer counts as one that takes no bytes.
     let status = client.until(|status| status.last_error.is_some()).await;
     assert!(status.last_error.unwrap().contains("too slowly"));
     let answers = client.answers(400).await;
@@ -246,14 +246,14 @@ async fn a_submit_that_the_peer_does_not_take_in_time_is_not_written_later() {
 }
 
 #[tokio::test]
-async fn a_peer_that_takes_no_more_bytes_is_dropped() {
+async fn a_link_whose_peer_takes_no_bytes_is_dropped() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
     settings.window = 400;
     settings.timers.answer = Duration::from_millis(300);
     let (mut client, mut stuck) = Client::bound(&smsc, settings).await;
     client.connection.submit(long_submits(400, 60_000));
-    // It talks, and doesn't read.
+    // The peer sends enquire_links and doesn't read the responses.
     let talk = tokio::spawn(async move {
         loop {
             stuck.try_write(&pdu(0x8000_0099, 0, 1, &[])).await;
