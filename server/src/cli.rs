@@ -1,4 +1,4 @@
-//! The command line: what can be called and with which arguments.
+//! The command line: commands and their arguments.
 
 use std::path::PathBuf;
 
@@ -72,10 +72,10 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Serve on demo data, made at first start.
+    /// Serve with demo data, which the first start makes.
     #[arg(long)]
     pub demo: bool,
-    /// Run only a part of the work; for PostgreSQL.
+    /// Do only a part of the work; needs PostgreSQL.
     #[arg(long)]
     pub role: Option<Role>,
     /// Address of portal and API.
@@ -91,9 +91,9 @@ pub struct Serve {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
-    /// Portal and API, without handing anything to carriers.
+    /// Portal and API, without connections to carriers.
     Web,
-    /// Carriers and what is done in the background, without portal and API.
+    /// Connections to carriers and periodic jobs, without portal and API.
     Worker,
 }
 
@@ -103,7 +103,7 @@ pub enum Account {
     Add {
         #[arg(value_parser = Email::parse)]
         email: Email,
-        /// With the rights of staff.
+        /// Make it a staff account.
         #[arg(long)]
         staff: bool,
         /// Read the password from the first line of standard input.
@@ -123,12 +123,12 @@ pub enum Application {
         #[arg(value_parser = Reference::parse)]
         reference: Reference,
     },
-    /// Pending to Active.
+    /// Make a pending application active.
     Approve {
         #[arg(value_parser = Reference::parse)]
         reference: Reference,
     },
-    /// Pending or Active to Suspended.
+    /// Suspend a pending or active application.
     Suspend {
         #[arg(value_parser = Reference::parse)]
         reference: Reference,
@@ -136,7 +136,7 @@ pub enum Application {
         #[arg(long)]
         reason: String,
     },
-    /// Suspended to what it was before.
+    /// Give a suspended application the status that it had before.
     Reinstate {
         #[arg(value_parser = Reference::parse)]
         reference: Reference,
@@ -162,7 +162,8 @@ pub enum Sender {
 pub enum Deposit {
     /// Credit money that came from the bank; the same bank id is credited once.
     Add {
-        /// As the payer wrote it; an unknown one waits until it is assigned.
+        /// The reference that the payer wrote; money with an unknown one waits until it is
+        /// assigned.
         reference: String,
         #[arg(value_parser = amount)]
         amount: Money,
@@ -187,14 +188,14 @@ pub enum Deposit {
 pub enum Carrier {
     /// List the carriers with what waits for each, and their connections.
     List,
-    /// Hand a carrier nothing more; what it has goes on, and what waits takes another route where
-    /// there is one.
+    /// Hand a carrier no more messages. The messages that it has go on, and those that wait take
+    /// another route where there is one.
     Drain { name: String },
     /// End a drain.
     Resume { name: String },
 }
 
-/// A sum that can be deposited.
+/// Reads a sum that can be deposited.
 pub fn amount(text: &str) -> Result<Money, String> {
     match Money::parse(text) {
         Ok(money) if money > Money::ZERO => Ok(money),

@@ -1,10 +1,10 @@
 //! `serve --demo`: a customer, a staff member and an Active, funded application, the same at every
 //! start.
 //!
-//! The demo's passwords and keys are kept in a file of the data folder, for the database holds only
-//! their hashes. The file is written before the database is touched and says whether all of it was
-//! done (`settled`); as long as it doesn't, a start does everything again. So a crash at any point
-//! leaves a next start that ends well.
+//! The demo's passwords and keys are kept in a file of the data folder, since the database has only
+//! their hashes. The file is written before the database and tells whether everything was done
+//! (`settled`). Until then each start does everything again, so that the start after a crash
+//! completes the demo.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -18,14 +18,15 @@ use service::{Actor, DepositRequest, Refusal, Service};
 const FILE: &str = "demo.json";
 const CUSTOMER: &str = "customer@example.org";
 const STAFF: &str = "staff@example.org";
-/// Names the demo in the throttle of sign-ins, where others have an address.
+/// The demo's client address in the throttle of sign-ins.
 const CLIENT: &str = "demo";
-/// What the application is given at first, and again when it can't pay for a page any more.
+/// The deposit of the application, repeated when its balance is too low.
 const DEPOSIT_UNITS: i64 = 10;
-/// Below this the demo is funded again: its curl line is to work.
+/// A balance below this gets another deposit, so that the printed curl line works.
 const BALANCE_MIN_UNITS: i64 = 1;
 const PASSWORD_CHARS: usize = 20;
-/// Letters and digits that can't be mistaken for each other; 32, so that a byte has no bias.
+/// Letters and digits that look different from one another. There are 32, so that a random byte
+/// chooses each equally often.
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
 
 /// Why the demo can't be prepared.
@@ -59,7 +60,7 @@ pub enum DemoError {
     Randomness(#[from] getrandom::Error),
 }
 
-/// What is printed; `None` for what was replaced since and is no longer known.
+/// The sign-ins and keys that are printed; `None` for one that was replaced since.
 #[derive(Debug, Serialize)]
 pub struct Demo {
     reference: Reference,
@@ -75,7 +76,7 @@ struct SignIn<P> {
     password: P,
 }
 
-/// What the file keeps.
+/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     settled: bool,
@@ -86,7 +87,7 @@ struct Kept {
     staff: SignIn<String>,
 }
 
-/// Makes what is missing and tells how to get in.
+/// Makes what is missing of the demo, and returns its sign-ins and keys.
 pub async fn prepare(service: &Service, data_dir: &Path) -> Result<Demo, DemoError> {
     refuse_others(service).await?;
     let path = data_dir.join(FILE);
@@ -121,8 +122,8 @@ async fn refuse_others(service: &Service) -> Result<(), DemoError> {
     }
 }
 
-/// The keys of a settled demo stand in its file alone, and new ones for another database would
-/// overwrite them.
+/// Refuses a settled file whose demo isn't in the database: only the file has the demo's keys, and
+/// those of a new demo would overwrite them.
 async fn refuse_other_database(
     service: &Service,
     path: &Path,
@@ -145,7 +146,7 @@ async fn application(service: &Service) -> Result<Option<ApplicationRecord>, Dem
         .find(|application| application.email == CUSTOMER && application.category == Category::Sms))
 }
 
-/// Brings the database to what the file says, whatever it holds of it already.
+/// Creates what the file has and the database hasn't.
 async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     let customer = account(service, &kept.customer, false).await?;
     account(service, &kept.staff, true).await?;
@@ -159,7 +160,8 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
             new.reference
         }
         Some(application) => {
-            // Made by a start that didn't get to writing the keys down, or the file was deleted.
+            // The start that made it ended before it wrote the keys to the file, or the file was
+            // deleted.
             let live = new_key(service, &customer, &application, KeyKind::Live, kept).await?;
             let test = new_key(service, &customer, &application, KeyKind::Test, kept).await?;
             kept.api_key = Some(live.expose().to_owned());
@@ -171,7 +173,7 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// The account with this e-mail, with this password.
+/// The account with this e-mail and password; created if it is missing.
 async fn account(
     service: &Service,
     sign_in: &SignIn<String>,
@@ -204,7 +206,7 @@ async fn new_key(
         .await?)
 }
 
-/// Pending becomes Active and an empty balance is filled; a suspension is somebody's decision and
+/// Activates a pending application and funds an empty one. A suspension is a person's decision and
 /// stays.
 async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), DemoError> {
     if application.status == ApplicationStatus::Pending {
@@ -229,7 +231,7 @@ async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), 
     Ok(())
 }
 
-/// What still opens the door is shown; what was replaced since isn't.
+/// Keeps the passwords and keys that still work, and drops those that were replaced.
 async fn shown(
     service: &Service,
     application: &ApplicationRecord,
@@ -308,15 +310,15 @@ fn read(path: &Path) -> Result<Option<Kept>, DemoError> {
         })
 }
 
-/// Writes beside it and renames, so that a crash leaves the old file or the new one. Readable by
-/// the owner alone: it holds passwords and keys.
+/// Writes a temporary file and renames it, so that a crash leaves the old file or the new one. Only
+/// the owner can read it: it has passwords and keys.
 fn write(path: &Path, kept: &Kept) -> Result<(), DemoError> {
     let beside = path.with_extension("json.new");
     let done = (|| {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        // A file left over from a crash might have another mode.
+        // A temporary file of a start that crashed might have another mode.
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -342,7 +344,7 @@ fn file_error(path: &Path, error: std::io::Error) -> DemoError {
 }
 
 impl Demo {
-    /// The sign-ins and a line that sends a message, for a person.
+    /// The sign-ins and a curl line, for a person.
     pub fn words(&self, url: &str) -> String {
         let password = |sign_in: &SignIn<Option<String>>| match &sign_in.password {
             Some(password) => format!("password {password}"),

@@ -1,12 +1,12 @@
-//! When to stop.
+//! Tokens that are cancelled when the process is to stop.
 
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that is cancelled this long after another one: whoever sends requests here is to notice
-/// first.
+/// A token that is cancelled `delay` after another one, so that a proxy notices first that this
+/// process isn't ready.
 pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
     let (asked, token) = (asked.clone(), CancellationToken::new());
     let stop = token.clone();
@@ -18,8 +18,8 @@ pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
     token
 }
 
-/// A token that is cancelled at the first SIGTERM or SIGINT. A second one ends the process at once,
-/// for whoever can't wait.
+/// A token that is cancelled at the first SIGTERM or SIGINT. A second signal ends the process at
+/// once.
 pub fn on_signal() -> std::io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -32,10 +32,10 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
                 _ = interrupt.recv() => {}
             }
             if stop.is_cancelled() {
-                tracing::warn!("asked to stop again: ending at once");
+                tracing::warn!("a second signal to stop: ending at once");
                 std::process::exit(1);
             }
-            tracing::info!("asked to stop: finishing what has begun");
+            tracing::info!("a signal to stop: finishing the requests and submits in flight");
             stop.cancel();
         }
     });

@@ -23,7 +23,7 @@ use crate::public::PublicAddress;
 use crate::worker::{self, WorkerSettings};
 use crate::{http, openapi, shutdown, tls, web};
 
-/// How long requests may take to finish once the storage failed.
+/// How long requests may take to finish after the storage failed.
 const FAILED_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why the server didn't start or couldn't go on; exit code 1.
@@ -58,20 +58,20 @@ pub enum ServeError {
 /// What `--json` prints once the server is ready.
 #[derive(Serialize)]
 struct Ready {
-    /// Of portal and API; null for a worker, which has none.
+    /// URL of portal and API; null for a worker, which has neither.
     url: Option<String>,
     ops_url: String,
     #[serde(flatten)]
     demo: Option<Demo>,
 }
 
-/// Serves until it is asked to stop. `json` prints one line once ready.
+/// Serves until the process is asked to stop. With `json` it prints one line once it is ready.
 pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(), ServeError> {
     refuse(serve, settings)?;
     let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
     let asked = shutdown::on_signal()?;
     let stop = shutdown::after(&asked, settings.stop_delay);
-    // A worker takes nothing in.
+    // A worker has no portal and no API.
     let public = match serve.role {
         Some(Role::Worker) => None,
         Some(Role::Web) | None => Some(bind(settings.addr).await?),
@@ -112,12 +112,12 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         run(&service, settings, metrics, delivers, serving, &stop).await
     }
     .await;
-    // A database that can't be synced is left as it is: closing would write to it.
+    // A database that can't be synced isn't closed: closing would write to it.
     if !matches!(served, Err(ServeError::StorageFailed)) {
         service.close().await;
     }
     ops_stop.cancel();
-    // The operator's address has nothing to finish.
+    // No request to the operator's address matters any more.
     let _ = ops.await;
     tracing::info!("stopped");
     served
@@ -198,7 +198,7 @@ async fn site(
     )?)
 }
 
-/// What can't be served, said before anything is touched.
+/// Refuses calls and settings that can't be served, before anything is changed.
 fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
     if serve.role.is_some() && settings.database_url.starts_with("sqlite:") {
         return Err(ConfigError::new(

@@ -1,8 +1,8 @@
-//! What is logged, and what never is.
+//! Logging.
 //!
 //! Log lines go to standard error. An access line has method, route template, status, latency and
-//! request id: never a path, a query, a key, a number or a text, for whoever reads logs must not be
-//! able to send in a customer's name or read what a customer wrote.
+//! request id: never a path, a query, a key, a number or a text. A reader of logs must not be able
+//! to send in a customer's name or read what a customer wrote.
 
 mod lines;
 
@@ -17,11 +17,11 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use lines::{GATHER, Lines};
 
-/// While it is there, the process logs.
+/// Writes the waiting log lines when it is dropped.
 pub struct Logging(Lines);
 
 impl Drop for Logging {
-    /// Writes what still waits.
+    /// Writes the lines that wait.
     fn drop(&mut self) {
         self.0.flush();
     }
@@ -30,9 +30,8 @@ impl Drop for Logging {
 /// Starts logging.
 pub fn start(level: Level) -> io::Result<Logging> {
     let lines = Lines::start(io::stderr(), GATHER)?;
-    // Libraries log URIs and headers on their lower levels, so that these are never switched on.
-    // Targets rather than an `EnvFilter`: that one takes a lock shared by all requests at each
-    // span.
+    // Libraries log URIs and headers on their lower levels, which are therefore never switched on.
+    // `Targets` rather than `EnvFilter`, which takes a lock at each span that all requests share.
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));
@@ -40,7 +39,7 @@ pub fn start(level: Level) -> io::Result<Logging> {
         .with_ansi(false)
         .with_writer(lines.clone());
     let subscriber = tracing_subscriber::registry().with(filter).with(format);
-    // Fails only when logging was started before, which then goes on.
+    // Fails only if logging was started before, and then that one goes on.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let at_panic = lines.clone();
     std::panic::set_hook(Box::new(move |info| {
@@ -51,7 +50,7 @@ pub fn start(level: Level) -> io::Result<Logging> {
     Ok(Logging(lines))
 }
 
-/// A panic's words may quote what it worked on, a text or a key: only its place is logged.
+/// A panic's message may quote a text or a key: only the place in the source is logged.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let place = info
         .location()
@@ -59,7 +58,7 @@ fn log_panic(info: &PanicHookInfo<'_>) {
     tracing::error!("panic at {place}");
 }
 
-/// One request.
+/// An access line.
 pub struct Access<'a> {
     pub method: &'static str,
     pub route: &'a str,
@@ -82,7 +81,7 @@ pub fn log_access(access: &Access<'_>) {
     );
 }
 
-/// The method's name when it is a registered one; anything else could be any text.
+/// The method's name if it is a registered one; any other name could be any text.
 pub fn method_name(method: &axum::http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

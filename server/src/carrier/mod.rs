@@ -1,4 +1,4 @@
-//! Who takes messages from us.
+//! Carriers: what the worker needs of a connection to one, and the kinds of carriers.
 
 pub mod http;
 pub mod refused;
@@ -18,74 +18,76 @@ use refused::Refused;
 ///
 /// The worker calls `submit` with messages that are claimed for the carrier, stores what
 /// `report` returns, and confirms with `stored`; only then are receipts acknowledged.
-pub trait Line: Send + Sync + 'static {
-    /// How many messages it would take now.
+pub trait CarrierConnection: Send + Sync + 'static {
+    /// How many messages the connection would take now.
     fn free(&self) -> usize;
 
-    /// Waits until it would take some.
+    /// Waits until the connection would take a message.
     fn until_free(&self) -> impl Future<Output = ()> + Send;
 
-    /// Takes messages to hand over; never waits. The outcome of each is reported once. No hand-over
-    /// begins after the lease's time: such a message is reported as never left.
+    /// Takes messages to submit; never waits. The outcome of each is reported once. No submit
+    /// begins after the lease's time: such a message is reported as not sent.
     fn submit(&self, lease: Lease, messages: Vec<Claimed>);
 
     /// Waits for answers and receipts, and returns those that came since the last report; `None`
-    /// once the line is closed and everything is reported.
+    /// once the connection is closed and everything is reported.
     fn report(&self) -> impl Future<Output = Option<CarrierReport>> + Send;
 
-    /// The report is durable: the answers for these messages, of which some are stored as taken.
+    /// Notes that a report is stored: the answers to these messages, some of which are stored as
+    /// taken.
     fn stored(&self, answered: &[Transid], taken: &[Transid], confirmation: Confirmation);
 
-    /// How it is, for operators.
-    fn state(&self) -> LineState;
+    /// The connection's state and counts, for operators.
+    fn state(&self) -> ConnectionStatus;
 
-    /// Takes nothing more, gives back what isn't handed over, waits a moment for answers.
+    /// Takes no more messages, reports the unsubmitted ones as not sent, and waits a moment for
+    /// answers.
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// What a carrier said.
+/// Answers and receipts of a carrier.
 #[derive(Default)]
 pub struct CarrierReport {
     pub submitted: Vec<Submitted>,
-    /// By the message's own id.
+    /// Receipts that name a message by its own id.
     pub receipts: Vec<Receipt>,
-    /// By the carrier's names.
+    /// Receipts that name a message by the carrier's id.
     pub carrier_receipts: Vec<CarrierReceipt>,
     pub confirmation: Confirmation,
 }
 
-/// What a line needs to know when its report is durable.
+/// What a connection needs to know when its report is durable.
 #[derive(Default)]
 pub struct Confirmation {
-    /// Deliveries to be acknowledged.
+    /// SMPP deliveries to be acknowledged.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }
 
-/// The last moment to begin what a carrier may take so long to answer, so that its answer comes
-/// under the lease.
+/// The last moment to begin a submit whose answer may take `answer`, so that the answer comes
+/// before the lease ends.
 fn last_start(lease: Lease, answer: Duration) -> Instant {
     let not_after = Instant::from_std(lease.not_after);
     not_after.checked_sub(answer).unwrap_or(not_after)
 }
 
-/// How a line is.
+/// How a connection is.
 #[derive(Clone, Debug)]
-pub struct LineState {
+pub struct ConnectionStatus {
     pub state: ConnectionState,
     pub since: Instant,
     /// Submits that wait for an answer.
     pub in_flight: usize,
-    /// The most of them at a time.
+    /// The most submits that may wait for an answer.
     pub window: usize,
     /// Answers since the start.
     pub answered: u64,
-    /// Those of them that asked for a slower pace.
+    /// Answers since the start that asked for a slower pace.
     pub throttled: u64,
     /// It is asked to pause until then.
     pub throttled_until: Option<Instant>,
-    /// While it is [`ConnectionState::Probing`]: it has a place for the one message.
+    /// Whether a connection that is [`ConnectionState::Probing`] would take the one message now.
     pub takes_probe: bool,
-    /// Since the start.
+    /// Refusals since the start.
     pub refused: Refused,
     pub last_error: Option<String>,
 }

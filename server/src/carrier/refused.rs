@@ -1,12 +1,12 @@
-//! Counts what a carrier refuses.
+//! Counts the submits that a carrier refuses.
 
 use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-/// Reasons that are counted apart. They may be the carrier's own numbers, of which there are many.
+/// Most reasons that are counted apart. A carrier's own numbers can be reasons, and there are many.
 const REASONS_MAX: usize = 30;
-/// Stands for all further ones.
+/// Stands for all further reasons.
 const OTHER: &str = "other";
 
 /// Submits that a carrier refused, for good or for now, but not those that it was too busy for.
@@ -17,13 +17,13 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Counts one. The reason is a stable word: no part of a message may stand in it.
+    /// Counts a refusal. The reason is a stable word without any part of the message.
     pub fn count(&mut self, reason: &str) {
         self.add_to(reason, 1);
         self.last = Some((reason.to_owned(), Instant::now()));
     }
 
-    /// Counts what another connection's carrier refused too.
+    /// Adds the counts of another connection.
     pub fn add(&mut self, other: &Self) {
         for (reason, count) in &other.counts {
             self.add_to(reason, *count);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_without_end_are_counted_as_one() {
+    fn reasons_above_the_limit_are_counted_as_one() {
         let mut one = Refused::default();
         for status in 0..1000 {
             one.count(&format!("refused_{status}"));

@@ -1,7 +1,7 @@
 //! The sandbox: a carrier that sends to nobody and answers as the number says.
 //!
-//! It keeps nothing that a restart could lose: when a receipt is due, and what it says, follows
-//! from the message's number and the moment of its submit, both of which are stored.
+//! A restart loses nothing: when a receipt is due, and what it says, follows from the message's
+//! number and the time of its submit, both of which are stored.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -15,13 +15,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::refused::Refused;
-use super::{CarrierReport, Confirmation, Line, LineState};
+use super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus};
 
-/// Messages whose answers aren't stored yet.
+/// Most messages whose answers aren't stored yet.
 const WINDOW: usize = 1024;
 /// How long the slow reserved number takes.
 const SLOW_MS: i64 = 30_000;
-/// Receipts that are reported at once.
+/// Most receipts of one report.
 const RECEIPTS_MAX: usize = 500;
 
 /// What the sandbox does with a message.
@@ -34,7 +34,7 @@ enum SandboxOutcome {
     Refused,
 }
 
-/// The reserved local numbers decide; everything else is delivered.
+/// The outcome for a number: reserved local numbers have their own, all others are delivered.
 fn outcome(number: &Number) -> SandboxOutcome {
     match (number.kind(), number.digits()) {
         (Kind::Local, "00000002") => SandboxOutcome::HandsetUnavailable,
@@ -45,7 +45,7 @@ fn outcome(number: &Number) -> SandboxOutcome {
     }
 }
 
-/// When a receipt is due and for which message; what it says follows from the outcome.
+/// A receipt that is due at some time.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Timestamp,
@@ -68,7 +68,7 @@ pub struct Sandbox {
 struct Inner {
     /// Answers that aren't stored yet.
     answered: Vec<Submitted>,
-    /// What they are about, until they are stored.
+    /// The messages of those answers, until they are stored.
     submitted: HashMap<Transid, (i64, Number)>,
     due: BinaryHeap<Reverse<Due>>,
     answers: u64,
@@ -88,7 +88,7 @@ impl Sandbox {
         }
     }
 
-    /// These messages are stored as taken since an earlier process; their receipts are still to
+    /// Takes over messages that an earlier process stored as taken and whose receipts are still to
     /// come.
     pub fn expect_receipts(&self, messages: &[Outstanding]) {
         let mut inner = self.inner();
@@ -118,7 +118,7 @@ impl Sandbox {
         }
     }
 
-    /// What there is to tell, or how long until there is.
+    /// The next report, or the time until there is one.
     fn take(&self) -> NextReport {
         let now = self.clock.now();
         let mut inner = self.inner();
@@ -161,7 +161,7 @@ impl Due {
                 (MessageStatus::Failed, Some("handset_unavailable"))
             }
             SandboxOutcome::ValidityOver => (MessageStatus::Expired, Some("validity_expired")),
-            // A refused message is never taken, so that none of them awaits a receipt.
+            // A refused message is never taken, so that it has no receipt.
             SandboxOutcome::Delivered
             | SandboxOutcome::DeliveredSlowly
             | SandboxOutcome::Refused => (MessageStatus::Delivered, None),
@@ -195,7 +195,7 @@ fn answer(message: &Claimed, lease: Lease) -> Submitted {
     }
 }
 
-impl Line for Sandbox {
+impl CarrierConnection for Sandbox {
     fn free(&self) -> usize {
         WINDOW.saturating_sub(self.inner().submitted.len())
     }
@@ -259,9 +259,9 @@ impl Line for Sandbox {
         self.freed.notify_waiters();
     }
 
-    fn state(&self) -> LineState {
+    fn state(&self) -> ConnectionStatus {
         let inner = self.inner();
-        LineState {
+        ConnectionStatus {
             state: ConnectionState::Bound,
             since: self.since,
             in_flight: inner.submitted.len(),
@@ -292,11 +292,11 @@ mod tests {
 
     const START_MS: i64 = 1_800_000_000_000;
     const DELAY_MS: i64 = 500;
-    /// Longer than any test here.
+    /// Longer than any of these tests.
     const LONG: Duration = Duration::from_mins(1);
 
-    /// What became of a message to this number: when the sandbox reported it, after its submit, and
-    /// how.
+    /// The receipt of a message to this number: its time in milliseconds after the submit, its
+    /// status and its error.
     fn receipt(number: &str) -> (i64, MessageStatus, Option<String>) {
         let now = Arc::new(AtomicI64::new(START_MS));
         let sandbox = Sandbox::new(Clock::fixed(Arc::clone(&now)), DELAY_MS.unsigned_abs());
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// What the sandbox answers to a message to this number under a lease that ends then.
+    /// The answer to a message to this number under a lease that ends at this time.
     async fn outcome(number: &str, not_after: Instant) -> SubmitOutcome {
         let sandbox = Sandbox::new(Clock::system(), 0);
         let expires_at = Timestamp::from_unix_ms(START_MS);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_taken_after_the_leases_time() {
+    async fn no_message_is_taken_after_the_lease_ended() {
         let now = Instant::now();
         tokio::time::advance(Duration::from_millis(1)).await;
         for number in ["57000001", "00000004"] {

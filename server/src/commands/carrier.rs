@@ -24,7 +24,7 @@ struct Shown {
 
 #[derive(Serialize)]
 struct Connection {
-    /// Of the process that has it.
+    /// Number of the process that has the connection.
     node: i64,
     number: i64,
     state: &'static str,
@@ -36,12 +36,12 @@ struct Connection {
     last_error: Option<String>,
 }
 
-/// What a drain or a resume came to.
+/// The result of a drain or a resume.
 #[derive(Serialize)]
 struct Done {
     name: String,
     drained: bool,
-    /// False when it was so before.
+    /// False when the carrier was in that state before.
     changed: bool,
 }
 

@@ -15,7 +15,7 @@ struct Shown {
     ledger: Vec<Sum>,
     accounts: usize,
     upload_rows: i64,
-    /// The check that was made on both sides.
+    /// The result of the check that ran on both sides.
     ok: bool,
 }
 

@@ -22,7 +22,7 @@ struct Added {
     bank_id: String,
     reference: String,
     amount: Amount,
-    /// Credited by an earlier call; this one changed nothing.
+    /// An earlier call credited it; this one changed nothing.
     already: bool,
     balance: Option<Amount>,
 }
@@ -130,13 +130,13 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
 
 fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
     let shown = file.display();
-    // Some of the words are sentences already.
+    // Some of the errors end with a full stop already.
     let what = what.to_string();
     let what = what.trim_end_matches('.');
     format!("{shown}, line {line}: {what}; no line was credited")
 }
 
-/// Reads a whole file of payments, each with its line; the first bad line refuses the file.
+/// Reads a file of payments, each with its line. The first bad line refuses the file.
 fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositRequest>), String> {
     let shown = file.display();
     let bytes = std::fs::read(file).map_err(|error| format!("can't read {shown}: {error}"))?;
@@ -187,8 +187,8 @@ fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositRequest>), String>
     }
 }
 
-/// Counts a text's lines from its start on. The reader's own count is that of the blank lines
-/// before a record, which it skips.
+/// Counts the lines of a text. The CSV reader's own position of a record is that of the blank lines
+/// before it.
 struct Lines<'a> {
     bytes: &'a [u8],
     place: usize,
@@ -204,8 +204,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The line of the record that the reader began to look for at this byte, the last one asked
-    /// for or a later one.
+    /// The line of the record that begins at or after this byte. Bytes must be asked for in
+    /// ascending order.
     fn of_record(&mut self, start: u64) -> usize {
         let start = usize::try_from(start).unwrap_or(usize::MAX);
         while let Some(byte) = self.bytes.get(self.place) {

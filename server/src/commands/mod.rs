@@ -16,7 +16,7 @@ use crate::config::Settings;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
 pub use output::Output;
 
-/// Why a command didn't do what it was called for; printed to standard error, exit code 1.
+/// Why a command failed; printed to standard error, with exit code 1.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error("{}", .0.for_operator())]

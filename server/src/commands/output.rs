@@ -15,7 +15,7 @@ impl Output {
         Self { json }
     }
 
-    /// Prints one result. `human` is what a person reads; it is empty for "nothing to say".
+    /// Prints one result. `human` makes the text for a person, which is empty when there is none.
     pub fn print<T: Serialize>(
         self,
         value: &T,
@@ -62,7 +62,7 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// `-` for what isn't there.
+/// A value, or `-` if there is none.
 pub fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()
 }

@@ -1,8 +1,8 @@
-//! Log lines on their way to where they are written.
+//! Writes log lines in a thread of its own.
 //!
-//! Whoever logs puts a line into a queue, which takes no lock as long as the writing thread is busy
-//! or gathers. That thread writes what it gathered in one call: to be woken for every line cost
-//! several times what the line itself costs.
+//! Logging puts a line into a queue, which takes no lock while the writing thread is busy or
+//! gathers. That thread writes the gathered lines in one call, since waking it for every line costs
+//! several times as much as the line.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How long lines are gathered. A process that is killed loses the lines of this time; warnings and
-/// errors cut it short.
+/// How long lines are gathered, unless a warning or an error cuts it short. A process that is
+/// killed loses the lines of this time.
 pub const GATHER: Duration = Duration::from_millis(10);
-/// Lines that may wait for a slow terminal before requests wait too: losing lines would hide what
-/// an operator looks for.
+/// Lines that may wait for a slow terminal before requests wait, too: lost lines might be those
+/// that an operator looks for.
 const LINES_WAITING_MAX: usize = 16_384;
-/// How much is written in one call.
+/// Most bytes of one write.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// How long a terminal that takes nothing may hold up the end of the process.
+/// How long a terminal that takes no bytes may delay the end of the process.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause before a full queue is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
@@ -31,14 +31,14 @@ const FULL_PAUSE: Duration = Duration::from_millis(1);
 #[derive(Clone)]
 pub struct Lines {
     queue: SyncSender<Entry>,
-    /// Whether something waits that must not be gathered for.
+    /// Whether a line waits that must be written at once.
     urgent: Arc<AtomicBool>,
     thread: Thread,
 }
 
 enum Entry {
     Line(Vec<u8>),
-    /// To be answered once everything before is written.
+    /// To be answered when every line before it is written.
     Flush(SyncSender<()>),
 }
 
@@ -63,7 +63,7 @@ impl Lines {
         })
     }
 
-    /// Waits until everything that was logged before is written, but not for ever.
+    /// Waits until every line before this call is written, for [`FLUSH_TIMEOUT`] at most.
     pub fn flush(&self) {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let (written, is_written) = sync_channel(1);
@@ -76,7 +76,7 @@ impl Lines {
             thread::sleep(FULL_PAUSE);
         }
         self.hurry();
-        // It is given up on when the time is over.
+        // After the time-out the lines are lost.
         let _ = is_written.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 
@@ -125,7 +125,7 @@ impl Write for Line<'_> {
     }
 }
 
-/// What the thread works with.
+/// The thread's state.
 struct Writing<W> {
     out: W,
     text: Vec<u8>,
@@ -144,7 +144,7 @@ impl<W: Write> Writing<W> {
         }
     }
 
-    /// Waits for more lines, until there is something urgent.
+    /// Waits for more lines, until the time is over or a line is urgent.
     fn gather(&self) {
         let until = Instant::now() + self.gather;
         while !self.urgent.swap(false, Ordering::Acquire) {
@@ -166,13 +166,14 @@ impl<W: Write> Writing<W> {
             }
             Entry::Flush(written) => {
                 self.write();
-                // Who asked may have given up.
+                // The caller may have given up.
                 let _ = written.send(());
             }
         }
     }
 
-    /// What can't be written is lost: there is no other place to say so.
+    /// Writes the gathered lines. Lines that can't be written are lost, since there is no other
+    /// place to report that.
     fn write(&mut self) {
         let _ = self.out.write_all(&self.text);
         self.text.clear();
@@ -188,7 +189,7 @@ mod tests {
     /// Longer than any test.
     const NEVER: Duration = Duration::from_hours(1);
 
-    /// Hands on what it is to write.
+    /// Sends what is written to the test.
     struct Seen(Sender<String>);
 
     impl Write for Seen {
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_gathered_and_what_is_urgent_takes_them_along() {
+    fn gathered_lines_are_written_with_an_urgent_one() {
         let (lines, seen) = started(NEVER);
         log(&lines, "one\n", false);
         log(&lines, "two\n", false);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_alone_is_written_after_the_time_of_gathering() {
+    fn a_single_line_is_written_after_the_gathering_time() {
         let (lines, seen) = started(Duration::from_millis(1));
         log(&lines, "alone\n", false);
         assert_eq!(seen.recv().unwrap(), "alone\n");

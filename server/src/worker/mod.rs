@@ -16,10 +16,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::carrier::Line;
-use crate::carrier::http::line::HttpLine;
+use crate::carrier::CarrierConnection;
+use crate::carrier::http::connection::HttpConnection;
 use crate::carrier::sandbox::Sandbox;
-use crate::carrier::smpp::SmppLine;
+use crate::carrier::smpp::SmppConnection;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
 use crate::metrics::Metrics;
 use jobs::connections::WatchedCarrier;
@@ -57,7 +57,7 @@ pub fn spawn(
             watched: Vec::new(),
             sandboxes: Vec::new(),
         };
-        worker.start(settings, metrics);
+        worker.start(settings, &metrics);
         while worker.tasks.join_next().await.is_some() {}
     })
 }
@@ -73,7 +73,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(&mut self, settings: WorkerSettings, metrics: Arc<Metrics>) {
+    fn start(&mut self, settings: WorkerSettings, metrics: &Arc<Metrics>) {
         if settings.delivers {
             self.start_carriers(settings.carriers, settings.sandbox_delay_ms);
         } else {
@@ -84,7 +84,7 @@ impl Worker {
         }
         let watched = Arc::new(std::mem::take(&mut self.watched));
         let sandboxes = Arc::new(std::mem::take(&mut self.sandboxes));
-        for job in jobs::table(&metrics, &watched, &sandboxes) {
+        for job in jobs::table(metrics, &watched, &sandboxes) {
             if job.runs_in(settings.delivers, self.service.is_shared()) {
                 self.start_job(job);
             }
@@ -102,8 +102,8 @@ impl Worker {
                 CarrierKind::Sandbox => self.start_sandbox(&carrier.name, sandbox_delay_ms),
                 CarrierKind::Http(http) => {
                     let clock = self.service.clock().clone();
-                    match HttpLine::new(http, clock, lease) {
-                        Ok(line) => drop(self.start_connections(&carrier.name, [line])),
+                    match HttpConnection::new(http, clock, lease) {
+                        Ok(connection) => drop(self.start_connections(&carrier.name, [connection])),
                         // The settings were checked at the start; the file of authorities was
                         // changed since.
                         Err(error) => {
@@ -115,23 +115,23 @@ impl Worker {
                 }
                 CarrierKind::Smpp(smpp) => {
                     let service = self.service.clone();
-                    let lines = (0..smpp.connections).map(|_| {
+                    let connections = (0..smpp.connections).map(|_| {
                         let seed = service.entropy().number();
-                        SmppLine::open(smpp.clone(), service.clock().clone(), lease, seed)
+                        SmppConnection::open(smpp.clone(), service.clock().clone(), lease, seed)
                     });
-                    self.start_connections(&carrier.name, lines);
+                    self.start_connections(&carrier.name, connections);
                 }
             }
         }
     }
 
     fn start_sandbox(&mut self, name: &str, delay_ms: u64) {
-        let line = Sandbox::new(self.service.clock().clone(), delay_ms);
-        let lines = self.start_connections(name, [line]);
-        for line in lines {
+        let connection = Sandbox::new(self.service.clock().clone(), delay_ms);
+        let connections = self.start_connections(name, [connection]);
+        for connection in connections {
             // Where several processes share the database, a job recovers what one of them left.
             if self.service.is_shared() {
-                self.sandboxes.push((name.to_owned(), line));
+                self.sandboxes.push((name.to_owned(), connection));
                 continue;
             }
             let before = self.service.clock().now();
@@ -139,7 +139,7 @@ impl Worker {
             self.tasks.spawn(delivery::recover(
                 service,
                 name.to_owned(),
-                line,
+                connection,
                 before,
                 shutdown,
             ));
@@ -147,31 +147,31 @@ impl Worker {
     }
 
     /// Opens and serves a carrier's connections.
-    fn start_connections<L: Line>(
+    fn start_connections<L: CarrierConnection>(
         &mut self,
         carrier: &str,
-        lines: impl IntoIterator<Item = L>,
+        connections: impl IntoIterator<Item = L>,
     ) -> Vec<Arc<L>> {
-        let mut lines = lines.into_iter();
+        let mut connections = connections.into_iter();
         let opened = (1_u64..).map_while(|number| {
             let span = tracing::info_span!("connection", carrier, number);
-            let line = span.in_scope(|| lines.next())?;
-            Some((Arc::new(line), span))
+            let connection = span.in_scope(|| connections.next())?;
+            Some((Arc::new(connection), span))
         });
-        let (lines, spans): (Vec<_>, Vec<_>) = opened.unzip();
-        let states = lines.iter().map(|line: &Arc<L>| {
-            let line = Arc::clone(line);
-            Box::new(move || line.state()) as Box<dyn Fn() -> _ + Send + Sync>
+        let (connections, spans): (Vec<_>, Vec<_>) = opened.unzip();
+        let states = connections.iter().map(|connection: &Arc<L>| {
+            let connection = Arc::clone(connection);
+            Box::new(move || connection.state()) as Box<dyn Fn() -> _ + Send + Sync>
         });
         let watched = WatchedCarrier::new(carrier.to_owned(), states.collect());
-        for (line, span) in lines.iter().zip(spans) {
-            let (line, open) = (Arc::clone(line), watched.open.subscribe());
+        for (connection, span) in connections.iter().zip(spans) {
+            let (connection, open) = (Arc::clone(connection), watched.open.subscribe());
             let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-            let serving = delivery::serve(service, carrier.to_owned(), line, open, shutdown);
+            let serving = delivery::serve(service, carrier.to_owned(), connection, open, shutdown);
             self.tasks.spawn(serving.instrument(span));
         }
         self.watched.push(watched);
-        lines
+        connections
     }
 
     fn start_job(&mut self, job: jobs::Job) {

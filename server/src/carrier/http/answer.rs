@@ -1,4 +1,4 @@
-//! What an upstream's answer means, by the carrier's rules.
+//! The outcome of a submit by the upstream's answer and the carrier's rules.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::HttpOutcome;
 use crate::config::carriers::{AnswerRule, Meaning, Pointer};
 use crate::json::as_text;
 
-/// Most characters of what an error quotes.
+/// Most characters of an answer that an error quotes.
 const QUOTED_CHARS_MAX: usize = 60;
 
 /// HTTP status and body.
@@ -23,8 +23,8 @@ impl Answer {
         Self { status, body }
     }
 
-    /// By the first rule that fits. An answer that none fits is judged by what HTTP says of its
-    /// status: 429 and other 4xx say that nothing was done; everything else leaves it open.
+    /// The outcome by the first rule that fits. If no rule fits, the HTTP status decides: 429 and
+    /// other 4xx mean that the message wasn't taken, and all others leave it open.
     pub(super) fn outcome(&self, rules: &[AnswerRule]) -> HttpOutcome {
         let Some(rule) = rules.iter().find(|rule| self.fits(rule)) else {
             let status = self.status;

@@ -1,7 +1,7 @@
 //! Where upstreams post receipts: `/carriers/{name}/{secret}` on the public address.
 //!
-//! The secret is the last segment of the path, since many upstreams can be given an address and
-//! nothing else. It stands in no log: access is logged by the route's template.
+//! The secret is the last segment of the path, since many upstreams take a URL and nothing else. No
+//! log has it: access lines have the route's template.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ use crate::config::carriers::{CarrierKind, CarrierSettings, ReceiptSettings};
 const PATH: &str = "/carriers/{name}/{secret}";
 /// Most bytes of a body; a receipt has a few hundred.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// When an upstream should repeat what couldn't be stored, in seconds.
+/// Seconds until an upstream should repeat a receipt that couldn't be stored.
 const RETRY_AFTER_S: &str = "5";
-/// Most characters of a reason that are kept.
+/// Most characters of a reason that are stored.
 const ERROR_CHARS_MAX: usize = 100;
 
 struct Endpoint {
     service: Service,
-    /// Those whose receipts are posted, by name.
+    /// The carriers that post receipts, by name.
     carriers: Vec<(String, ReceiptSettings)>,
 }
 
@@ -65,7 +65,7 @@ async fn answer(
     });
     let mut response = match found {
         Some((name, settings)) => endpoint.take(name, settings, request).await,
-        // Which of both is wrong is nobody's business.
+        // The answer doesn't tell which of both is wrong.
         None => (StatusCode::NOT_FOUND, "Not found.\n").into_response(),
     };
     let headers = response.headers_mut();
@@ -76,7 +76,7 @@ async fn answer(
 impl Endpoint {
     async fn take(&self, carrier: &str, settings: &ReceiptSettings, request: Request) -> Response {
         let (head, body) = request.into_parts();
-        // HEAD must change nothing.
+        // axum runs GET's handler for HEAD, which must change nothing.
         if !matches!(head.method, Method::GET | Method::POST) {
             let allow = [(ALLOW, "GET, POST")];
             return (StatusCode::METHOD_NOT_ALLOWED, allow, "Use GET or POST.\n").into_response();
@@ -86,14 +86,14 @@ impl Endpoint {
             Err(status) => return (status, "The body can't be read.\n").into_response(),
         };
         let Some(receipt) = read else {
-            tracing::warn!(carrier, "what was posted as a receipt names no message");
+            tracing::warn!(carrier, "a posted receipt names no message");
             let words = "This names no message or no status.\n";
             return (StatusCode::BAD_REQUEST, words).into_response();
         };
         if let Some(receipt) = receipt_of(receipt) {
             let recorded = (self.service).record_carrier_receipts(carrier, vec![receipt]);
             if let Err(error) = recorded.await {
-                tracing::error!(carrier, detail = ?error, "a receipt can't be recorded; it is to come again");
+                tracing::error!(carrier, detail = ?error, "a receipt can't be stored; the upstream is asked to repeat it");
                 let again = [(RETRY_AFTER, RETRY_AFTER_S)];
                 let words = "Try again in a moment.\n";
                 return (StatusCode::SERVICE_UNAVAILABLE, again, words).into_response();
@@ -115,7 +115,7 @@ async fn read(head: &Parts, body: Body) -> Result<Value, StatusCode> {
     }
     let query = head.uri.query().unwrap_or_default().as_bytes();
     let pairs = api::form::pairs(query).chain(api::form::pairs(&body));
-    // Some quote the message's text, in whatever encoding; it isn't needed.
+    // Some upstreams quote the message's text in some other encoding; we don't need it.
     Ok(fields(pairs.filter_map(|(name, value)| name.zip(value))))
 }
 
@@ -126,12 +126,12 @@ fn content_type(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
-/// No upstream gives a message a name with control characters in it.
+/// No upstream's message id has control characters.
 fn names_one(receipt: &HttpReceipt) -> bool {
     !receipt.message_id.contains(char::is_control)
 }
 
-/// What it says of the message's end; `None` while it is on the way.
+/// The message's final status; `None` while it is on the way.
 fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
     let (status, word) = match receipt.state {
         ReceiptState::Delivered => (MessageStatus::Delivered, None),

@@ -1,13 +1,13 @@
 //! A carrier behind an HTTP API, which its settings describe.
 //!
-//! A request is sent once. Redirects aren't followed, and the libraries' own repetitions are off or
-//! harmless: reqwest repeats nothing here, and hyper-util takes another connection only for a
+//! Each request is sent once. Redirects aren't followed, and the libraries' own retries are off or
+//! harmless: reqwest retries nothing here, and hyper-util takes another connection only for a
 //! request that hyper gave back because it had not begun to write it, when a kept connection turned
 //! out to be closed.
 
 mod answer;
+pub mod connection;
 pub mod endpoint;
-pub mod line;
 mod pace;
 mod receipt;
 
@@ -26,26 +26,26 @@ use crate::tls;
 use answer::Answer;
 use pace::Pace;
 
-/// Longest that a connection may take, looking the host up and TLS among it; half of the time there
-/// is at most, so that whatever ran out of time had its connection.
+/// Longest time for a connection, with host look-up and TLS; half of a request's time-out at most,
+/// so that a request that runs out of time had its connection.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept. Upstreams close theirs after 5 s and more, as a rule, and a
-/// request that crosses with the close is lost without anybody knowing whether it arrived.
+/// How long an idle connection is kept. Most upstreams close theirs after 5 s or more, and whether
+/// a request that crosses the close arrived can't be known.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// Most bytes of an answer; what is longer is no answer about one message.
+/// Most bytes of an answer; an answer about one message isn't longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// One message, as the upstream is given it.
+/// One message in the form that the upstream gets.
 #[derive(Clone, Debug)]
 pub struct HttpSubmit {
-    /// Not begun after this.
+    /// The last moment to send it.
     pub not_after: Instant,
     pub transid: String,
     /// With country code, without `+`.
     pub number: String,
     pub sender: String,
     pub message: String,
-    /// Seconds that the message may still take.
+    /// Seconds until the message expires.
     pub validity_s: u64,
 }
 
@@ -60,15 +60,15 @@ pub enum HttpOutcome {
     },
     /// Refused for good, with this HTTP status.
     Refused { status: u16, error: String },
-    /// Too many at once: not taken, to be tried again more slowly.
+    /// Not taken, because too many came at once.
     Throttled,
-    /// Not taken, to be tried again; with this HTTP status.
+    /// Not taken now, with this HTTP status.
     Retry { status: u16, error: String },
-    /// Certainly not begun to be sent: may be tried again.
+    /// Not sent, which is certain: it may be submitted again.
     NotSent { error: String },
-    /// Not begun, because its time was over when its turn came.
+    /// Not sent, because its time was over when the rate allowed it.
     TooLate,
-    /// Sent, at least in part, and what came back doesn't say whether the message was taken.
+    /// Sent at least in part, and no answer tells whether the message was taken.
     Unknown { error: String },
 }
 
@@ -81,7 +81,7 @@ pub struct HttpCarrier {
 }
 
 impl HttpCarrier {
-    /// Connects to nobody yet.
+    /// Doesn't connect yet.
     ///
     /// # Errors
     /// When the file of authorities can't be used.
@@ -98,7 +98,9 @@ impl HttpCarrier {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(settings.connections)
             .build()
-            .map_err(|error| ConfigError::new(format!("no HTTP can be spoken: {error}")))?;
+            .map_err(|error| {
+                ConfigError::new(format!("the HTTP client can't be set up: {error}"))
+            })?;
         Ok(Self {
             client,
             places: Semaphore::new(settings.connections),
@@ -107,8 +109,8 @@ impl HttpCarrier {
         })
     }
 
-    /// Sends one message, after those that were there before it, and tells what came of it. A
-    /// caller that doesn't wait for the end learns nothing: the message may have been sent.
+    /// Sends one message after earlier ones, and returns the outcome. If the future is dropped, the
+    /// message may or may not have been sent.
     pub async fn submit(&self, submit: &HttpSubmit) -> HttpOutcome {
         let request = match self.request(submit) {
             Ok(request) => request,
@@ -184,11 +186,11 @@ impl HttpCarrier {
     }
 }
 
-/// Nothing of a request was sent when there was no connection, or when hyper gave it back
-/// ("canceled").
+/// The outcome of a request that failed. Nothing of it was sent if there was no connection or hyper
+/// gave it back ("canceled").
 fn failed(error: &reqwest::Error) -> HttpOutcome {
     let mut canceled = false;
-    // The innermost error says it best, and never names the URL, in which a password may stand.
+    // The innermost error is the clearest one, and never has the URL, which may have a password.
     let mut words = String::new();
     let mut source = error.source();
     while let Some(inner) = source {

@@ -1,13 +1,13 @@
-//! So many per second and no more.
+//! The rate of requests.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Gives out turns, evenly spread.
+/// Gives out turns at even intervals.
 pub(super) struct Pace {
-    /// Between two turns; `None` for no limit.
+    /// Time between two turns; `None` for no limit.
     interval: Option<Duration>,
     next: Mutex<Instant>,
 }
@@ -21,7 +21,7 @@ impl Pace {
         }
     }
 
-    /// Waits for the next turn. One that isn't waited for is lost.
+    /// Waits for the next turn. A turn that nobody waits for is not saved up.
     pub(super) async fn turn(&self) {
         if let Some(interval) = self.interval {
             sleep_until(self.take(interval)).await;

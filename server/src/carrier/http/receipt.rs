@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use crate::config::carriers::ReceiptSettings;
 use crate::json::as_text;
 
-/// What a receipt says of a message.
+/// A message's status by a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpReceipt {
-    /// The id that the submit's answer gave.
+    /// The id in the submit's answer.
     pub message_id: String,
     pub state: ReceiptState,
-    /// The upstream's reason, when it gives one; not for what was delivered.
+    /// The upstream's reason, if there is one; not for a delivered message.
     pub error: Option<String>,
 }
 
@@ -20,12 +20,12 @@ pub enum ReceiptState {
     Delivered,
     Failed,
     Expired,
-    /// Still on the way, or a status that the settings don't name.
+    /// The message is on the way, or the settings don't name its status.
     Intermediate,
 }
 
-/// The parameters of a query or a form as what [`receipt`] reads; of one that stands twice, the
-/// first.
+/// The parameters of a query or a form, for [`receipt`]. The first one counts where a name is
+/// repeated.
 pub fn fields(pairs: impl IntoIterator<Item = (String, String)>) -> Value {
     let mut fields = Map::new();
     for (name, value) in pairs {

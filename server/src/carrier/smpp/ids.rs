@@ -1,9 +1,9 @@
-//! The ids that carriers give messages: some write them one way in the answer and another in the
-//! receipt.
+//! Carriers' ids of messages, which some carriers write in one form in the answer and in another
+//! one in the receipt.
 
 use crate::config::carriers::MessageIdForm;
 
-/// An id as the answer to a submit has it, in the form in which receipts are looked up.
+/// The id of a submit's answer, in the form in which receipts are looked up.
 pub(super) fn of_answer(id: &str, form: MessageIdForm) -> String {
     match form {
         MessageIdForm::Text => id.to_owned(),
@@ -14,7 +14,7 @@ pub(super) fn of_answer(id: &str, form: MessageIdForm) -> String {
     }
 }
 
-/// An id as a receipt has it, in the same form.
+/// The id of a receipt, in the same form.
 pub(super) fn of_receipt(id: &str, form: MessageIdForm) -> String {
     match form {
         MessageIdForm::Text => id.to_owned(),
@@ -39,7 +39,7 @@ fn without_zeros(id: &str) -> &str {
     }
 }
 
-/// An id that isn't such a number is left as it is.
+/// Converts a number; an id that isn't such a number stays as it is.
 fn converted(id: &str, radix: u32, write: impl Fn(u128) -> String) -> String {
     u128::from_str_radix(id.trim(), radix).map_or_else(|_| id.to_owned(), write)
 }

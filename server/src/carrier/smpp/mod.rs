@@ -18,21 +18,21 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::refused::Refused;
-use super::{CarrierReport, Confirmation, Line, LineState, last_start};
+use super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
 
-/// How long a message may wait to be written; less when its claim doesn't hold that long and for
-/// the answer. What waits longer may go another way.
+/// How long a message may wait to be written, unless its lease ends before it could be answered.
+/// One that waits longer is put back and may take another route.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an answer may take, but half of a claim's lease at most: a third is for the writing,
-/// and the rest for the answer to be stored.
+/// How long an answer may take, but half of a lease at most: a third of the lease is for the write,
+/// and the rest for storing the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often to look at what waits for a place in the window.
+/// How often the submits that wait for a place in the window are checked.
 const SWEEP: Duration = Duration::from_millis(200);
 
 /// A connection to an SMSC.
-pub struct SmppLine {
+pub struct SmppConnection {
     settings: SmppSettings,
     clock: Clock,
     answer_timeout: Duration,
@@ -46,14 +46,14 @@ pub struct SmppLine {
 #[derive(Default)]
 struct Inner {
     pending: Pending,
-    /// Segments of claimed messages that the window has no place for yet.
+    /// Submits of claimed messages that the window has no place for yet.
     waiting: VecDeque<Submit>,
     refused: Refused,
 }
 
-impl SmppLine {
-    /// Opens it; it binds by itself, again and again. `lease` is how long claims hold, `seed` is
-    /// for the waits between binds.
+impl SmppConnection {
+    /// Opens the connection, which then binds by itself, again and again. `lease` is how long
+    /// claims hold; `seed` is for the back-off between binds.
     pub fn open(settings: SmppSettings, clock: Clock, lease: Duration, seed: u64) -> Self {
         let answer_timeout = ANSWER_TIMEOUT.min(lease / 2);
         let session = session_settings(&settings, answer_timeout);
@@ -73,7 +73,7 @@ impl SmppLine {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands over what the window has places for.
+    /// Submits as many as the window has places for.
     fn feed(&self, inner: &mut Inner) {
         let places = self.connection.free().min(inner.waiting.len());
         if places > 0 {
@@ -109,16 +109,16 @@ impl SmppLine {
         report
     }
 
-    /// Gives back what can't be handed over: everything while the connection is down, and what
-    /// waited for a place for so long that its claim might end under it.
-    fn sweep(&self, inner: &mut Inner, told: &mut Vec<Submitted>) {
+    /// Reports submits as not sent that can't be written: all of them while the connection is down,
+    /// and those that waited for a place until their lease might end before the answer.
+    fn sweep(&self, inner: &mut Inner, results: &mut Vec<Submitted>) {
         let now = Instant::now();
         let down = self.connection.status().state != ::smpp::State::Bound;
         let over = |submit: &Submit| down || submit.not_after <= now;
         while inner.waiting.front().is_some_and(over) {
             if let Some(submit) = inner.waiting.pop_front() {
                 let outcome = SubmitOutcome::NotSent;
-                inner.pending.answer(submit.tag, outcome, told);
+                inner.pending.answer(submit.tag, outcome, results);
             }
         }
     }
@@ -139,7 +139,7 @@ impl SmppLine {
     }
 }
 
-impl Line for SmppLine {
+impl CarrierConnection for SmppConnection {
     fn free(&self) -> usize {
         let waiting = self.inner().waiting.len();
         self.connection.free().saturating_sub(waiting)
@@ -184,9 +184,9 @@ impl Line for SmppLine {
         loop {
             let (submitted, waits) = {
                 let mut inner = self.inner();
-                let mut told = inner.pending.take_done();
-                self.sweep(&mut inner, &mut told);
-                (told, !inner.waiting.is_empty())
+                let mut results = inner.pending.take_done();
+                self.sweep(&mut inner, &mut results);
+                (results, !inner.waiting.is_empty())
             };
             if !submitted.is_empty() {
                 return Some(CarrierReport {
@@ -195,7 +195,7 @@ impl Line for SmppLine {
                 });
             }
             tokio::select! {
-                // Before the end everything that waits was swept.
+                // The events end after the connection closed, when nothing waits any more.
                 events = events.next() => return Some(self.read(events?)),
                 () = self.added.notified() => {}
                 () = self.connection.until_free(), if waits => {
@@ -214,10 +214,10 @@ impl Line for SmppLine {
         }
     }
 
-    fn state(&self) -> LineState {
+    fn state(&self) -> ConnectionStatus {
         let status = self.connection.status();
         let refused = self.inner().refused.clone();
-        LineState {
+        ConnectionStatus {
             state: match status.state {
                 ::smpp::State::Connecting => ConnectionState::Connecting,
                 ::smpp::State::Bound if status.probing => ConnectionState::Probing,
@@ -242,7 +242,7 @@ impl Line for SmppLine {
     }
 }
 
-/// Why the last link ended; on one that holds, why the carrier last refused a submit.
+/// Why the last link ended; on a bound link, why the carrier last refused a submit.
 fn last_error(status: ::smpp::Status, refused: &Refused) -> Option<String> {
     let bound = status.state == ::smpp::State::Bound;
     let refusal = refused

@@ -1,14 +1,15 @@
-//! Which answer belongs to which segment of which message.
+//! Finds the message and the segment that an answer belongs to.
 
 use std::collections::{HashMap, VecDeque};
 
 use ::smpp::Submit;
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
 
-/// Submits whose answers are still taken when they come after all.
+/// Most unanswered submits that are remembered in case the answer still comes.
 const LATE_MAX: usize = 10_000;
 
-/// A message under a claim: it may be claimed again while an earlier try of it isn't over.
+/// A message under a claim. A message may be claimed again while an earlier claim's submits are
+/// unanswered.
 type Try = (i64, i64);
 
 /// Messages whose submits aren't all answered.
@@ -17,7 +18,7 @@ pub(super) struct Pending {
     next_tag: u64,
     segments: HashMap<u64, (Try, u16)>,
     messages: HashMap<Try, Open>,
-    /// Messages of which nothing was left to submit.
+    /// Messages without a segment that is still to be submitted.
     done: Vec<Submitted>,
     /// Submits that weren't answered in time.
     late: HashMap<u64, (Submitted, u16)>,
@@ -30,7 +31,7 @@ struct Open {
 }
 
 impl Pending {
-    /// Adds a message; a tag for each part that is to be submitted.
+    /// Adds a message; returns a tag for each part that is to be submitted.
     pub(super) fn add(
         &mut self,
         message: &Claimed,
@@ -65,16 +66,21 @@ impl Pending {
         tags
     }
 
-    /// Messages of which nothing was left to submit.
+    /// Messages without a segment that is still to be submitted.
     pub(super) fn take_done(&mut self) -> Vec<Submitted> {
         std::mem::take(&mut self.done)
     }
 
-    /// Takes an answer. When it was the last one that a message missed, the message goes into the
-    /// results; so does one whose answer comes after its time.
-    pub(super) fn answer(&mut self, tag: u64, outcome: SubmitOutcome, told: &mut Vec<Submitted>) {
+    /// Takes an answer. The last answer that a message lacked puts the message into the results,
+    /// and so does an answer that comes after the message was reported.
+    pub(super) fn answer(
+        &mut self,
+        tag: u64,
+        outcome: SubmitOutcome,
+        results: &mut Vec<Submitted>,
+    ) {
         let Some((key, segment)) = self.segments.remove(&tag) else {
-            self.late(tag, outcome, told);
+            self.late(tag, outcome, results);
             return;
         };
         let Some(open) = self.messages.get_mut(&key) else {
@@ -96,31 +102,31 @@ impl Pending {
         open.result.outcomes.push((segment, outcome));
         open.missing -= 1;
         if open.missing == 0 {
-            told.extend(self.messages.remove(&key).map(|open| open.result));
+            results.extend(self.messages.remove(&key).map(|open| open.result));
         }
     }
 
-    /// An answer after its time. Where the message isn't told yet, it takes the place of the
-    /// missing one.
-    fn late(&mut self, tag: u64, outcome: SubmitOutcome, told: &mut Vec<Submitted>) {
+    /// Takes an answer to a submit that was given up. If the message isn't reported yet, the answer
+    /// replaces the outcome `Unknown`.
+    fn late(&mut self, tag: u64, outcome: SubmitOutcome, results: &mut Vec<Submitted>) {
         let Some((mut result, segment)) = self.late.remove(&tag) else {
             return;
         };
         let open = self.messages.get_mut(&(result.id.0, result.lease.token));
-        let untold = open.map(|open| &mut open.result).or_else(|| {
+        let unreported = open.map(|open| &mut open.result).or_else(|| {
             let same =
                 |other: &&mut Submitted| (other.id, other.lease) == (result.id, result.lease);
-            told.iter_mut().find(same)
+            results.iter_mut().find(same)
         });
-        let place = untold.and_then(|untold| {
-            let mut outcomes = untold.outcomes.iter_mut();
+        let place = unreported.and_then(|unreported| {
+            let mut outcomes = unreported.outcomes.iter_mut();
             outcomes.find(|(number, _)| *number == segment)
         });
         if let Some(place) = place {
             place.1 = outcome;
         } else {
             result.outcomes.push((segment, outcome));
-            told.push(result);
+            results.push(result);
         }
     }
 }
@@ -187,46 +193,46 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_to_a_part_doesnt_tell_the_message_before_its_other_parts() {
-        let (mut pending, mut told) = (Pending::default(), Vec::new());
+    fn a_late_answer_to_a_part_does_not_complete_the_message() {
+        let (mut pending, mut results) = (Pending::default(), Vec::new());
         let tags = pending.add(&message(), lease(1), &parts(2));
         let [first, second] = [0, 1].map(|place: usize| tags[place].unwrap());
-        pending.answer(first, lost(), &mut told);
-        pending.answer(first, taken(), &mut told);
-        assert!(told.is_empty());
-        pending.answer(second, SubmitOutcome::NotSent, &mut told);
+        pending.answer(first, lost(), &mut results);
+        pending.answer(first, taken(), &mut results);
+        assert!(results.is_empty());
+        pending.answer(second, SubmitOutcome::NotSent, &mut results);
         let outcomes = [(1, taken()), (2, SubmitOutcome::NotSent)];
-        assert_eq!(told[0].outcomes, outcomes);
-        assert_eq!(told.len(), 1);
+        assert_eq!(results[0].outcomes, outcomes);
+        assert_eq!(results.len(), 1);
     }
 
     #[test]
-    fn a_late_answer_is_one_result_with_the_lost_one_it_follows() {
-        let (mut pending, mut told) = (Pending::default(), Vec::new());
+    fn a_late_answer_replaces_the_unknown_outcome_that_is_not_reported_yet() {
+        let (mut pending, mut results) = (Pending::default(), Vec::new());
         let tag = pending.add(&message(), lease(1), &parts(1))[0].unwrap();
-        pending.answer(tag, lost(), &mut told);
-        pending.answer(tag, taken(), &mut told);
+        pending.answer(tag, lost(), &mut results);
+        pending.answer(tag, taken(), &mut results);
         assert_eq!(
-            (told.len(), &told[0].outcomes[..]),
+            (results.len(), &results[0].outcomes[..]),
             (1, &[(1, taken())][..])
         );
-        // And one of its own when that is told already.
+        // It is a result of its own when the unknown outcome was reported.
         let tag = pending.add(&message(), lease(1), &parts(1))[0].unwrap();
-        pending.answer(tag, lost(), &mut told);
-        told.clear();
-        pending.answer(tag, taken(), &mut told);
-        assert_eq!(told[0].outcomes, [(1, taken())]);
+        pending.answer(tag, lost(), &mut results);
+        results.clear();
+        pending.answer(tag, taken(), &mut results);
+        assert_eq!(results[0].outcomes, [(1, taken())]);
     }
 
     #[test]
-    fn two_tries_of_a_message_keep_their_answers_apart() {
-        let (mut pending, mut told) = (Pending::default(), Vec::new());
+    fn two_claims_of_a_message_keep_their_answers_apart() {
+        let (mut pending, mut results) = (Pending::default(), Vec::new());
         let old = pending.add(&message(), lease(1), &parts(1))[0].unwrap();
         let new = pending.add(&message(), lease(2), &parts(1))[0].unwrap();
-        pending.answer(old, SubmitOutcome::NotSent, &mut told);
-        pending.answer(new, taken(), &mut told);
-        let tokens: Vec<_> = told.iter().map(|result| result.lease.token).collect();
+        pending.answer(old, SubmitOutcome::NotSent, &mut results);
+        pending.answer(new, taken(), &mut results);
+        let tokens: Vec<_> = results.iter().map(|result| result.lease.token).collect();
         assert_eq!(tokens, [1, 2]);
-        assert_eq!(told[1].outcomes, [(1, taken())]);
+        assert_eq!(results[1].outcomes, [(1, taken())]);
     }
 }

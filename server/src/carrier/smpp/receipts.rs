@@ -1,4 +1,4 @@
-//! What a delivery says about a message.
+//! Reads a receipt from a delivery.
 
 use ::smpp::Delivery;
 use ::smpp::receipt::{self, Failure, State};
@@ -18,16 +18,16 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
         State::Failed(Failure::Rejected) => (MessageStatus::Failed, Some("rejected_by_network")),
         State::Failed(Failure::Deleted) => (MessageStatus::Failed, Some("deleted_by_carrier")),
         State::Expired => (MessageStatus::Expired, Some("validity_expired")),
-        // The carrier knows no more than we do, and will not.
+        // The carrier doesn't know and will not know.
         State::Unknown => (MessageStatus::Failed, Some("unknown_to_carrier")),
         State::Accepted | State::Enroute => return None,
         State::Unrecognised => {
-            tracing::warn!("a receipt doesn't say how its message ended, and is left aside");
+            tracing::warn!("a receipt has no state that is known and is ignored");
             return None;
         }
     };
-    // What a mobile could have written finds a message by the carrier's name alone: nobody else
-    // knows that.
+    // A mobile could have written a receipt that is one by its text alone: such a receipt finds a
+    // message only by the carrier's id, which a mobile doesn't know.
     let trusted = !receipt.by_text_alone;
     let number = delivery.source.trim_start_matches('+');
     Some(CarrierReceipt {
@@ -35,15 +35,15 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
         status,
         error: word.map(|word| with_number(word, receipt.error.as_deref())),
         user_reference: delivery.user_message_reference,
-        // It comes from whom the message went to.
+        // The receipt's sender is the message's recipient.
         number: if trusted { number } else { "" }.to_owned(),
         sender: delivery.destination.trim_start_matches('+').to_owned(),
         submitted_at: receipt.submitted_at.map(Timestamp::from_unix_ms),
     })
 }
 
-/// The parameter has the id as the answer had it, the text as receipts write it; but some carriers
-/// write the parameter as the text.
+/// The message's possible ids. The TLV has the id in the answer's form and the text in the
+/// receipt's form, but some carriers use the receipt's form for the TLV, too.
 fn names(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
     let parameter = receipt.receipted_message_id.as_deref();
     let text = receipt.message_id.as_deref();
@@ -58,7 +58,7 @@ fn names(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
     names
 }
 
-/// The network's own number says more to those who know it.
+/// A stable word with the network's own error number, if there is one.
 fn with_number(word: &str, number: Option<&str>) -> String {
     match number {
         Some(number) if number.bytes().any(|b| b != b'0') => format!("{word}_{number}"),

@@ -1,4 +1,4 @@
-//! What a `command_status` means for the message (SMPP 3.4, 5.1.3).
+//! The outcome of a submit by its `command_status` (SMPP 3.4, 5.1.3).
 
 use ::smpp::{UnknownCause, status_code};
 use service::SubmitOutcome;
@@ -6,12 +6,12 @@ use service::SubmitOutcome;
 /// ESME_RSUBMITFAIL.
 const SUBMIT_FAILED: u32 = 0x45;
 
-/// What becomes of a message that was refused.
+/// The outcome of a submit that was refused.
 pub(super) fn outcome(status: u32) -> SubmitOutcome {
     let error = error(status);
     match status {
         status_code::THROTTLED | status_code::QUEUE_FULL => SubmitOutcome::Throttled { error },
-        // The last two say nothing about the message: many carriers answer passing faults so.
+        // Many carriers answer the last two for temporary faults that aren't the message's.
         status_code::TEMPORARY_ERROR
         | status_code::SYSTEM_ERROR
         | status_code::INCORRECT_BIND_STATUS
@@ -21,7 +21,7 @@ pub(super) fn outcome(status: u32) -> SubmitOutcome {
     }
 }
 
-/// A stable word; the number where there is none.
+/// A stable word for the status, or its number.
 fn error(status: u32) -> String {
     let word = match status {
         status_code::INVALID_MESSAGE_LENGTH => "invalid_length",

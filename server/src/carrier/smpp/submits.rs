@@ -13,13 +13,13 @@ const UDH_INDICATOR: u8 = 0x40;
 /// `registered_delivery`: a receipt, however it ends (5.2.17).
 const RECEIPT: u8 = 1;
 
-/// A submit for each part, in order; tags and times are filled in by the caller.
+/// A submit for each part, in order. The caller fills in tags and times.
 pub(super) fn parts(message: &Claimed, settings: &SmppSettings, now: Timestamp) -> Vec<Submit> {
     let text = message.message.as_str();
-    // The same at every try, so that parts of two tries fit together.
+    // The same for every claim, so that parts of two claims fit together.
     let reference = user_reference(message.id, 0);
     let parts = cut(text, settings.segmentation, reference)
-        // A text of so many parts that they can't be numbered goes whole.
+        // A text with more parts than can be numbered is submitted whole.
         .or_else(|_| cut(text, Segmentation::Payload, reference))
         .unwrap_or_default();
     let sender = &message.sender;
@@ -81,7 +81,7 @@ fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
     submit
 }
 
-/// What is left of the message's time, in SMPP's relative form (7.1.1.2).
+/// The rest of the message's time, in SMPP's relative form (7.1.1.2).
 fn validity(expires_at: Timestamp, now: Timestamp) -> String {
     let seconds = (expires_at.ms_since(now) / 1000).max(1);
     let (minutes, seconds) = (seconds / 60, seconds % 60);

@@ -1,4 +1,4 @@
-//! What a claim's time does, against a scripted SMSC.
+//! Submits and the end of their lease, against a scripted SMSC.
 
 use domain::{MessageText, Number, Timestamp};
 use tempfile::TempDir;
@@ -28,15 +28,15 @@ fn settings(address: &str) -> SmppSettings {
     }
 }
 
-async fn bound() -> (SmppLine, Peer) {
+async fn bound() -> (SmppConnection, Peer) {
     let smsc = Smsc::start().await;
-    let line = SmppLine::open(settings(&smsc.address()), Clock::system(), LEASE, 1);
+    let connection = SmppConnection::open(settings(&smsc.address()), Clock::system(), LEASE, 1);
     let peer = smsc.bound().await;
-    line.until_free().await;
-    (line, peer)
+    connection.until_free().await;
+    (connection, peer)
 }
 
-/// A claim under which a submit may be begun until then.
+/// A lease under which a submit may begin until `last_start`.
 fn lease(token: i64, last_start: Instant) -> Lease {
     Lease {
         token,
@@ -58,8 +58,8 @@ fn message(text: &str) -> Claimed {
     }
 }
 
-async fn outcomes(line: &SmppLine) -> Vec<(u16, SubmitOutcome)> {
-    let mut report = line.report().await.unwrap();
+async fn outcomes(connection: &SmppConnection) -> Vec<(u16, SubmitOutcome)> {
+    let mut report = connection.report().await.unwrap();
     assert_eq!(report.submitted.len(), 1);
     report.submitted.remove(0).outcomes
 }
@@ -70,39 +70,39 @@ fn taken() -> SubmitOutcome {
     }
 }
 
-/// The next that arrives is this one, and it is taken.
-async fn expect(line: &SmppLine, peer: &mut Peer, text: &str) {
-    line.until_free().await;
+/// Submits a message; the SMSC gets it next and accepts it.
+async fn expect(connection: &SmppConnection, peer: &mut Peer, text: &str) {
+    connection.until_free().await;
     let last_start = Instant::now() + ANSWER;
-    line.submit(lease(9, last_start), vec![message(text)]);
+    connection.submit(lease(9, last_start), vec![message(text)]);
     let submit = peer.expect(SUBMIT_SM).await;
     assert_eq!(short_message(&submit.body), text.as_bytes());
     peer.accept(&submit, "c").await;
-    assert_eq!(outcomes(line).await, [(1, taken())]);
+    assert_eq!(outcomes(connection).await, [(1, taken())]);
 }
 
 #[tokio::test]
-async fn what_could_not_be_answered_in_its_claims_time_never_leaves() {
-    let (line, mut peer) = bound().await;
+async fn a_submit_that_could_not_be_answered_within_its_lease_is_not_sent() {
+    let (connection, mut peer) = bound().await;
     let late = Instant::now()
         .checked_sub(Duration::from_millis(1))
         .unwrap();
-    line.submit(lease(1, late), vec![message("late")]);
-    assert_eq!(outcomes(&line).await, [(1, SubmitOutcome::NotSent)]);
-    expect(&line, &mut peer, "in time").await;
+    connection.submit(lease(1, late), vec![message("late")]);
+    assert_eq!(outcomes(&connection).await, [(1, SubmitOutcome::NotSent)]);
+    expect(&connection, &mut peer, "in time").await;
 }
 
 #[tokio::test]
-async fn a_message_of_which_a_part_left_in_time_says_so_of_each_part() {
-    let (line, mut peer) = bound().await;
+async fn a_message_of_which_one_part_left_in_time_has_an_outcome_for_each_part() {
+    let (connection, mut peer) = bound().await;
     let last_start = Instant::now() + Duration::from_millis(200);
-    line.submit(lease(1, last_start), vec![message(&"x".repeat(200))]);
+    connection.submit(lease(1, last_start), vec![message(&"x".repeat(200))]);
     let first = peer.expect(SUBMIT_SM).await;
     tokio::time::sleep_until(last_start + Duration::from_millis(1)).await;
     peer.accept(&first, "c").await;
-    let told = [(1, taken()), (2, SubmitOutcome::NotSent)];
-    let mut outcomes = outcomes(&line).await;
+    let expected = [(1, taken()), (2, SubmitOutcome::NotSent)];
+    let mut outcomes = outcomes(&connection).await;
     outcomes.sort_by_key(|(segment, _)| *segment);
-    assert_eq!(outcomes, told);
-    expect(&line, &mut peer, "in time").await;
+    assert_eq!(outcomes, expected);
+    expect(&connection, &mut peer, "in time").await;
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What may stand unencoded in a path, a query and a form (RFC 3986 §2.3).
+/// Characters that may stand unencoded in a path, a query and a form (RFC 3986 §2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -19,7 +19,7 @@ pub enum Placeholder {
     Sender,
     Message,
     Transid,
-    /// Seconds that the message may still take.
+    /// Seconds until the message expires.
     Validity,
     /// The carrier's password, so that it may come from a file.
     Password,
@@ -64,13 +64,13 @@ enum Piece {
     Value(Placeholder),
 }
 
-/// A text that was read once; a value is never read for placeholders.
+/// A text with placeholders. The values that fill it are never searched for placeholders.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
 impl Template {
-    /// Reads a text. A word of small letters in braces is a placeholder, any other brace is a
-    /// brace. `None` when the word is unknown.
+    /// Reads a text. A word of small letters in braces is a placeholder; any other brace is plain
+    /// text. `None` when the word is unknown.
     pub fn parse(text: &str) -> Option<Self> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -120,7 +120,7 @@ impl Escape {
             Self::Percent => out.extend(utf8_percent_encode(value, ENCODED)),
             Self::Json => {
                 let quoted = serde_json::Value::from(value).to_string();
-                // The quotes around it are the template's.
+                // The template has the quotes around the value.
                 out.push_str(&quoted[1..quoted.len() - 1]);
             }
             Self::Plain => out.push_str(value),
@@ -129,7 +129,7 @@ impl Escape {
 }
 
 impl fmt::Debug for Template {
-    /// Without its text, in which somebody may have written a password.
+    /// Leaves out the text, which may have a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Template")
     }

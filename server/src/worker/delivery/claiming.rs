@@ -8,16 +8,16 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::free;
-use crate::carrier::Line;
+use crate::carrier::CarrierConnection;
 
 /// How often the places of a connection are counted again: the end of a pause, or the next moment
 /// under a rate, gives places without any event.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// Submits messages until the token is cancelled; none while the carrier is drained.
-pub(super) async fn run<L: Line>(
+pub(super) async fn run<L: CarrierConnection>(
     consumer: Arc<Mutex<Consumer>>,
-    line: Arc<L>,
+    connection: Arc<L>,
     mut open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
@@ -25,13 +25,13 @@ pub(super) async fn run<L: Line>(
     let credit = consumer.credit();
     loop {
         let is_open = *open.borrow_and_update();
-        let free = || free(line.as_ref(), is_open);
+        let free = || free(connection.as_ref(), is_open);
         credit.refresh(free);
         tokio::select! {
             (lease, messages) = consumer.next() => {
-                consumer.submit(messages.len(), || line.submit(lease, messages), free);
+                consumer.submit(messages.len(), || connection.submit(lease, messages), free);
             }
-            () = line.until_free(), if is_open && line.free() == 0 => {}
+            () = connection.until_free(), if is_open && connection.free() == 0 => {}
             () = tokio::time::sleep(REFRESH), if is_open => {}
             // An error means that nothing drains or resumes the carrier any more.
             Ok(()) = open.changed() => {}

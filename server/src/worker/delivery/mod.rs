@@ -13,17 +13,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{RETRY, pause, supervise};
-use crate::carrier::Line;
+use crate::carrier::CarrierConnection;
 use crate::carrier::sandbox::Sandbox;
 
 /// Messages that are read at once when a start looks for receipts that are still to come.
 const OUTSTANDING_CHUNK: i64 = 1000;
 
 /// Serves a connection: claims for it, records its reports, and closes it in the end.
-pub(super) async fn serve<L: Line>(
+pub(super) async fn serve<L: CarrierConnection>(
     service: Service,
     carrier: String,
-    line: Arc<L>,
+    connection: Arc<L>,
     open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
@@ -32,19 +32,20 @@ pub(super) async fn serve<L: Line>(
     let consumer = Arc::new(Mutex::new(consumer));
     let claiming = async {
         supervise(&shutdown, || {
-            let (consumer, line) = (Arc::clone(&consumer), Arc::clone(&line));
-            claiming::run(consumer, line, open.clone(), shutdown.clone())
+            let (consumer, connection) = (Arc::clone(&consumer), Arc::clone(&connection));
+            claiming::run(consumer, connection, open.clone(), shutdown.clone())
         })
         .await;
         // The messages that the turn handed to the consumer, and that nobody submits any more, go
         // back to the queue.
         drop(consumer);
-        line.close().await;
+        connection.close().await;
     };
     let recording = supervise(&shutdown, || {
-        let (service, carrier, line) = (service.clone(), carrier.clone(), Arc::clone(&line));
+        let (service, carrier, connection) =
+            (service.clone(), carrier.clone(), Arc::clone(&connection));
         let (credit, open, shutdown) = (credit.clone(), open.clone(), shutdown.clone());
-        recording::run(service, carrier, line, credit, open, shutdown)
+        recording::run(service, carrier, connection, credit, open, shutdown)
     });
     let claiming = claiming.instrument(tracing::info_span!("claiming"));
     let recording = recording.instrument(tracing::info_span!("recording"));
@@ -52,8 +53,8 @@ pub(super) async fn serve<L: Line>(
 }
 
 /// How many messages a connection would take now; none while its carrier is drained.
-fn free<L: Line>(line: &L, is_open: bool) -> usize {
-    if is_open { line.free() } else { 0 }
+fn free<L: CarrierConnection>(connection: &L, is_open: bool) -> usize {
+    if is_open { connection.free() } else { 0 }
 }
 
 /// Ends the leases of an earlier process; to be called where no other process uses the database.
@@ -80,7 +81,7 @@ pub(super) async fn end_old_leases(service: &Service, shutdown: &CancellationTok
 pub(super) async fn recover(
     service: Service,
     carrier: String,
-    line: Arc<Sandbox>,
+    connection: Arc<Sandbox>,
     before: Timestamp,
     shutdown: CancellationToken,
 ) {
@@ -91,7 +92,7 @@ pub(super) async fn recover(
             Ok(found) => {
                 let Some(last) = found.last() else { return };
                 after = Some(last.id);
-                line.expect_receipts(&found);
+                connection.expect_receipts(&found);
             }
             Err(error) => {
                 tracing::error!(

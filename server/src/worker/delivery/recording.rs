@@ -8,28 +8,28 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{RETRY, free};
-use crate::carrier::{CarrierReport, Line};
+use crate::carrier::{CarrierConnection, CarrierReport};
 
-/// Records until the connection is closed and has reported everything. The places that answers freed
-/// are offered before the answers are stored, so that the turn which stores them claims the next
-/// messages.
-pub(super) async fn run<L: Line>(
+/// Records until the connection is closed and has reported everything. The places that answers
+/// freed are offered before the answers are stored, so that the turn which stores them claims the
+/// next messages.
+pub(super) async fn run<L: CarrierConnection>(
     service: Service,
     carrier: String,
-    line: Arc<L>,
+    connection: Arc<L>,
     credit: Credit,
     open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
-    let free = || free(line.as_ref(), *open.borrow());
-    while let Some(report) = line.report().await {
+    let free = || free(connection.as_ref(), *open.borrow());
+    while let Some(report) = connection.report().await {
         credit.refresh(free);
         let results: Vec<Transid> = report.submitted.iter().map(|result| result.id).collect();
         let Some(taken) = record(&service, &carrier, &report, &shutdown).await else {
             // The carrier repeats what isn't acknowledged, and the leases end.
             continue;
         };
-        line.stored(&results, &taken, report.confirmation);
+        connection.stored(&results, &taken, report.confirmation);
         credit.refresh(free);
     }
 }

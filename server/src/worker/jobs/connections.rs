@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Context, Next, Work, attempt};
-use crate::carrier::LineState;
+use crate::carrier::ConnectionStatus;
 use crate::carrier::refused::Refused;
 use crate::metrics::Metrics;
 use probes::Probes;
@@ -41,7 +41,7 @@ pub(in crate::worker) struct WatchedCarrier {
 }
 
 /// Reads how a connection is.
-type ReadState = Box<dyn Fn() -> LineState + Send + Sync>;
+type ReadState = Box<dyn Fn() -> ConnectionStatus + Send + Sync>;
 
 pub(super) struct Watch {
     metrics: Arc<Metrics>,
@@ -164,7 +164,7 @@ impl Remembered {
         &mut self,
         service: &Service,
         watched: &WatchedCarrier,
-        states: &[LineState],
+        states: &[ConnectionStatus],
         others: impl Iterator<Item = &'a ConnectionRecord>,
     ) {
         let (mut usable, mut probed, mut takes_probe) = (false, false, false);
@@ -188,7 +188,7 @@ impl Remembered {
         }
     }
 
-    fn report_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[LineState]) {
+    fn report_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[ConnectionStatus]) {
         let mut refused = Refused::default();
         for state in states {
             refused.add(&state.refused);
@@ -210,7 +210,7 @@ impl Seen {
     }
 
     /// Whether the connection may be given messages.
-    fn update(&mut self, state: &LineState) -> bool {
+    fn update(&mut self, state: &ConnectionStatus) -> bool {
         let now = Instant::now();
         let elapsed = now - self.measured_at;
         if elapsed >= RATE_INTERVAL {
@@ -234,7 +234,7 @@ impl Seen {
 fn record(
     carrier: &str,
     number: i64,
-    state: LineState,
+    state: ConnectionStatus,
     seen: &Seen,
     now: Timestamp,
 ) -> ConnectionRecord {
@@ -256,8 +256,8 @@ fn record(
     }
 }
 
-/// Whether nothing changed that operators or other processes must see at once. A probe that is under
-/// way concerns other processes, too.
+/// Whether nothing changed that operators or other processes must see at once. A probe that is
+/// under way concerns other processes, too.
 fn alike(now: &[ConnectionRecord], before: &[ConnectionRecord]) -> bool {
     let urgent = |c: &ConnectionRecord| {
         let probe = c.state == ConnectionState::Probing && c.in_flight > 0;

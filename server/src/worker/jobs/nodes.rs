@@ -37,10 +37,10 @@ impl Nodes {
     fn recover(&mut self, context: &Context) {
         let now = context.service.clock().now();
         let before = now.plus_ms(-RECEIPT_LATE_MS.cast_signed());
-        for (name, line) in self.sandboxes.iter() {
-            let (name, line) = (name.clone(), Arc::clone(line));
+        for (name, connection) in self.sandboxes.iter() {
+            let (name, connection) = (name.clone(), Arc::clone(connection));
             let (service, shutdown) = (context.service.clone(), context.shutdown.clone());
-            let recovering = delivery::recover(service, name, line, before, shutdown);
+            let recovering = delivery::recover(service, name, connection, before, shutdown);
             self.recoveries.spawn(recovering.in_current_span());
         }
     }

@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
-use super::line::HttpLine;
+use super::connection::HttpConnection;
 use super::{HttpCarrier, HttpOutcome, HttpSubmit};
-use crate::carrier::Line;
+use crate::carrier::CarrierConnection;
 use crate::config::Settings;
 use crate::config::carriers::{CarrierKind, HttpSettings};
 use upstream::{Act, Log, Seen, Upstream};
@@ -61,7 +61,7 @@ fn submit(message: &str) -> HttpSubmit {
     }
 }
 
-/// What becomes of one message, and how it was asked for.
+/// The request for one message, which the upstream accepts.
 async fn one(lines: &str, message: &str) -> Seen {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}")]).await;
     let outcome = carrier_at(upstream.port, lines)
@@ -71,7 +71,7 @@ async fn one(lines: &str, message: &str) -> Seen {
     upstream.seen().remove(0)
 }
 
-/// What becomes of a message whose upstream does this, and how many requests it got.
+/// The outcome of a message when the upstream does this, and the number of requests.
 async fn outcome_of(act: Act) -> (HttpOutcome, usize) {
     let upstream = Upstream::start(&[act]).await;
     let outcome = carrier_at(upstream.port, QUERY).submit(&submit("Hi")).await;
@@ -89,7 +89,7 @@ async fn a_query_is_percent_encoded() {
 }
 
 #[tokio::test]
-async fn json_is_json_whatever_the_message() {
+async fn any_message_makes_valid_json() {
     let message = "say \"{sender}\" \\ \u{1} ж😀\n\"}";
     let lines = "url = \"http://127.0.0.1:$PORT/v1/{transid}\"\npassword_file = \"$FOLDER/password\"\n\
         json = '{\"to\": [\"{number}\"], \"from\": {\"name\":\"{sender}\"}, \"text\": \"{message}\", \
@@ -118,12 +118,12 @@ async fn a_form_is_percent_encoded() {
 }
 
 #[tokio::test]
-async fn answers_mean_what_the_rules_say() {
+async fn the_rules_decide_what_an_answer_means() {
     let error = |text: &str| text.to_owned();
     let accepted = |id: Option<&str>| HttpOutcome::Accepted {
         message_id: id.map(str::to_owned),
     };
-    // After "HTTP status ".
+    // The text begins with "HTTP status ".
     let status = |text: &str| text[12..15].parse().unwrap();
     let retry = |text| HttpOutcome::Retry {
         status: status(text),
@@ -161,7 +161,7 @@ async fn answers_mean_what_the_rules_say() {
             refused("HTTP status 200 ab"),
         ),
         ("503 Busy", "<html>", retry("HTTP status 503")),
-        // For these there is no rule.
+        // No rule fits these answers.
         ("200 OK", "", unknown(200)),
         ("200 OK", "OK", unknown(200)),
         ("200 OK", "{\"status\":null}", unknown(200)),
@@ -182,7 +182,7 @@ async fn answers_mean_what_the_rules_say() {
 }
 
 #[tokio::test]
-async fn a_text_is_an_answer_too() {
+async fn an_answer_may_be_a_text() {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "OK\r\n")]).await;
     let lines = format!(
         "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"\"\nequals = \"OK\"\noutcome = \"accepted\"\n"
@@ -194,7 +194,7 @@ async fn a_text_is_an_answer_too() {
 }
 
 #[tokio::test]
-async fn what_was_begun_and_not_answered_is_unknown() {
+async fn a_request_without_an_answer_is_unknown() {
     for act in [
         Act::Cut,
         Act::CutAfter("HTTP/1.1 200 OK\r\nconte"),
@@ -211,7 +211,7 @@ async fn what_was_begun_and_not_answered_is_unknown() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_its_end() {
+async fn an_endless_answer_is_cut_off() {
     let body: &'static str = Box::leak("x".repeat(1_000_000).into_boxed_str());
     let (outcome, _) = outcome_of(Act::Answer("503 Busy", body)).await;
     assert!(matches!(outcome, HttpOutcome::Retry { .. }), "{outcome:?}");
@@ -233,7 +233,7 @@ async fn an_answer_that_takes_too_long_is_unknown() {
 }
 
 #[tokio::test]
-async fn without_a_connection_nothing_was_sent() {
+async fn without_a_connection_the_message_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -248,8 +248,8 @@ async fn without_a_connection_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn without_tls_nothing_was_sent() {
-    // The upstream speaks no TLS: what it reads is no request, and it leaves.
+async fn without_tls_the_message_is_not_sent() {
+    // The upstream speaks no TLS: it can't read a request and closes the connection.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move { while listener.accept().await.is_ok() {} });
@@ -262,10 +262,10 @@ async fn without_tls_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn a_connection_that_takes_too_long_has_sent_nothing() {
+async fn after_a_connect_timeout_the_message_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    // Taken, and nobody answers to the first words of TLS.
+    // The connection is accepted, and nothing answers the TLS handshake.
     let accepted = tokio::spawn(async move { listener.accept().await });
     let lines = format!("{QUERY}{RULES}").replace("http:", "https:");
     let mut settings = settings(&lines.replace("$PORT", &port.to_string())).unwrap();
@@ -280,7 +280,7 @@ async fn a_connection_that_takes_too_long_has_sent_nothing() {
 }
 
 #[tokio::test]
-async fn only_the_named_authority_is_believed() {
+async fn only_the_named_authority_is_trusted() {
     let folder = TempDir::new().unwrap();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let (cert, key) = (
@@ -320,7 +320,7 @@ async fn only_the_named_authority_is_believed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_closed_meanwhile_costs_no_message() {
+async fn a_kept_connection_that_was_closed_loses_no_message() {
     const DONE: (&str, &str) = ("200 OK", "{\"status\":0}");
     let upstream = Upstream::start(&[
         Act::Answer(DONE.0, DONE.1),
@@ -334,7 +334,7 @@ async fn a_connection_that_was_closed_meanwhile_costs_no_message() {
     assert_eq!(carrier.submit(&submit("2")).await, accepted);
     assert_eq!(upstream.opened(), 1, "the connection was kept");
     upstream.until_closed(1).await;
-    // The client hears of it, and lets the connection go, before it is asked for the third.
+    // The client notices the close before the third message.
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -343,7 +343,7 @@ async fn a_connection_that_was_closed_meanwhile_costs_no_message() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_breaks_repeats_nothing() {
+async fn a_request_is_not_repeated_when_a_kept_connection_breaks() {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}"), Act::Cut]).await;
     let carrier = carrier_at(upstream.port, QUERY);
     let outcome = carrier.submit(&submit("1")).await;
@@ -357,7 +357,7 @@ async fn a_kept_connection_that_breaks_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn no_more_requests_at_a_time_than_connections() {
+async fn there_are_no_more_requests_at_a_time_than_connections() {
     let acts = [
         Act::Stall,
         Act::Stall,
@@ -375,7 +375,7 @@ async fn no_more_requests_at_a_time_than_connections() {
     upstream.until_requested(2).await;
     assert_eq!(carrier.places.available_permits(), 0);
     let third = spawn();
-    // Given up by their caller: the place is free again.
+    // Their futures are dropped, which frees their places.
     first.abort();
     let outcome = third.await.unwrap();
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
@@ -384,7 +384,7 @@ async fn no_more_requests_at_a_time_than_connections() {
 }
 
 #[tokio::test]
-async fn a_request_whose_turn_comes_too_late_is_not_begun() {
+async fn a_request_whose_turn_comes_too_late_is_not_sent() {
     let answer = Act::Answer("200 OK", "{\"status\":0}");
     let upstream = Upstream::start(&[answer.clone(), answer]).await;
     let lines = format!("{QUERY}connections = 9\nrate = 4\n");
@@ -406,7 +406,7 @@ async fn a_request_whose_turn_comes_too_late_is_not_begun() {
 }
 
 #[tokio::test]
-async fn as_many_are_taken_as_have_their_turn_within_a_claim() {
+async fn the_window_is_what_the_rate_allows_within_a_lease() {
     for (rate, lease_s, taken) in [
         (0, 60, 900),
         (20, 60, 200),
@@ -417,13 +417,14 @@ async fn as_many_are_taken_as_have_their_turn_within_a_claim() {
         let lines =
             format!("{QUERY}connections = 900\nrate = {rate}\n{RULES}").replace("$PORT", "1");
         let lease = Duration::from_secs(lease_s);
-        let line = HttpLine::new(settings(&lines).unwrap(), Clock::system(), lease).unwrap();
-        assert_eq!(line.free(), taken, "{rate} per second, {lease_s} s");
+        let connection =
+            HttpConnection::new(settings(&lines).unwrap(), Clock::system(), lease).unwrap();
+        assert_eq!(connection.free(), taken, "{rate} per second, {lease_s} s");
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_carrier_is_named() {
+fn a_wrong_setting_of_a_carrier_is_named() {
     let fine = format!("{QUERY}{RULES}").replace("$PORT", "1");
     assert!(settings(&fine).is_ok());
     let refused = |text: &str, named: &str| {

@@ -46,7 +46,7 @@ fn statuses_are_read_from_parameters() {
 }
 
 #[test]
-fn what_names_no_message_or_no_status_is_no_receipt() {
+fn a_receipt_names_a_message_and_a_status() {
     let settings = of(RECEIPT).unwrap();
     for pairs in [
         &[][..],
@@ -64,7 +64,7 @@ fn what_names_no_message_or_no_status_is_no_receipt() {
     ] {
         assert_eq!(receipt(&settings, &body), None, "{body}");
     }
-    // Of two, the first.
+    // The first one counts where a name is repeated.
     let pairs = [("id", "a"), ("id", "b"), ("status", "1")];
     assert_eq!(read(&settings, &pairs).unwrap().message_id, "a");
 }
@@ -85,7 +85,7 @@ fn json_is_read_by_name_or_pointer() {
 }
 
 #[test]
-fn what_is_wrong_with_receipts_is_named() {
+fn a_wrong_setting_of_receipts_is_named() {
     for (from, to, named) in [
         ("\"hidden-0123456789\"", "\"hidden\"", "at least 16"),
         (

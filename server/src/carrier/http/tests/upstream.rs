@@ -22,7 +22,7 @@ pub enum Act {
     Stall,
 }
 
-/// A request as it came.
+/// A request that the upstream got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub head: String,
@@ -42,7 +42,7 @@ impl Seen {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Default)]
 pub struct Log {
     acts: Mutex<VecDeque<Act>>,
@@ -132,13 +132,13 @@ pub async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: Arc<Log
             Act::Stall => std::future::pending().await,
         }
     }
-    // A stream over TLS says that it ends.
+    // TLS ends with a message of its own.
     let _ = stream.shutdown().await;
     drop(stream);
     log.connections.send_modify(|all| all.closed += 1);
 }
 
-/// The next request; `None` when the client left.
+/// The next request; `None` when the client closed the connection.
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
     let mut bytes = Vec::new();
     loop {
@@ -167,6 +167,6 @@ async fn write(stream: &mut (impl AsyncWrite + Unpin), status: &str, body: &str)
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nlocation: /elsewhere\r\n\r\n{body}"
     );
-    // A client may leave before the end of it.
+    // The client may close the connection before the end of the answer.
     let _ = stream.write_all(answer.as_bytes()).await;
 }

@@ -1,9 +1,9 @@
 //! Finds out whether a carrier that left messages unanswered answers again.
 //!
 //! Its connections take one message at a time by themselves, and other messages take another route.
-//! A message that waits for the carrier, because no other route matches it, is the probe. Where none
-//! waits, one new message is let through every now and then: that a connection binds and answers
-//! `enquire_link` proves nothing.
+//! A message that waits for the carrier, because no other route matches it, is the probe. Where
+//! none waits, one new message is let through every now and then: that a connection binds and
+//! answers `enquire_link` proves nothing.
 
 use std::time::Duration;
 

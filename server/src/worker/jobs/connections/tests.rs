@@ -75,7 +75,7 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
     use ConnectionState::{Bound, Probing, Waiting};
     let folder = tempfile::tempdir().unwrap();
     let service = service(&folder).await;
-    let state = Arc::new(Mutex::new(LineState {
+    let state = Arc::new(Mutex::new(ConnectionStatus {
         state: ConnectionState::Bound,
         since: Instant::now(),
         in_flight: 0,
@@ -87,9 +87,9 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
         refused: Refused::default(),
         last_error: None,
     }));
-    let line = Arc::clone(&state);
-    let line: ReadState = Box::new(move || line.lock().unwrap().clone());
-    let mut watch = watch(vec![line]);
+    let connection = Arc::clone(&state);
+    let connection: ReadState = Box::new(move || connection.lock().unwrap().clone());
+    let mut watch = watch(vec![connection]);
     let mut look_at = async |now: ConnectionState| {
         state.lock().unwrap().state = now;
         watch.look(&service).await;

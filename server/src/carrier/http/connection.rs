@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::super::refused::Refused;
-use super::super::{CarrierReport, Confirmation, Line, LineState, last_start};
+use super::super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus, last_start};
 use super::{HttpCarrier, HttpOutcome, HttpSubmit};
 use crate::config::ConfigError;
 use crate::config::carriers::HttpSettings;
@@ -19,12 +19,12 @@ use crate::config::carriers::HttpSettings;
 /// The first pause after an upstream couldn't be reached or asked for one; it doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long messages may wait for their turn under a rate, but a sixth of their claim's lease at
-/// most: it must outlast that and the request, which gets two thirds at most.
+/// How long messages may wait for their turn under a rate, but a sixth of the lease at most. The
+/// lease must outlast that and the request, which gets two thirds of it at most.
 const TURN: Duration = Duration::from_secs(10);
 
 /// A carrier behind an HTTP API.
-pub struct HttpLine {
+pub struct HttpConnection {
     shared: Arc<Shared>,
     clock: Clock,
 }
@@ -35,7 +35,7 @@ struct Shared {
     /// How long a request may take.
     timeout: Duration,
     inner: Mutex<Inner>,
-    told: Notify,
+    reportable: Notify,
     freed: Notify,
 }
 
@@ -53,8 +53,8 @@ struct Inner {
     last_error: Option<String>,
 }
 
-impl HttpLine {
-    /// Connects to nobody yet. `lease` is how long claims hold.
+impl HttpConnection {
+    /// Doesn't connect yet. `lease` is how long claims hold.
     ///
     /// # Errors
     /// When the file of authorities can't be used.
@@ -82,7 +82,7 @@ impl HttpLine {
                 refused: Refused::default(),
                 last_error: None,
             }),
-            told: Notify::new(),
+            reportable: Notify::new(),
             freed: Notify::new(),
         };
         Ok(Self {
@@ -92,7 +92,7 @@ impl HttpLine {
     }
 }
 
-/// How many messages may be under way, so that the last of them has its turn in that time.
+/// How many messages may be in flight, so that the last of them has its turn within this time.
 fn window(settings: &HttpSettings, turn: Duration) -> usize {
     if settings.rate == 0 {
         return settings.connections;
@@ -115,7 +115,7 @@ impl Shared {
         result.outcomes.push((1, outcome_of(outcome)));
         inner.answered.push(result);
         drop(inner);
-        self.told.notify_one();
+        self.reportable.notify_one();
         self.freed.notify_waiters();
     }
 }
@@ -125,13 +125,13 @@ impl Inner {
         if self.closed || self.is_paused() {
             return 0;
         }
-        // After a failure one message finds out whether it is over.
+        // After a failure, one message at a time probes whether the upstream works again.
         let most = if self.pause.is_some() { 1 } else { window };
         most.saturating_sub(self.in_flight)
     }
 
     fn count_refused(&mut self, status: u16, error: &str) {
-        // The upstream's own words may repeat what it was sent.
+        // The upstream's own words may quote the message.
         self.refused.count(&format!("http_{status}"));
         self.last_error = Some(error.to_owned());
     }
@@ -141,11 +141,12 @@ impl Inner {
             .is_some_and(|until| Instant::now() < until)
     }
 
-    /// An upstream that can't be reached, or asks for it, is left alone for a while.
+    /// Notes an outcome. An upstream that can't be reached, or asks for a slower pace, gets a
+    /// pause.
     fn note(&mut self, outcome: &HttpOutcome) {
         match outcome {
             HttpOutcome::Throttled => self.throttled += 1,
-            // What isn't answered properly may be lost, each time.
+            // Each message without a clear answer may be lost.
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
                 self.last_error = Some(error.clone());
             }
@@ -153,7 +154,7 @@ impl Inner {
                 self.count_refused(*status, error);
                 return;
             }
-            // That isn't the upstream's doing.
+            // The upstream has no part in this outcome.
             HttpOutcome::TooLate => return,
             HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
                 if let HttpOutcome::Refused { status, error } = outcome {
@@ -206,7 +207,7 @@ fn submit_of(message: &Claimed, now: Timestamp, not_after: Instant) -> HttpSubmi
     }
 }
 
-impl Line for HttpLine {
+impl CarrierConnection for HttpConnection {
     fn free(&self) -> usize {
         self.shared.inner().free(self.shared.window)
     }
@@ -243,14 +244,14 @@ impl Line for HttpLine {
             if !message.handed_over.is_empty() {
                 inner.answered.push(result);
                 drop(inner);
-                self.shared.told.notify_one();
+                self.shared.reportable.notify_one();
                 continue;
             }
             inner.in_flight += 1;
             drop(inner);
             let shared = Arc::clone(&self.shared);
             let submit = submit_of(&message, now, not_after);
-            // In a task of its own: what is begun must be told.
+            // In a task of its own, so that the outcome of a request that was sent is reported.
             let submitting = async move {
                 let outcome = shared.carrier.submit(&submit).await;
                 shared.answer(result, outcome);
@@ -273,15 +274,15 @@ impl Line for HttpLine {
                     return None;
                 }
             }
-            self.shared.told.notified().await;
+            self.shared.reportable.notified().await;
         }
     }
 
     fn stored(&self, _answered: &[Transid], _taken: &[Transid], _confirmation: Confirmation) {}
 
-    fn state(&self) -> LineState {
+    fn state(&self) -> ConnectionStatus {
         let inner = self.shared.inner();
-        LineState {
+        ConnectionStatus {
             state: if inner.closed {
                 ConnectionState::Closed
             } else if inner.is_paused() {
@@ -303,9 +304,9 @@ impl Line for HttpLine {
         }
     }
 
-    /// A request that is begun has its time; the settings bound it.
+    /// Requests in flight go on to their time-out.
     async fn close(&self) {
         self.shared.inner().closed = true;
-        self.shared.told.notify_one();
+        self.shared.reportable.notify_one();
     }
 }
