@@ -114,9 +114,9 @@ fn name_headers(operation: &mut Value) {
         return;
     };
     for (status, response) in responses {
-        let named = response["headers"].as_object();
-        let mut names: Vec<String> = named
-            .map(|named| named.keys().cloned().collect())
+        let existing = response["headers"].as_object();
+        let mut names: Vec<String> = existing
+            .map(|existing| existing.keys().cloned().collect())
             .unwrap_or_default();
         names.extend(OF_EVERY_ANSWER.map(str::to_owned));
         if !matches!(status.as_str(), "401" | "405" | "431") {
