@@ -250,7 +250,7 @@ impl Service {
         let leads_on = carrier == NO_CARRIER || self.inner.router.has_other(carrier);
         let waits = leads_on && {
             let mut conn = self.store().read().await?;
-            queue::anything(&mut conn, carrier).await?
+            queue::has_unclaimed(&mut conn, carrier).await?
         };
         let mut after = waits.then_some(0);
         while let Some(last) = after {

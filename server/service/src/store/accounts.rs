@@ -62,7 +62,7 @@ pub(super) fn record(row: &Row) -> Result<AccountRecord> {
     })
 }
 
-/// `None` when the e-mail is taken.
+/// Stores an account and returns its id; `None` when the e-mail is taken.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     email: &str,

@@ -250,7 +250,8 @@ pub(crate) struct NewRow<'a> {
     pub(crate) sender_state: SenderState,
 }
 
-/// `None` when category, missing sender name or reference are taken.
+/// Stores an application and returns its id; `None` when its category, its missing sender name or
+/// its reference is taken.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     new: &NewRow<'_>,
@@ -298,7 +299,7 @@ pub(crate) struct StatusChange<'a> {
     pub(crate) suspend_reason: Option<&'a str>,
 }
 
-/// False when the status isn't what it was when it was read.
+/// Changes the status; false when it isn't any more what it was when it was read.
 pub(crate) async fn set_status(
     conn: &mut dyn Connection,
     id: i64,
@@ -328,7 +329,7 @@ pub(crate) async fn set_lost_answer(
     Ok(())
 }
 
-/// False unless the application is Pending.
+/// Requests the activation; false unless the application is Pending.
 pub(crate) async fn set_activation(
     conn: &mut dyn Connection,
     id: i64,
@@ -387,7 +388,7 @@ pub(crate) async fn keys_by_reference(
     row.map(|row| key_row(&row)).transpose()
 }
 
-/// The balance after adding to it.
+/// Adds to the balance, and returns it.
 pub(crate) async fn add_balance(
     conn: &mut dyn Connection,
     id: i64,

@@ -34,7 +34,7 @@ impl fmt::Display for Actor {
     }
 }
 
-/// Writes down what was done, in the transaction that does it.
+/// Records what was done, in the transaction that does it.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     now: Timestamp,

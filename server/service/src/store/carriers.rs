@@ -1,4 +1,5 @@
-//! What people decided about carriers, what was counted, and how their connections are.
+//! Carriers: whether somebody drained them, counts of their receipts, and the state of their
+//! connections.
 
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
@@ -61,13 +62,13 @@ pub(crate) async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> 
     Ok(())
 }
 
-/// False when it was drained before.
+/// Drains a carrier; false when it was drained before.
 pub(crate) async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
     let done = query(DRAIN).bind(name).bind(now.unix_ms());
     Ok(done.execute(conn).await?.rows_affected() > 0)
 }
 
-/// False when it wasn't drained.
+/// Ends the drain of a carrier; false when it wasn't drained.
 pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
     let done = query(RESUME).bind(name);
     Ok(done.execute(conn).await?.rows_affected() > 0)
@@ -103,7 +104,7 @@ pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<CarrierRow>> {
         .collect()
 }
 
-/// Writes how a process's connections are.
+/// Writes the state of a process's connections.
 pub(crate) async fn write_connections(
     conn: &mut dyn Connection,
     connections: &[ConnectionRecord],

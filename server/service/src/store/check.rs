@@ -1,4 +1,4 @@
-//! Recounts of the invariants from the rows.
+//! The check of the invariants: each is counted again from the rows.
 //!
 //! Each statement gives a row per violation, with a column `what` that names it.
 
@@ -13,9 +13,11 @@ use crate::error::Result;
 macro_rules! status_word {
     ($column:literal) => {
         concat!(
-            "CASE ", $column, " WHEN 0 THEN 'queued' WHEN 1 THEN 'sending' WHEN 2 THEN 'unknown' \
-             WHEN 3 THEN 'submitted' WHEN 4 THEN 'delivered' WHEN 5 THEN 'failed' WHEN 6 THEN 'expired' \
-             ELSE 'rejected' END"
+            "CASE ",
+            $column,
+            " WHEN 0 THEN 'queued' WHEN 1 THEN 'sending' WHEN 2 THEN 'unknown' \
+             WHEN 3 THEN 'submitted' WHEN 4 THEN 'delivered' WHEN 5 THEN 'failed' \
+             WHEN 6 THEN 'expired' ELSE 'rejected' END"
         )
     };
 }
@@ -32,7 +34,7 @@ macro_rules! kind_word {
     };
 }
 
-/// Violations of one kind that are listed; one is enough to act.
+/// How many violations of one kind are listed: one is enough to act.
 const LISTED_MAX: &str = " LIMIT 20";
 
 statements! {
@@ -51,7 +53,7 @@ statements! {
             || counted AS what
         FROM (SELECT id, balance_after,
                      CAST(SUM(CASE WHEN credit_account = application_id THEN amount
-                       ELSE -amount END)
+                                   ELSE -amount END)
                           OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted
               FROM transfers WHERE application_id IS NOT NULL) s
         WHERE balance_after IS NULL OR balance_after <> counted");
@@ -107,7 +109,7 @@ statements! {
     const DROPPED_IS_ITS_TRANSFERS: Sql = Sql::same(r"
         SELECT 'application ' || application_id || ', day ' || day
             || ': dropped messages differ from their transfers by '
-               || charged || ' charged, ' || released || ' released' AS what
+            || charged || ' charged, ' || released || ' released' AS what
         FROM (SELECT day, application_id, CAST(SUM(charged) AS BIGINT) AS charged,
                      CAST(SUM(released) AS BIGINT) AS released FROM (
                   SELECT day, application_id, charged, released FROM dropped_days

@@ -45,8 +45,9 @@ pub(crate) const TABLES: [&str; 23] = [
 /// Rows that are in memory at a time; the longest have some kilobytes.
 const CHUNK_ROWS: usize = 2000;
 
-/// The time limits are for verbs; the copy is one transaction that takes as long as there are rows.
-const TAKE_YOUR_TIME: &str =
+/// The usual time limits are for verbs. The copy is one transaction, and takes the longer the more
+/// rows there are.
+const NO_TIME_LIMITS: &str =
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
 
 statements! {
@@ -110,7 +111,7 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
 /// Makes a transaction the only one that writes to its PostgreSQL database, for as long as it
 /// takes.
 pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
-    run(&mut *conn, TAKE_YOUR_TIME).await?;
+    run(&mut *conn, NO_TIME_LIMITS).await?;
     let lock = format!("LOCK TABLE {}, nodes IN EXCLUSIVE MODE", TABLES.join(", "));
     run_of(conn, lock).await?;
     Ok(())

@@ -67,14 +67,7 @@ impl Store {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
         if let Some(file) = dialect.file(url) {
-            match missing {
-                Missing::Make => sqlite::make_file(file).map_err(OpenError::File)?,
-                Missing::Refuse if file.exists() => {}
-                Missing::Refuse => return Err(OpenError::Missing(file.to_owned())),
-            }
-            if !dialect.owns(file).map_err(OpenError::File)? {
-                return Err(OpenError::NotADatabase(file.to_owned()));
-            }
+            find_file(dialect, file, missing)?;
         }
         let (named, url) = (url.to_owned(), dialect.connection_url(url));
         // A pool would try for long and then say only that it took too long.
@@ -395,5 +388,23 @@ impl Store {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+    }
+}
+
+/// Makes sure that the database's file is there, and is a database.
+fn find_file(
+    dialect: Dialect,
+    file: &Path,
+    missing: Missing,
+) -> std::result::Result<(), OpenError> {
+    match missing {
+        Missing::Make => sqlite::make_file(file).map_err(OpenError::File)?,
+        Missing::Refuse if file.exists() => {}
+        Missing::Refuse => return Err(OpenError::Missing(file.to_owned())),
+    }
+    if dialect.owns(file).map_err(OpenError::File)? {
+        Ok(())
+    } else {
+        Err(OpenError::NotADatabase(file.to_owned()))
     }
 }

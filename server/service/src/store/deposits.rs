@@ -56,7 +56,7 @@ fn deposit(row: &Row) -> Result<DepositRecord> {
     })
 }
 
-/// False when the bank id is known.
+/// Stores a deposit; false when its bank id is known.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     bank_id: &str,
@@ -94,7 +94,7 @@ pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRe
         .collect()
 }
 
-/// False when the deposit isn't unmatched any more.
+/// Assigns an unmatched deposit; false when it isn't unmatched any more.
 pub(crate) async fn assign(
     conn: &mut dyn Connection,
     bank_id: &str,

@@ -125,7 +125,10 @@ impl FileConnection {
             None => return Ok(()),
             Some(Err(error)) if error.is_failed_sync() => return Err(error),
             Some(Err(error)) => {
-                tracing::warn!(detail = ?error, "the log can't be moved by a thread of its own; the writer moves it");
+                tracing::warn!(
+                    detail = ?error,
+                    "the log can't be moved by a thread of its own; the writer moves it"
+                );
             }
             Some(Ok(())) => {}
         }

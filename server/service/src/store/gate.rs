@@ -1,5 +1,6 @@
-//! Who writes next. A few transactions of a process write at a time, one with SQLite; the gate lets
-//! in who waits by priority, so that a send doesn't queue behind a file of a million rows.
+//! The order in which transactions write. A few transactions of a process write at a time, one with
+//! SQLite; the gate lets the waiting ones in by priority, so that a send doesn't wait behind an
+//! upload of a million rows.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

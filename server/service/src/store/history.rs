@@ -1,4 +1,4 @@
-//! Messages that are dropped, and what stays of them.
+//! Dropping old messages, and the sums that are kept of them.
 
 use super::query::{Connection, query};
 use super::sql::{Sql, statements};
@@ -19,7 +19,7 @@ statements! {
         DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2");
 }
 
-/// Ids of messages.
+/// A range of messages' ids.
 #[derive(Clone, Copy)]
 pub(crate) struct Range {
     pub(crate) from: i64,

@@ -102,7 +102,7 @@ pub(crate) async fn insert_prices(
     Ok(())
 }
 
-/// Messages below this id were dropped.
+/// The id below which messages were dropped.
 pub(crate) async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
     row::int(&query(HISTORY_LOW).fetch_one(conn).await?, "history_low_id")
 }

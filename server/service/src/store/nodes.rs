@@ -9,7 +9,7 @@ use crate::error::Result;
 
 statements! {
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM nodes");
-    /// The slot that nobody has had for the longest time.
+    /// The slot that has been free for the longest time.
     const FREE: Sql = Sql::same(r"
         SELECT slot FROM nodes WHERE token = 0 AND seen_at < $1 ORDER BY seen_at LIMIT 1");
     const TAKE: Sql = Sql::same(r"
@@ -35,12 +35,12 @@ pub(crate) struct NodeRow {
     pub(crate) name: String,
 }
 
-/// How many slots were ever given; they are numbered from 0.
+/// How many slots there are; they are numbered from 0, and a free one is given again.
 pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
     row::int(&query(COUNT).fetch_one(conn).await?, "n")
 }
 
-/// A slot that nobody has had since this moment.
+/// A slot that has been free since this moment.
 pub(crate) async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
     let found = query(FREE)
         .bind(since.unix_ms())

@@ -18,13 +18,23 @@ use domain::ids::id_of_day;
 /// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is
 /// left open, by a process that was stopped, would keep others from its rows and vacuum from its
 /// work. Plans are made each time: one for all cases would look at every day's table.
-pub(super) const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
-    SET idle_in_transaction_session_timeout = '5s'; SET default_transaction_isolation = 'read committed'; \
-    SET synchronous_commit = on; SET plan_cache_mode = force_custom_plan; SET TIME ZONE 'UTC'; SET client_min_messages = warning; SET application_name = 'heliograph'";
+pub(super) const SESSION: &str = r"
+    SET statement_timeout = '30s';
+    SET lock_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '5s';
+    SET default_transaction_isolation = 'read committed';
+    SET synchronous_commit = on;
+    SET plan_cache_mode = force_custom_plan;
+    SET TIME ZONE 'UTC';
+    SET client_min_messages = warning;
+    SET application_name = 'heliograph'";
 
 /// Sets up a transaction that recounts all rows. That takes its time; and tables that grew since
 /// PostgreSQL looked at them last, which it takes for small, must not be joined row by row.
-pub(super) const RECOUNT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL enable_nestloop = off; SET LOCAL random_page_cost = 4";
+pub(super) const RECOUNT: &str = r"
+    SET LOCAL statement_timeout = 0;
+    SET LOCAL enable_nestloop = off;
+    SET LOCAL random_page_cost = 4";
 
 /// Sets up a connection that reads, besides. A list wants the newest few of many: by the index that
 /// leads to them alone. At the usual cost of pages out of order PostgreSQL goes through all of a
@@ -44,23 +54,29 @@ pub(super) const IN_TRANSACTION: &str =
 /// The name of the running transaction, null as long as it wrote nothing; and since when the server
 /// has not crashed: a crash changes one of these moments, whether the whole server went down or one
 /// of its processes.
-pub(super) const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text AS id, \
-    concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
+pub(super) const TRANSACTION: &str = r"
+    SELECT pg_current_xact_id_if_assigned()::text AS id,
+           concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
+               AS server";
 
 /// Begins a transaction and gives it its number at once.
-pub(super) const BEGIN_NAMED: &str = "BEGIN; SELECT pg_current_xact_id()::text AS id, \
-    concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server";
+pub(super) const BEGIN_NAMED: &str = r"
+    BEGIN;
+    SELECT pg_current_xact_id()::text AS id,
+           concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
+               AS server";
 
 /// What became of a transaction. A server that crashed forgets the numbers of transactions of which
 /// nothing was written, and gives them again: that one of this number is committed says nothing
 /// then.
-pub(super) const OUTCOME: &str = "\
-    SELECT CASE WHEN server = $2 THEN pg_xact_status(id) \
-                WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted' \
-                WHEN pg_xact_status(id) = 'committed' THEN 'forgotten' \
-                ELSE 'aborted' END AS outcome \
-    FROM (SELECT $1::text::xid8 AS id, \
-                 concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time()) AS server) t";
+pub(super) const OUTCOME: &str = r"
+    SELECT CASE WHEN server = $2 THEN pg_xact_status(id)
+                WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted'
+                WHEN pg_xact_status(id) = 'committed' THEN 'forgotten'
+                ELSE 'aborted' END AS outcome
+    FROM (SELECT $1::text::xid8 AS id,
+                 concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
+                     AS server) t";
 
 /// A day may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
@@ -149,8 +165,10 @@ pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool
         // Writing to a String can't fail.
         let _ = write!(
             statements,
-            "; CREATE TABLE {table}_{name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
-             ALTER TABLE {table} ATTACH PARTITION {table}_{name} FOR VALUES FROM ({from}) TO ({below})"
+            "; CREATE TABLE {table}_{name} \
+             (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
+             ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
+             FOR VALUES FROM ({from}) TO ({below})"
         );
     }
     run_of(conn, statements).await?;

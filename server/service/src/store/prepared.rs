@@ -35,41 +35,57 @@ async fn every_statement_can_be_prepared_for_each_database() {
     }
 }
 
+/// The statements of each file that declares some.
+const FILES: &[&[(&str, Sql)]] = &[
+    super::accounts::STATEMENTS,
+    super::applications::STATEMENTS,
+    super::audit::STATEMENTS,
+    super::balances::STATEMENTS,
+    super::batches::STATEMENTS,
+    super::carriers::STATEMENTS,
+    super::check::STATEMENTS,
+    super::claims::STATEMENTS,
+    super::copy::STATEMENTS,
+    super::database::STATEMENTS,
+    super::deposits::STATEMENTS,
+    super::events::STATEMENTS,
+    super::history::STATEMENTS,
+    super::idempotency::STATEMENTS,
+    super::installation::STATEMENTS,
+    super::messages::STATEMENTS,
+    super::nodes::STATEMENTS,
+    super::parked::STATEMENTS,
+    super::postgres::STATEMENTS,
+    super::queue::STATEMENTS,
+    super::reports::STATEMENTS,
+    super::schema::STATEMENTS,
+    super::segments::STATEMENTS,
+    super::senders::STATEMENTS,
+    super::sessions::STATEMENTS,
+    super::shared::STATEMENTS,
+    super::submits::STATEMENTS,
+    super::tally::STATEMENTS,
+    super::throttles::STATEMENTS,
+    super::transfers::STATEMENTS,
+];
+
 /// Every statement that a file declares, with its name.
 fn declared() -> impl Iterator<Item = (&'static str, Sql)> {
-    let modules = [
-        super::accounts::STATEMENTS,
-        super::applications::STATEMENTS,
-        super::audit::STATEMENTS,
-        super::balances::STATEMENTS,
-        super::batches::STATEMENTS,
-        super::carriers::STATEMENTS,
-        super::check::STATEMENTS,
-        super::claims::STATEMENTS,
-        super::copy::STATEMENTS,
-        super::database::STATEMENTS,
-        super::deposits::STATEMENTS,
-        super::events::STATEMENTS,
-        super::history::STATEMENTS,
-        super::idempotency::STATEMENTS,
-        super::installation::STATEMENTS,
-        super::messages::STATEMENTS,
-        super::nodes::STATEMENTS,
-        super::parked::STATEMENTS,
-        super::postgres::STATEMENTS,
-        super::queue::STATEMENTS,
-        super::reports::STATEMENTS,
-        super::schema::STATEMENTS,
-        super::segments::STATEMENTS,
-        super::senders::STATEMENTS,
-        super::sessions::STATEMENTS,
-        super::shared::STATEMENTS,
-        super::submits::STATEMENTS,
-        super::tally::STATEMENTS,
-        super::throttles::STATEMENTS,
-        super::transfers::STATEMENTS,
-    ];
-    modules.into_iter().flatten().copied()
+    FILES.iter().copied().flatten().copied()
+}
+
+/// The statements of a file that isn't listed here would be tested by nothing.
+#[test]
+fn every_file_that_declares_statements_is_listed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store");
+    let files = std::fs::read_dir(folder).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let sources = paths.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let declaring = sources.filter(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.contains("\nstatements! {")
+    });
+    assert_eq!(declaring.count(), FILES.len());
 }
 
 /// Every statement with its name, in a database's own words.

@@ -22,7 +22,7 @@ statements! {
         WHERE status <> 'Suspended'
           AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)");
     const CARRIERS: Sql = Sql::same("SELECT DISTINCT carrier FROM queue");
-    const ANYTHING: Sql = Sql::same(r"
+    const ANY_UNCLAIMED: Sql = Sql::same(r"
         SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 LIMIT 1");
     const OLDEST: Sql = Sql::same(r"
         SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1");
@@ -242,13 +242,13 @@ pub(crate) async fn waiting(
     Ok((oldest, row::int(&row, "n")?))
 }
 
-/// Whether anything waits for a carrier that nobody claimed.
-pub(crate) async fn anything(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
-    let row = query(ANYTHING).bind(carrier);
+/// Whether an unclaimed row waits for a carrier.
+pub(crate) async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    let row = query(ANY_UNCLAIMED).bind(carrier);
     Ok(row.fetch_optional(conn).await?.is_some())
 }
 
-/// A row that nobody claimed.
+/// An unclaimed row.
 pub(crate) struct WaitingRow {
     pub(crate) message_id: i64,
     pub(crate) application_id: i64,
@@ -337,12 +337,13 @@ pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp
     Ok(())
 }
 
-/// How much waits.
+/// What the queue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
     pub waiting: i64,
     /// When the oldest of them was accepted.
     pub oldest: Option<Timestamp>,
+    /// Messages.
 }
 
 pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {

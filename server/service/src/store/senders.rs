@@ -1,4 +1,4 @@
-//! Requests for sender names, and whose a name is.
+//! Requests for sender names, and the accounts that names belong to.
 
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderStatus, Timestamp};
@@ -88,7 +88,7 @@ pub(crate) async fn replace_accepted(conn: &mut dyn Connection, application_id: 
     Ok(())
 }
 
-/// False when the request isn't pending any more.
+/// Decides a request; false when it isn't pending any more.
 pub(crate) async fn decide(
     conn: &mut dyn Connection,
     id: i64,
@@ -127,7 +127,7 @@ pub(crate) async fn list(
     rows.iter().map(request).collect()
 }
 
-/// Whose the name is after asking for it: the account's, unless another had it before.
+/// Makes a name an account's own unless another one has it; the account that has it.
 pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64) -> Result<i64> {
     query(OWN)
         .bind(folded)
@@ -140,7 +140,7 @@ pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64
     )
 }
 
-/// Whose the name is.
+/// The account that a name belongs to.
 pub(crate) async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
     let row = query(OWNER).bind(folded).fetch_optional(conn).await?;
     row.map(|row| row::int(&row, "account_id")).transpose()

@@ -44,7 +44,7 @@ statements! {
         DELETE FROM sessions WHERE last_seen_at <= $1 OR created_at <= $2");
 }
 
-/// Which sessions still count: seen after the one moment, made after the other.
+/// Which sessions are valid: those seen after one moment and made after another.
 #[derive(Clone, Copy)]
 pub(crate) struct Valid {
     pub(crate) seen_after: Timestamp,
@@ -220,7 +220,7 @@ pub(crate) async fn delete_others(
     Ok(())
 }
 
-/// Deletes sessions that count no more.
+/// Deletes sessions that aren't valid any more.
 pub(crate) async fn sweep(conn: &mut dyn Connection, valid: Valid) -> Result<u64> {
     let done = query(SWEEP)
         .bind(valid.seen_after.unix_ms())

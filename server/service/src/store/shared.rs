@@ -1,6 +1,6 @@
-//! What processes share that the one process of a SQLite database has in memory or in files:
-//! uploads under way and their rows, and how many requests a key may still make. Only with
-//! PostgreSQL.
+//! State that processes share through PostgreSQL, and that the one process of a SQLite database has
+//! in memory or in files: uploads under way and their rows, and how many requests a key may still
+//! make.
 
 use domain::{KeyKind, Reference, Timestamp};
 
@@ -27,7 +27,8 @@ statements! {
         WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)");
     const INSERT_FRAME: Sql = Sql::postgres(r"
         INSERT INTO spool_frames (spool, start, frame, created_at) VALUES ($1, $2, $3, $4)");
-    const FRAME: Sql = Sql::postgres("SELECT frame FROM spool_frames WHERE spool = $1 AND start = $2");
+    const FRAME: Sql = Sql::postgres(r"
+        SELECT frame FROM spool_frames WHERE spool = $1 AND start = $2");
     const REMOVE_SPOOL: Sql = Sql::postgres("DELETE FROM spool_frames WHERE spool = $1");
     /// Uploads that never became a batch, and those of batches that are expanded.
     const FORGET_SPOOLS: Sql = Sql::postgres(r"

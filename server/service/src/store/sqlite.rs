@@ -7,8 +7,12 @@ pub(super) const FILE_START: &[u8] = b"SQLite format 3\0";
 
 /// FULL syncs the log at each commit: what was answered survives a power cut. The cache (32 MiB)
 /// holds the pages that an upload of a million rows goes on writing to.
-pub(super) const WRITER: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-    PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 10000; PRAGMA journal_size_limit = 67108864; \
+pub(super) const WRITER: &str = r"
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    PRAGMA foreign_keys = ON;
+    PRAGMA busy_timeout = 10000;
+    PRAGMA journal_size_limit = 67108864;
     PRAGMA cache_size = -32768";
 /// A reader that tries to write is a fault of ours: SQLite refuses it.
 pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000";

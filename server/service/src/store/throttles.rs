@@ -1,4 +1,4 @@
-//! Counted attempts.
+//! Counts of attempts, for throttles.
 
 use domain::Timestamp;
 

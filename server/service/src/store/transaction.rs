@@ -143,7 +143,10 @@ impl WriteTx<'_> {
                 // What fails from here on changes nothing of the commit.
                 if let Err(error) = file.begin_to_move_log() {
                     halt.note(&error);
-                    tracing::error!(detail = ?error, "the log can't be moved into the database's file");
+                    tracing::error!(
+                        detail = ?error,
+                        "the log can't be moved into the database's file"
+                    );
                 }
                 Ok(Committed::Yes)
             }
