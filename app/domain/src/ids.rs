@@ -192,6 +192,11 @@ prefixed_id!(
     "b_"
 );
 
+/// An application's number in the database. Outside it an application is called by its
+/// [`Reference`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ApplicationId(pub i64);
+
 /// A text that the caller chose to find a message or batch by; it needn't be unique.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RequestId(String);

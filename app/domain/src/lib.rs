@@ -32,7 +32,7 @@ pub use bulk::{
 };
 pub use delivery_error::DeliveryError;
 pub use hand_over::HandOver;
-pub use ids::{BatchId, Reference, RequestId, Transid};
+pub use ids::{ApplicationId, BatchId, Reference, RequestId, Transid};
 pub use message::parts::{Concatenation, Part, Segmentation};
 pub use message::{Encoding, MessageText};
 pub use money::Money;

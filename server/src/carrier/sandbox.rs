@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::records::ConnectionState;
-use domain::{Kind, MessageStatus, Number, Timestamp, Transid};
+use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 use service::{Claimed, Clock, Lease, Outstanding, Receipt, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ fn outcome(number: &Number) -> SandboxOutcome {
 struct Due {
     at: Timestamp,
     id: Transid,
-    application_id: i64,
+    application_id: ApplicationId,
     outcome: SandboxOutcome,
 }
 
@@ -69,7 +69,7 @@ struct Inner {
     /// Answers that aren't stored yet.
     answered: Vec<Submitted>,
     /// The messages of those answers, until they are stored.
-    submitted: HashMap<Transid, (i64, Number)>,
+    submitted: HashMap<Transid, (ApplicationId, Number)>,
     due: BinaryHeap<Reverse<Due>>,
     answers: u64,
     closed: bool,
@@ -302,7 +302,7 @@ mod tests {
         let sandbox = Sandbox::new(Clock::fixed(Arc::clone(&now)), DELAY_MS.unsigned_abs());
         sandbox.expect_receipts(&[Outstanding {
             id: Transid(1),
-            application_id: 1,
+            application_id: ApplicationId(1),
             number: Number::parse(number).unwrap(),
             submitted_at: Timestamp::from_unix_ms(START_MS),
         }]);
@@ -356,7 +356,7 @@ mod tests {
         let expires_at = Timestamp::from_unix_ms(START_MS);
         let message = Claimed {
             id: Transid(1),
-            application_id: 1,
+            application_id: ApplicationId(1),
             number: Number::parse(number).unwrap(),
             address: "26600000004".to_owned(),
             sender: "Heliograph".to_owned(),

@@ -124,14 +124,14 @@ impl Document {
 #[test]
 fn the_document_is_served_as_the_command_prints_it() {
     let server = TestServer::demo();
-    let mut served = Document::served(&server).0;
-    assert_eq!(served["openapi"], "3.1.0");
+    let mut document = Document::served(&server).0;
+    assert_eq!(document["openapi"], "3.1.0");
     let url = format!("http://{}", server.address());
-    assert_eq!(served["servers"][0]["url"], *url);
+    assert_eq!(document["servers"][0]["url"], *url);
     let mut printed = server.place.json(&["openapi"]);
-    served["servers"].take();
+    document["servers"].take();
     printed["servers"].take();
-    assert_eq!(served, printed);
+    assert_eq!(document, printed);
     let head = bare("HEAD", "/openapi.json", &[("Connection", "close")]);
     let mut connection = server.connect();
     connection.write(&head);
@@ -185,7 +185,11 @@ fn answers_are_as_the_document_says() {
         br#"{"number":"57000001","message":"Hi"}"#,
     );
     post("/sms/send/{key}", "text/plain", b"Hi");
-    post("/sms/send/{key}", "application/json", &[b'x'; 1_000_000]);
+    post(
+        "/sms/send/{key}",
+        "application/json",
+        &vec![b'x'; 1_000_000],
+    );
     let rows = multipart(&[
         ("bulksms", b"57000001,Hi\n26657000001,Hi"),
         ("requestid", b"r"),

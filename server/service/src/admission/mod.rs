@@ -6,7 +6,8 @@ pub(crate) mod rates;
 use domain::admission::{EarlierRequest, SendAttempt, admit};
 use domain::reason::Reason;
 use domain::{
-    ApiKey, KeyKind, MessageText, Money, Number, Reference, RequestId, Timestamp, Transid,
+    ApiKey, ApplicationId, KeyKind, MessageText, Money, Number, Reference, RequestId, Timestamp,
+    Transid,
 };
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ const PLAY_MONEY_UNITS: i64 = 1_000;
 /// What a key opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyAccess {
-    pub application_id: i64,
+    pub application_id: ApplicationId,
     pub reference: Reference,
     /// A test key sees its own messages and money alone, and so does a live key.
     pub kind: KeyKind,

@@ -6,7 +6,8 @@ pub(crate) mod sender_names;
 use domain::application::StatusAction;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{
-    ApiKey, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName, SenderState,
+    ApiKey, ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName,
+    SenderState,
 };
 
 use crate::admission::play_money;
@@ -128,7 +129,7 @@ impl Service {
         account_id: i64,
         category: Category,
         sender_state: SenderState,
-    ) -> Result<(i64, NewApplication)> {
+    ) -> Result<(ApplicationId, NewApplication)> {
         for _ in 0..REFERENCE_TRIES {
             let number = u32::try_from(self.entropy().number() % REFERENCES).unwrap_or_default();
             let reference = Reference::from_number(number);

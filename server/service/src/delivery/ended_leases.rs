@@ -97,7 +97,7 @@ impl Service {
                 leaving.push(row.id);
             }
             events.push(Event {
-                id: Transid(row.id),
+                id: row.id,
                 application_id: row.application_id,
                 status: MessageStatus::Unknown,
                 detail: Some(DETAIL.to_owned()),
@@ -113,7 +113,7 @@ impl Service {
             let begun: Vec<_> = rows
                 .iter()
                 .map(|row| Begun {
-                    id: Transid(row.id),
+                    id: row.id,
                     unknown: true,
                     taken: false,
                 })
@@ -140,7 +140,7 @@ impl Service {
         rows: &[EndedLease],
         parts: impl Fn(&EndedLease) -> u16,
     ) -> Result<Vec<NewSegment>> {
-        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let ids: Vec<Transid> = rows.iter().map(|row| row.id).collect();
         let stored = segments::of(tx, &ids).await?;
         let mut found = Vec::new();
         for row in rows {

@@ -1,6 +1,6 @@
 //! The end of the 48 hours.
 
-use domain::{MessageStatus, Timestamp, ids};
+use domain::{MessageStatus, Timestamp, Transid, ids};
 
 use crate::error::Result;
 use crate::money::releases::settle;
@@ -56,10 +56,10 @@ impl Service {
         run.from = overdue.last().map(|message| message.id.0 + 1);
         tx.concerns(overdue.iter().map(|message| message.application_id));
         // A claim may have come between: what is decided by is read again under the lock.
-        let ids: Vec<i64> = overdue.iter().map(|message| message.id.0).collect();
+        let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
         let overdue = if messages::lock(&mut tx, &ids).await? {
             let mut locked = messages::overdue(&mut tx, from, below, CHUNK).await?;
-            locked.retain(|message| ids.contains(&message.id.0));
+            locked.retain(|message| ids.contains(&message.id));
             locked
         } else {
             overdue
@@ -73,7 +73,7 @@ impl Service {
                 endings.push(ending(&message));
             }
         }
-        let gone: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
+        let gone: Vec<Transid> = endings.iter().map(|ending| ending.id).collect();
         let ended = messages::finish(&mut tx, &endings, now).await?;
         queue::drop_all(&mut tx, &gone).await?;
         settle(&mut tx, &ended, now).await?;

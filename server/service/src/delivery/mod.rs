@@ -11,7 +11,7 @@ pub(crate) mod scan_starts;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use domain::{MessageStatus, MessageText, Number, Timestamp, Transid};
+use domain::{ApplicationId, MessageStatus, MessageText, Number, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
@@ -59,7 +59,7 @@ pub struct Lease {
 #[derive(Clone, Debug)]
 pub struct Claimed {
     pub id: Transid,
-    pub application_id: i64,
+    pub application_id: ApplicationId,
     pub number: Number,
     /// The number as a carrier gets it: with country code, without `+`.
     pub address: String,
@@ -76,7 +76,7 @@ pub struct Claimed {
 #[derive(Clone, Debug)]
 pub struct Submitted {
     pub id: Transid,
-    pub application_id: i64,
+    pub application_id: ApplicationId,
     /// The claim's.
     pub lease: Lease,
     /// How many segments the message has as it was handed over.
@@ -125,7 +125,7 @@ impl Claimed {
         let created_at = Timestamp::from_unix_ms(row.before.created_at);
         let number = Number::from_stored(row.number, row.kind);
         Self {
-            id: Transid(row.before.id),
+            id: row.before.id,
             application_id: row.before.application_id,
             address: number.for_carrier(&network.country_code),
             number,
@@ -141,7 +141,7 @@ impl Lease {
     /// What says of a message's row that it carries this token.
     const fn of(self, id: Transid) -> Leased {
         Leased {
-            message_id: id.0,
+            message_id: id,
             token: self.token,
         }
     }
@@ -222,10 +222,10 @@ async fn claim_found(
     tx.concerns(found.iter().map(|row| row.application_id));
     let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
     if !aside.is_empty() {
-        let aside: Vec<i64> = aside.into_iter().map(|row| row.id).collect();
+        let aside: Vec<Transid> = aside.into_iter().map(|row| row.id).collect();
         queue::put_aside(tx, &aside).await?;
     }
-    let ids: Vec<i64> = due.iter().map(|row| row.id).collect();
+    let ids: Vec<Transid> = due.iter().map(|row| row.id).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -234,7 +234,7 @@ async fn claim_found(
     let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
     let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, network)).collect();
-    let begun: HashMap<i64, i64> = due
+    let begun: HashMap<Transid, i64> = due
         .iter()
         .filter(|row| row.begun > 0)
         .map(|row| (row.id, row.begun))
@@ -301,7 +301,7 @@ impl Service {
         Ok(())
     }
 
-    async fn resume_some(&self, application_id: i64) -> Result<u64> {
+    async fn resume_some(&self, application_id: ApplicationId) -> Result<u64> {
         let service = self.clone();
         run_detached_with_tries(move || {
             let service = service.clone();
@@ -383,7 +383,7 @@ impl Service {
         results: &[&Submitted],
         now: Timestamp,
     ) -> Result<Plan> {
-        let ids: Vec<i64> = results.iter().map(|r| r.id.0).collect();
+        let ids: Vec<Transid> = results.iter().map(|r| r.id).collect();
         tx.concerns(results.iter().map(|result| result.application_id));
         messages::lock(tx, &ids).await?;
         let leases: Vec<_> = results
@@ -391,12 +391,12 @@ impl Service {
             .map(|result| result.lease.of(result.id))
             .collect();
         let held = claims::held(tx, &leases).await?;
-        let begun: Vec<i64> = held
+        let begun: Vec<Transid> = held
             .values()
             .filter(|h| h.begun > 0)
             .map(|h| h.id)
             .collect();
-        let mut stored: HashMap<i64, Vec<Segment>> = HashMap::new();
+        let mut stored: HashMap<Transid, Vec<Segment>> = HashMap::new();
         for segment in segments::of(tx, &begun).await? {
             stored.entry(segment.message_id).or_default().push(segment);
         }
@@ -411,9 +411,9 @@ impl Service {
         let mut seen = HashSet::new();
         for &result in results {
             // A second result for a message is behind the first, which ends the claim.
-            match held.get(&result.id.0).filter(|_| seen.insert(result.id)) {
+            match held.get(&result.id).filter(|_| seen.insert(result.id)) {
                 Some(held) => {
-                    let stored = stored.get(&result.id.0).map_or(&[][..], Vec::as_slice);
+                    let stored = stored.get(&result.id).map_or(&[][..], Vec::as_slice);
                     plan.add(result, held, stored, noted, now);
                 }
                 None if noted => plan.late.extend(rows(result)),
@@ -433,14 +433,14 @@ impl Service {
         now: Timestamp,
     ) -> Result<()> {
         let usable = self.inner.router.is_usable(carrier);
-        let refused: HashSet<i64> = plan.refused.iter().map(|refused| refused.id.0).collect();
+        let refused: HashSet<Transid> = plan.refused.iter().map(|refused| refused.id).collect();
         let waiting = plan.again.iter().filter(|row| row.is_put_off(usable, now));
-        let ids: Vec<i64> = waiting.map(|row| row.id).chain(refused.clone()).collect();
+        let ids: Vec<Transid> = waiting.map(|row| row.id).chain(refused.clone()).collect();
         // With one carrier there is no other way.
         if ids.is_empty() || self.inner.router.network.only().is_some() {
             return Ok(());
         }
-        let ways: HashMap<i64, String> = queue::routed(tx, &ids)
+        let ways: HashMap<Transid, String> = queue::routed(tx, &ids)
             .await?
             .iter()
             .filter_map(|row| {
@@ -459,23 +459,27 @@ impl Service {
         }
         let (elsewhere, refused): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.refused)
             .into_iter()
-            .partition(|refused| ways.contains_key(&refused.id.0));
+            .partition(|refused| ways.contains_key(&refused.id));
         plan.refused = refused;
         for Ending { id, error, .. } in elsewhere {
             let error = error.unwrap_or_default();
             plan.events.push(Event {
                 id,
-                application_id: plan.applications.get(&id.0).copied().unwrap_or(0),
+                application_id: plan
+                    .applications
+                    .get(&id)
+                    .copied()
+                    .unwrap_or(ApplicationId(0)),
                 status: MessageStatus::Sending,
                 detail: Some(format!("refused by {carrier}: {error}")),
             });
-            plan.leaving.retain(|leaving| *leaving != id.0);
+            plan.leaving.retain(|leaving| *leaving != id);
             plan.again.push(Requeued {
-                id: id.0,
+                id,
                 due_at: now.unix_ms(),
                 attempts: 0,
                 begun: 0,
-                carrier: ways.get(&id.0).cloned(),
+                carrier: ways.get(&id).cloned(),
                 refused_by: format!(" {carrier}"),
             });
         }
@@ -520,11 +524,11 @@ impl Service {
 /// Says for messages of which a carrier has, or may have, a part which segments that are.
 async fn skip_handed_over(
     tx: &mut WriteTx<'_>,
-    begun: &HashMap<i64, i64>,
+    begun: &HashMap<Transid, i64>,
     claimed: &mut [Claimed],
 ) -> Result<()> {
-    let ids: Vec<i64> = begun.keys().copied().collect();
-    let mut skipped: HashMap<i64, Vec<u16>> = HashMap::new();
+    let ids: Vec<Transid> = begun.keys().copied().collect();
+    let mut skipped: HashMap<Transid, Vec<u16>> = HashMap::new();
     for segment in segments::of(tx, &ids).await? {
         let once_more = begun.get(&segment.message_id) == Some(&2);
         if segment.is_taken() || !once_more || segment.submits > 1 {
@@ -533,7 +537,7 @@ async fn skip_handed_over(
         }
     }
     for message in claimed {
-        message.handed_over = skipped.remove(&message.id.0).unwrap_or_default();
+        message.handed_over = skipped.remove(&message.id).unwrap_or_default();
     }
     Ok(())
 }
@@ -541,7 +545,7 @@ async fn skip_handed_over(
 /// Results by what must be written for them.
 #[derive(Default)]
 struct Plan {
-    leaving: Vec<i64>,
+    leaving: Vec<Transid>,
     /// Taken whole.
     taken: Vec<Taken>,
     begun: Vec<Begun>,
@@ -554,7 +558,7 @@ struct Plan {
     segments: Vec<NewSegment>,
     /// Names that came when the claim was over.
     late: Vec<NewSegment>,
-    applications: HashMap<i64, i64>,
+    applications: HashMap<Transid, ApplicationId>,
     /// Whether the carrier is handed each segment.
     counted: bool,
 }
@@ -579,7 +583,7 @@ impl Plan {
             self.begun.push(Begun { id, unknown, taken });
         }
         if !matches!(outcome, MessageOutcome::Again(_)) {
-            self.leaving.push(id.0);
+            self.leaving.push(id);
         }
         let ending = |status, error, release| Ending {
             id,
@@ -598,7 +602,7 @@ impl Plan {
                     .push(ending(MessageStatus::Failed, error, false));
             }
             MessageOutcome::Refused { error } => {
-                self.applications.insert(id.0, result.application_id);
+                self.applications.insert(id, result.application_id);
                 self.refused
                     .push(ending(MessageStatus::Rejected, error, true));
             }
@@ -621,7 +625,7 @@ impl Plan {
             self.event(result, status, error);
         }
         self.again.push(Requeued {
-            id: result.id.0,
+            id: result.id,
             due_at: now.plus_ms(again.after_ms).unix_ms(),
             attempts: i64::from(again.attempted),
             begun: again.begun,
@@ -674,7 +678,7 @@ fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
             _ => return None,
         };
         Some(NewSegment {
-            message_id: result.id.0,
+            message_id: result.id,
             segment: *number,
             segments: result.segments,
             application_id: result.application_id,

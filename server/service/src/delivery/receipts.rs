@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{MessageStatus, Timestamp, Transid};
+use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use crate::error::Result;
 use crate::store::events::{self, Event};
@@ -34,7 +34,7 @@ const FORGET_MS: i64 = 10_000;
 #[derive(Clone, Debug)]
 pub struct Receipt {
     pub id: Transid,
-    pub application_id: i64,
+    pub application_id: ApplicationId,
     /// A final status.
     pub status: MessageStatus,
     /// Why it wasn't delivered, in a stable word.
@@ -154,7 +154,7 @@ impl Service {
                 }));
             }
         }
-        let ids: Vec<i64> = matched.iter().map(|m| m.segment.message_id).collect();
+        let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
         tx.concerns(matched.iter().map(|m| m.segment.application_id));
         messages::lock(tx, &ids).await?;
         apply(tx, &matched, now).await?;
@@ -272,7 +272,7 @@ impl Service {
             let since = now.plus_ms(-CROSSED_MS);
             let crossed = parked::crossed(&mut tx, since, CROSSED_CHUNK).await?;
             tx.concerns(crossed.iter().map(|crossed| crossed.application_id));
-            let ids: Vec<i64> = crossed.iter().map(|crossed| crossed.message_id).collect();
+            let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
             messages::lock(&mut tx, &ids).await?;
             for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
                 let names: Vec<&str> = of_one.iter().map(|of_one| of_one.name.as_str()).collect();
@@ -318,7 +318,7 @@ impl Service {
 /// The segment that a receipt without a known name is for, if exactly one fits.
 fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<SegmentId> {
     let echoed = |c: &&&Unanswered| {
-        let reference = user_reference(Transid(c.id.message_id), c.id.segment);
+        let reference = user_reference(c.id.message_id, c.id.segment);
         receipt.user_reference == Some(reference)
     };
     let in_time = |c: &&&Unanswered| {
@@ -344,7 +344,7 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
 /// Makes segments final, and messages whose segments all are. A second receipt for a segment goes
 /// into the timeline when it says something else than the first.
 async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) -> Result<()> {
-    let mut known: HashMap<(i64, u16), MessageStatus> = HashMap::new();
+    let mut known: HashMap<(Transid, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut contradictions = Vec::new();
     for Matched {
@@ -383,7 +383,7 @@ async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) ->
 
 fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
     Receipt {
-        id: Transid(id.message_id),
+        id: id.message_id,
         application_id: id.application_id,
         status,
         error,
@@ -393,9 +393,10 @@ fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Recei
 /// The messages of these segments that are final as a whole now: delivered when all segments are,
 /// otherwise failed before expired.
 async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<Vec<Receipt>> {
-    let messages: HashMap<i64, SegmentId> = touched.iter().map(|s| (s.message_id, *s)).collect();
-    let ids: Vec<i64> = messages.keys().copied().collect();
-    let mut found: HashMap<i64, Vec<Segment>> = HashMap::new();
+    let messages: HashMap<Transid, SegmentId> =
+        touched.iter().map(|s| (s.message_id, *s)).collect();
+    let ids: Vec<Transid> = messages.keys().copied().collect();
+    let mut found: HashMap<Transid, Vec<Segment>> = HashMap::new();
     for segment in segments::of(tx, &ids).await? {
         found.entry(segment.message_id).or_default().push(segment);
     }
@@ -433,7 +434,7 @@ async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Re
     let ended = messages::finish(tx, &endings, now).await?;
     // One that comes before the submit is recorded, or after its lease was lost, ends the waiting
     // too.
-    let gone: Vec<i64> = ended.iter().map(|ended| ended.id.0).collect();
+    let gone: Vec<Transid> = ended.iter().map(|ended| ended.id).collect();
     queue::drop_all(tx, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
     let mut events = Vec::new();

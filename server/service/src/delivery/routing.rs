@@ -252,7 +252,7 @@ impl Service {
             let mut conn = self.store().read().await?;
             queue::has_unclaimed(&mut conn, carrier).await?
         };
-        let mut after = waits.then_some(0);
+        let mut after = waits.then_some(Transid(0));
         while let Some(last) = after {
             let (service, carrier) = (self.clone(), carrier.to_owned());
             after = run_detached_with_tries(move || {
@@ -265,7 +265,7 @@ impl Service {
     }
 
     /// The last id that was looked at; `None` at the end.
-    async fn reroute_some(&self, carrier: &str, after: i64) -> Result<Option<i64>> {
+    async fn reroute_some(&self, carrier: &str, after: Transid) -> Result<Option<Transid>> {
         let now = self.now();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         let waiting = if carrier == NO_CARRIER {
@@ -278,7 +278,7 @@ impl Service {
             return Ok(None);
         };
         tx.concerns(waiting.iter().map(|row| row.application_id));
-        let ids: Vec<i64> = waiting.iter().map(|row| row.message_id).collect();
+        let ids: Vec<Transid> = waiting.iter().map(|row| row.message_id).collect();
         let (mut moved, mut rejected) = (Vec::new(), Vec::new());
         for row in queue::routed(&mut tx, &ids).await? {
             let to = self.way_for(&row);
@@ -296,7 +296,7 @@ impl Service {
             return Ok((carrier != NO_CARRIER).then_some(last));
         }
         queue::move_to(&mut tx, &moved, now).await?;
-        let gone: Vec<i64> = rejected.iter().map(|ending| ending.id.0).collect();
+        let gone: Vec<Transid> = rejected.iter().map(|ending| ending.id).collect();
         queue::drop_all(&mut tx, &gone).await?;
         let ended = messages::finish(&mut tx, &rejected, now).await?;
         settle(&mut tx, &ended, now).await?;
@@ -340,7 +340,7 @@ fn facts(row: &Routed) -> Message<'_> {
 fn unroutable(row: &Routed) -> Ending {
     // What a carrier refused is told at the last refusal; here nobody was asked.
     Ending {
-        id: Transid(row.message_id),
+        id: row.message_id,
         status: MessageStatus::Rejected,
         error: Some(NO_ROUTE.to_owned()),
         release: true,

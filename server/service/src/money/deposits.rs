@@ -1,6 +1,6 @@
 //! Deposits: money comes by bank with the application's reference.
 
-use domain::{Money, Reference, Timestamp};
+use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use crate::error::{Error, Refusal, Result};
 use crate::store::applications;
@@ -8,7 +8,9 @@ use crate::store::audit::{self, Actor};
 use crate::store::deposits::{self, DepositRecord};
 use crate::store::query::Connection;
 use crate::store::row::touched;
-use crate::store::transfers::{self, BANK, DepositTransfer, TransferKind, UNMATCHED};
+use crate::store::transfers::{
+    self, BANK, DepositTransfer, LedgerAccount, TransferKind, UNMATCHED,
+};
 use crate::{Service, run_detached};
 
 /// Longest id that a bank gives a payment.
@@ -287,8 +289,8 @@ async fn same_again(
 /// Moves a deposit to an application; the balance after it.
 async fn transfer(
     conn: &mut dyn Connection,
-    from: i64,
-    application_id: i64,
+    from: LedgerAccount,
+    application_id: ApplicationId,
     bank_id: &str,
     amount: Money,
     now: Timestamp,
@@ -302,7 +304,7 @@ async fn transfer(
     let balance = applications::add_balance(conn, application_id, amount).await?;
     let deposit = DepositTransfer {
         debit: from,
-        credit: application_id,
+        credit: application_id.into(),
         amount,
         kind: TransferKind::Deposit,
         application_id: Some(application_id),

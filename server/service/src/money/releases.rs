@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Money, Timestamp};
+use domain::{ApplicationId, Money, Timestamp};
 
 use crate::admission::play_money_max;
 use crate::error::{Error, Fault, Result};
@@ -25,8 +25,8 @@ pub(crate) async fn settle(
     if released.is_empty() {
         return Ok(());
     }
-    let ids: Vec<i64> = released.iter().map(|ended| ended.application_id).collect();
-    let mut balances: BTreeMap<i64, SettledApplication> = balances::of(conn, &ids)
+    let ids: Vec<ApplicationId> = released.iter().map(|ended| ended.application_id).collect();
+    let mut balances: BTreeMap<ApplicationId, SettledApplication> = balances::of(conn, &ids)
         .await?
         .into_iter()
         .map(|found| {
@@ -55,7 +55,7 @@ pub(crate) async fn settle(
         if !ended.test {
             transfers.push(MessageTransfer {
                 debit: REVENUE,
-                credit: ended.application_id,
+                credit: ended.application_id.into(),
                 amount: ended.released,
                 kind: TransferKind::Release,
                 subject: Subject::Message(ended.id),

@@ -7,7 +7,8 @@ use std::time::Instant;
 use domain::number::LOCAL_DIGITS;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
 use domain::{
-    BatchId, KeyKind, Kind, MessageStatus, Money, Number, Reference, Timestamp, Transid, ids,
+    ApplicationId, BatchId, KeyKind, Kind, MessageStatus, Money, Number, Reference, Timestamp,
+    Transid, ids,
 };
 
 use crate::Service;
@@ -152,7 +153,11 @@ impl Service {
     }
 }
 
-fn selection(application_id: i64, test: bool, filter: &MessageFilter) -> Result<Selection> {
+fn selection(
+    application_id: ApplicationId,
+    test: bool,
+    filter: &MessageFilter,
+) -> Result<Selection> {
     let (mut from, mut below) = (0, i64::MAX);
     if let Some(moment) = filter.from {
         from = from.max(first_id(moment));
@@ -246,7 +251,7 @@ impl Newest {
 
 async fn detail(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     test: bool,
     transid: Transid,
 ) -> Result<Option<MessageDetail>> {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use domain::admission::SendingApplication;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{
-    ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState, SenderStatus, Timestamp,
+    ApplicationId, ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState,
+    SenderStatus, Timestamp,
 };
 
 use super::query::{Conn, Connection, Row, given, look_up, query};
@@ -89,7 +90,7 @@ statements! {
 
 /// An application with what only the server may know.
 pub(crate) struct ApplicationRow {
-    pub(crate) id: i64,
+    pub(crate) id: ApplicationId,
     pub(crate) account_id: i64,
     pub(crate) status_before: Option<ApplicationStatus>,
     pub(crate) sender_state: SenderState,
@@ -99,7 +100,7 @@ pub(crate) struct ApplicationRow {
 
 /// What decides whether a key may send.
 pub(crate) struct KeyRow {
-    pub(crate) id: i64,
+    pub(crate) id: ApplicationId,
     pub(crate) category: Category,
     pub(crate) status: ApplicationStatus,
     pub(crate) live_hash: String,
@@ -142,7 +143,7 @@ fn category(row: &Row) -> Result<Category> {
 /// Reads the columns of [`KEYS_BY_REFERENCE`].
 pub(crate) fn key_row(row: &Row) -> Result<KeyRow> {
     Ok(KeyRow {
-        id: row::int(row, "id")?,
+        id: row::application(row, "id")?,
         category: category(row)?,
         status: status(row, "status")?,
         live_hash: row::text(row, "live_hash")?,
@@ -173,7 +174,7 @@ fn listed(row: &Row) -> Result<ApplicationRow> {
         email: row::text(row, "email")?,
     };
     Ok(ApplicationRow {
-        id: row::int(row, "id")?,
+        id: row::application(row, "id")?,
         account_id: row::int(row, "account_id")?,
         status_before: before.as_deref().and_then(ApplicationStatus::parse),
         sender_state: sender_state(row)?,
@@ -256,7 +257,7 @@ pub(crate) async fn insert(
     conn: &mut dyn Connection,
     new: &NewRow<'_>,
     now: Timestamp,
-) -> Result<Option<i64>> {
+) -> Result<Option<ApplicationId>> {
     let row = query(INSERT)
         .bind(new.account_id)
         .bind(new.category.as_str())
@@ -267,7 +268,7 @@ pub(crate) async fn insert(
         .bind(now.unix_ms())
         .fetch_optional(conn)
         .await?;
-    row.map(|row| row::int(&row, "id")).transpose()
+    row.map(|row| row::application(&row, "id")).transpose()
 }
 
 pub(crate) async fn has_category(
@@ -302,7 +303,7 @@ pub(crate) struct StatusChange<'a> {
 /// Changes the status; false when it isn't any more what it was when it was read.
 pub(crate) async fn set_status(
     conn: &mut dyn Connection,
-    id: i64,
+    id: ApplicationId,
     change: &StatusChange<'_>,
 ) -> Result<bool> {
     let done = query(SET_STATUS)
@@ -318,7 +319,7 @@ pub(crate) async fn set_status(
 
 pub(crate) async fn set_lost_answer(
     conn: &mut dyn Connection,
-    id: i64,
+    id: ApplicationId,
     policy: LostAnswer,
 ) -> Result<()> {
     query(SET_LOST_ANSWER)
@@ -332,7 +333,7 @@ pub(crate) async fn set_lost_answer(
 /// Requests the activation; false unless the application is Pending.
 pub(crate) async fn set_activation(
     conn: &mut dyn Connection,
-    id: i64,
+    id: ApplicationId,
     now: Timestamp,
 ) -> Result<bool> {
     let done = query(SET_ACTIVATION)
@@ -345,7 +346,7 @@ pub(crate) async fn set_activation(
 
 pub(crate) async fn set_sender(
     conn: &mut dyn Connection,
-    id: i64,
+    id: ApplicationId,
     state: SenderState,
     name: Option<&str>,
 ) -> Result<()> {
@@ -358,7 +359,11 @@ pub(crate) async fn set_sender(
     row::touched("applications", 1, done.rows_affected())
 }
 
-pub(crate) async fn set_live_hash(conn: &mut dyn Connection, id: i64, hash: &str) -> Result<()> {
+pub(crate) async fn set_live_hash(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    hash: &str,
+) -> Result<()> {
     let done = query(SET_LIVE_HASH)
         .bind(id)
         .bind(hash)
@@ -367,7 +372,11 @@ pub(crate) async fn set_live_hash(conn: &mut dyn Connection, id: i64, hash: &str
     row::touched("applications", 1, done.rows_affected())
 }
 
-pub(crate) async fn set_test_hash(conn: &mut dyn Connection, id: i64, hash: &str) -> Result<()> {
+pub(crate) async fn set_test_hash(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    hash: &str,
+) -> Result<()> {
     let done = query(SET_TEST_HASH)
         .bind(id)
         .bind(hash)
@@ -391,7 +400,7 @@ pub(crate) async fn keys_by_reference(
 /// Adds to the balance, and returns it.
 pub(crate) async fn add_balance(
     conn: &mut dyn Connection,
-    id: i64,
+    id: ApplicationId,
     amount: Money,
 ) -> Result<Money> {
     let row = query(ADD_BALANCE)
@@ -410,7 +419,10 @@ pub(crate) struct Balances {
     pub(crate) test_day: i64,
 }
 
-pub(crate) async fn balances(conn: &mut dyn Connection, id: i64) -> Result<Option<Balances>> {
+pub(crate) async fn balances(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+) -> Result<Option<Balances>> {
     let Some(row) = query(BALANCES).bind(id).fetch_optional(conn).await? else {
         return Ok(None);
     };
@@ -423,7 +435,7 @@ pub(crate) async fn balances(conn: &mut dyn Connection, id: i64) -> Result<Optio
 
 /// What names an application.
 pub(crate) struct ApplicationIds {
-    pub(crate) id: i64,
+    pub(crate) id: ApplicationId,
     pub(crate) reference: Reference,
 }
 
@@ -439,7 +451,7 @@ pub(crate) async fn ids_by_account(
     rows.iter()
         .map(|row| {
             Ok(ApplicationIds {
-                id: row::int(row, "id")?,
+                id: row::application(row, "id")?,
                 reference: reference(row)?,
             })
         })
@@ -480,7 +492,7 @@ fn keys_in_file(
         |reference, row| {
             let word = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
             let row = KeyRow {
-                id: row.get(0)?,
+                id: ApplicationId(row.get(0)?),
                 category: known("category", word(1)?, Category::parse)?,
                 status: known("status", word(2)?, ApplicationStatus::parse)?,
                 live_hash: row.get(3)?,

@@ -1,6 +1,6 @@
 //! Balances of applications: what sends take, and what is given back.
 
-use domain::{ApplicationStatus, Money, Reference};
+use domain::{ApplicationId, ApplicationStatus, Money, Reference};
 
 use super::applications::KeyRow;
 use super::query::{Conn, Connection, each, given, query};
@@ -70,7 +70,7 @@ statements! {
 /// Locks applications, by id and by reference, in one order. Nothing where nobody else writes.
 pub(crate) async fn lock(
     tx: &mut WriteTx<'_>,
-    ids: &[i64],
+    ids: &[ApplicationId],
     references: &[Reference],
 ) -> Result<()> {
     if tx.must_lock() {
@@ -82,17 +82,17 @@ pub(crate) async fn lock(
 
 /// What an application has.
 pub(crate) struct Balance {
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) balance: Money,
 }
 
 /// Balances of these applications; duplicates are fine.
-pub(crate) async fn of(conn: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Balance>> {
+pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
     let rows = query(BALANCES).bind(json(&ids)?).fetch_all(conn).await?;
     rows.iter()
         .map(|row| {
             Ok(Balance {
-                application_id: row::int(row, "id")?,
+                application_id: row::application(row, "id")?,
                 balance: Money::from_micros(row::int(row, "balance")?),
             })
         })
@@ -101,7 +101,7 @@ pub(crate) async fn of(conn: &mut dyn Connection, ids: &[i64]) -> Result<Vec<Bal
 
 /// An application that gets money back.
 pub(crate) struct SettledApplication {
-    pub(crate) id: i64,
+    pub(crate) id: ApplicationId,
     pub(crate) before: Money,
     pub(crate) balance: Money,
     /// Play money to add.
@@ -143,7 +143,7 @@ pub(crate) async fn charge(
     if let Conn::File(conn) = conn.conn() {
         let written = each(given(conn)?, CHARGE, changed, |statement, c| {
             let (balance, play) = (c.balance.micros(), c.test_balance.micros());
-            statement.execute((c.before.id, balance, play, c.test_day))
+            statement.execute((c.before.id.0, balance, play, c.test_day))
         })?;
         return touched("applications", changed.len(), written);
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
-use domain::{BatchId, Kind, MessageStatus, Money, Prices, Reference, Timestamp};
+use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, Reference, Timestamp};
 use rusqlite::params;
 use serde::Deserialize;
 
@@ -114,7 +114,7 @@ statements! {
 /// A batch as it is accepted.
 pub(crate) struct NewBatch {
     pub(crate) id: BatchId,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
     pub(crate) requestid: Option<String>,
@@ -132,7 +132,7 @@ pub(crate) struct NewBatch {
 /// A batch some of whose rows are no messages yet.
 pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) reference: Reference,
     /// Whether the application is: its messages are put aside.
     pub(crate) suspended: bool,
@@ -178,7 +178,7 @@ fn record(row: &Row) -> Result<BatchRecord> {
 fn unexpanded(row: &Row) -> Result<UnexpandedBatch> {
     Ok(UnexpandedBatch {
         id: BatchId(row::int(row, "id")?),
-        application_id: row::int(row, "application_id")?,
+        application_id: row::application(row, "application_id")?,
         reference: row::word(row, "applications", "reference", |text| {
             Reference::parse(text).ok()
         })?,
@@ -204,7 +204,7 @@ fn unexpanded(row: &Row) -> Result<UnexpandedBatch> {
 /// An application's batches below this id, newest first.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     test: bool,
     below: i64,
     requestid: Option<&str>,
@@ -227,7 +227,7 @@ pub(crate) async fn list(
 
 pub(crate) async fn one(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     test: bool,
     id: BatchId,
 ) -> Result<Option<BatchRecord>> {
@@ -243,7 +243,7 @@ pub(crate) async fn one(
 /// The first and the last id that messages of a batch have, or will have.
 pub(crate) async fn messages(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     test: bool,
     id: BatchId,
 ) -> Result<Option<(i64, i64)>> {
@@ -462,7 +462,7 @@ fn expand_in_file(
         let pages = row.pages.unwrap_or(shared_pages).cast_signed() as i64;
         statement.execute(params![
             id,
-            upload.application_id,
+            upload.application_id.0,
             i64::from(upload.test),
             row.digits,
             row.kind().as_str(),

@@ -88,10 +88,10 @@ statements! {
             || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what
         FROM messages m
         LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n,
-                                          MIN(application_id) AS application_id
-                                   FROM transfers
-                                   WHERE kind = 2
-                                     AND message_id IS NOT NULL GROUP BY message_id) t ON t.message_id = m.id
+                          MIN(application_id) AS application_id
+                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL
+                   GROUP BY message_id) t
+          ON t.message_id = m.id
         WHERE m.test = 0 AND m.batch_id IS NULL
           AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost
             OR t.application_id <> m.application_id)");

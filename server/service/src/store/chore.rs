@@ -1,5 +1,7 @@
 //! Work that several processes would only do twice.
 
+use domain::BatchId;
+
 /// Work that one process at a time does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chore {
@@ -10,8 +12,8 @@ pub(crate) enum Chore {
     WatchNodes,
     MatchCrossed,
     FoldDays,
-    /// Of one upload, by its batch's id.
-    Expand(i64),
+    /// Of one batch.
+    Expand(BatchId),
 }
 
 impl Chore {
@@ -25,7 +27,7 @@ impl Chore {
             Self::WatchNodes => -5,
             Self::MatchCrossed => -6,
             Self::FoldDays => -7,
-            Self::Expand(id) => id,
+            Self::Expand(id) => id.0,
         }
     }
 }

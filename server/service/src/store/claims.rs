@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Kind, MessageStatus, Timestamp};
+use domain::{ApplicationId, Kind, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Conn, Connection, each, given, look_up, query};
@@ -165,7 +165,8 @@ statements! {
 /// A row of the queue that may be claimed. The fields are in the order of [`DUE`].
 #[derive(Deserialize)]
 pub(crate) struct DueRow {
-    pub(crate) id: i64,
+    #[serde(deserialize_with = "row::transid_in_json")]
+    pub(crate) id: Transid,
     /// 0, 1 or 2, as in the schema.
     pub(crate) begun: i64,
     #[serde(deserialize_with = "flag")]
@@ -174,7 +175,7 @@ pub(crate) struct DueRow {
     pub(crate) due_at: i64,
     #[serde(deserialize_with = "flag")]
     pub(crate) of_batch: bool,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
 }
 
 /// The moments of `due_at`, in unix milliseconds, before which nothing waits.
@@ -235,19 +236,19 @@ pub(crate) async fn next_due(
 /// Claims rows under a lease: its token, and when it ends.
 pub(crate) async fn claim(
     tx: &mut WriteTx<'_>,
-    ids: &[i64],
+    ids: &[Transid],
     token: i64,
     until: Timestamp,
 ) -> Result<()> {
     let until = until.unix_ms();
     if let Conn::File(conn) = tx.conn() {
         let claimed = each(given(conn)?, CLAIM, ids, |statement, id| {
-            statement.execute((id, until, token))
+            statement.execute((id.0, until, token))
         })?;
         return touched("queue", ids.len(), claimed);
     }
     let done = query(CLAIM)
-        .bind(json(&ids)?)
+        .bind(row::numbers(ids)?)
         .bind(until)
         .bind(token)
         .bind(tx.named())
@@ -259,7 +260,7 @@ pub(crate) async fn claim(
 /// Marks claimed messages as being sent and reads what a carrier needs.
 pub(crate) async fn start(
     tx: &mut WriteTx<'_>,
-    ids: &[i64],
+    ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
     if let Conn::File(conn) = tx.conn() {
@@ -301,14 +302,14 @@ pub(crate) struct StartedMessage {
 
 fn start_in_file(
     conn: &rusqlite::Connection,
-    ids: &[i64],
+    ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
     let found = look_up(
         conn,
         CLAIMED,
         ids,
-        |s, id| s.query([id]),
+        |s, id| s.query([id.0]),
         |_, row| {
             let kind: String = row.get(8)?;
             let kind = Kind::parse(&kind).ok_or(Error::Failed(Fault::Corrupt {
@@ -326,7 +327,7 @@ fn start_in_file(
         },
     )?;
     each(conn, START, ids, |statement, id| {
-        statement.execute((id, now.unix_ms()))
+        statement.execute((id.0, now.unix_ms()))
     })?;
     Ok(found)
 }
@@ -342,7 +343,8 @@ fn count_as_sending(tx: &mut WriteTx<'_>, started: &[StartedMessage], now: Times
 /// A row whose lease holds.
 #[derive(Deserialize)]
 pub(crate) struct Held {
-    pub(crate) id: i64,
+    #[serde(deserialize_with = "row::transid_in_json")]
+    pub(crate) id: Transid,
     /// 0, 1 or 2, as in the schema.
     pub(crate) begun: i64,
     /// Submits that the carrier put off.
@@ -357,21 +359,24 @@ fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, 
 
 /// A row and the token that it was claimed with.
 pub(crate) struct Leased {
-    pub(crate) message_id: i64,
+    pub(crate) message_id: Transid,
     pub(crate) token: i64,
 }
 
 /// Those of the rows whose lease still holds.
-pub(crate) async fn held(tx: &mut WriteTx<'_>, leases: &[Leased]) -> Result<HashMap<i64, Held>> {
+pub(crate) async fn held(
+    tx: &mut WriteTx<'_>,
+    leases: &[Leased],
+) -> Result<HashMap<Transid, Held>> {
     if let Conn::File(conn) = tx.conn() {
         let held = look_up(
             given(conn)?,
             LEASED,
             leases,
-            |s, lease| s.query((lease.message_id, lease.token)),
+            |s, lease| s.query((lease.message_id.0, lease.token)),
             |_, row| {
                 let held = Held {
-                    id: row.get(0)?,
+                    id: Transid(row.get(0)?),
                     begun: row.get(1)?,
                     attempts: row.get(2)?,
                     resend: row.get(3)?,
@@ -383,7 +388,7 @@ pub(crate) async fn held(tx: &mut WriteTx<'_>, leases: &[Leased]) -> Result<Hash
     }
     let leases: Vec<_> = leases
         .iter()
-        .map(|lease| (lease.message_id, lease.token))
+        .map(|lease| (lease.message_id.0, lease.token))
         .collect();
     let row = query(LEASED)
         .bind(json(&leases)?)
@@ -397,8 +402,8 @@ pub(crate) async fn held(tx: &mut WriteTx<'_>, leases: &[Leased]) -> Result<Hash
 /// A claimed row whose lease is over.
 #[derive(Clone)]
 pub(crate) struct EndedLease {
-    pub(crate) id: i64,
-    pub(crate) application_id: i64,
+    pub(crate) id: Transid,
+    pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
     pub(crate) begun: i64,
     /// Of the message, as it was counted at its acceptance.
@@ -422,8 +427,8 @@ pub(crate) async fn ended_leases(
     rows.iter()
         .map(|row| {
             Ok(EndedLease {
-                id: row::int(row, "message_id")?,
-                application_id: row::int(row, "application_id")?,
+                id: row::transid(row, "message_id")?,
+                application_id: row::application(row, "application_id")?,
                 carrier: row::text(row, "carrier")?,
                 begun: row::int(row, "begun")?,
                 segments: row::int(row, "segments")?.try_into().unwrap_or(1),

@@ -1,6 +1,6 @@
 //! Deposits by bank.
 
-use domain::{Money, Reference, Timestamp};
+use domain::{ApplicationId, Money, Reference, Timestamp};
 use serde::Serialize;
 
 use super::query::{Connection, Row, query};
@@ -62,7 +62,7 @@ pub(crate) async fn insert(
     bank_id: &str,
     reference: &str,
     amount: Money,
-    application_id: Option<i64>,
+    application_id: Option<ApplicationId>,
     now: Timestamp,
 ) -> Result<bool> {
     let done = query(INSERT)
@@ -98,7 +98,7 @@ pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRe
 pub(crate) async fn assign(
     conn: &mut dyn Connection,
     bank_id: &str,
-    application_id: i64,
+    application_id: ApplicationId,
     now: Timestamp,
 ) -> Result<bool> {
     let done = query(ASSIGN)

@@ -1,7 +1,7 @@
 //! What happened to messages besides what their rows say.
 
 use domain::records::TimelineEntry;
-use domain::{MessageStatus, Timestamp, Transid};
+use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use super::query::{Connection, query};
 use super::row::{self, json};
@@ -29,7 +29,7 @@ statements! {
 /// Something in a message's life that its row can't say.
 pub(crate) struct Event {
     pub(crate) id: Transid,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) status: MessageStatus,
     pub(crate) detail: Option<String>,
 }
@@ -59,7 +59,7 @@ pub(crate) async fn insert(
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     id: Transid,
-    application_id: i64,
+    application_id: ApplicationId,
 ) -> Result<Vec<TimelineEntry>> {
     let rows = query(LIST)
         .bind(id.0)

@@ -1,6 +1,6 @@
 //! Answers that are kept for requests with an Idempotency-Key.
 
-use domain::Timestamp;
+use domain::{ApplicationId, Timestamp};
 
 use super::query::{Connection, query};
 use super::row::{self, json, touched};
@@ -51,7 +51,7 @@ statements! {
 /// What an answer is kept under.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KeptKey {
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     /// The caller's.
     pub(crate) key: String,
@@ -59,7 +59,7 @@ pub(crate) struct KeptKey {
 
 impl KeptKey {
     /// As a row of a parameter.
-    fn columns(&self) -> (i64, i64, &str) {
+    fn columns(&self) -> (ApplicationId, i64, &str) {
         (self.application_id, i64::from(self.test), &self.key)
     }
 }
@@ -90,7 +90,7 @@ pub(crate) async fn find(
     rows.iter()
         .map(|row| {
             let key = KeptKey {
-                application_id: row::int(row, "application_id")?,
+                application_id: row::application(row, "application_id")?,
                 test: row::int(row, "test")? == 1,
                 key: row::text(row, "key")?,
             };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{MessageStatus, MessageText, Money, Number, Timestamp, Transid};
+use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
 use rusqlite::params;
 
 use super::query::{Conn, Connection, each, given, look_up, query};
@@ -101,7 +101,7 @@ statements! {
 /// A message as it is accepted.
 pub(crate) struct NewMessage {
     pub(crate) id: Transid,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) number: Number,
     pub(crate) sender: Option<String>,
@@ -120,7 +120,7 @@ pub(crate) async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) 
         let written = each(given(conn)?, INSERT, messages, |statement, m| {
             statement.execute(params![
                 m.id.0,
-                m.application_id,
+                m.application_id.0,
                 i64::from(m.test),
                 m.number.digits(),
                 m.number.kind().as_str(),
@@ -204,7 +204,7 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
 
 /// Locks messages that are about to be changed, in their order. False where nobody else writes, so
 /// that there is nothing to lock.
-pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<bool> {
+pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> {
     if tx.must_lock() && !ids.is_empty() {
         let ids = Ids::new(ids)?;
         query(LOCK)
@@ -232,7 +232,7 @@ pub(crate) struct Ending {
 /// A message that became final just now.
 pub(crate) struct Ended {
     pub(crate) id: Transid,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) released: Money,
 }
@@ -244,22 +244,22 @@ pub(crate) async fn finish(
     endings: &[Ending],
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
-    let ids: Vec<i64> = endings.iter().map(|ending| ending.id.0).collect();
-    let mut open: HashMap<i64, OpenMessage> = open_messages(tx, &ids)
+    let ids: Vec<Transid> = endings.iter().map(|ending| ending.id).collect();
+    let mut open: HashMap<Transid, OpenMessage> = open_messages(tx, &ids)
         .await?
         .into_iter()
         .map(|message| (message.id, message))
         .collect();
     let (mut ended, mut rows) = (Vec::new(), Vec::new());
     for ending in endings {
-        let Some(message) = open.remove(&ending.id.0) else {
+        let Some(message) = open.remove(&ending.id) else {
             continue;
         };
         tx.tally.change(&message, ending.status, now);
         let release = i64::from(ending.release);
         let status = ending.status.code();
         rows.push((
-            message.id,
+            message.id.0,
             status,
             &ending.error,
             release,
@@ -300,7 +300,10 @@ pub(crate) async fn finish(
 }
 
 /// Those of these messages that aren't final.
-pub(crate) async fn open_messages(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<Vec<OpenMessage>> {
+pub(crate) async fn open_messages(
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+) -> Result<Vec<OpenMessage>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -310,7 +313,7 @@ pub(crate) async fn open_messages(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<V
             given(conn)?,
             statement,
             ids,
-            |s, id| s.query([id]),
+            |s, id| s.query([id.0]),
             |_, row| OpenMessage::of_file(row),
         );
     }
@@ -328,7 +331,7 @@ pub(crate) async fn open_messages(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<V
 /// A message whose time ran out.
 pub(crate) struct Overdue {
     pub(crate) id: Transid,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) status: MessageStatus,
     /// A carrier has it, or a part of it.
     pub(crate) taken: bool,
@@ -354,8 +357,8 @@ pub(crate) async fn overdue(
     rows.iter()
         .map(|row| {
             Ok(Overdue {
-                id: Transid(row::int(row, "id")?),
-                application_id: row::int(row, "application_id")?,
+                id: row::transid(row, "id")?,
+                application_id: row::application(row, "application_id")?,
                 status: row::status(row, "messages")?,
                 taken: row::opt_int(row, "submitted_at")?.is_some(),
                 leased: row::int(row, "leased")? > 0,

@@ -1,6 +1,6 @@
 //! Receipts for segments that nothing is known of yet.
 
-use domain::{MessageStatus, Timestamp};
+use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Conn, Connection, given, look_up, query};
@@ -156,8 +156,8 @@ pub(crate) struct Crossed {
     pub(crate) carrier: String,
     /// The carrier's, for the segment.
     pub(crate) name: String,
-    pub(crate) message_id: i64,
-    pub(crate) application_id: i64,
+    pub(crate) message_id: Transid,
+    pub(crate) application_id: ApplicationId,
 }
 
 /// Receipts that were parked since a moment though their segments' names are known, by carrier.
@@ -176,8 +176,8 @@ pub(crate) async fn crossed(
             Ok(Crossed {
                 carrier: row::text(row, "carrier")?,
                 name: row::text(row, "carrier_message_id")?,
-                message_id: row::int(row, "message_id")?,
-                application_id: row::int(row, "application_id")?,
+                message_id: row::transid(row, "message_id")?,
+                application_id: row::application(row, "application_id")?,
             })
         })
         .collect()

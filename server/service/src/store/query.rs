@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use domain::ApplicationId;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Rows, Statement};
 use sqlx::any::{AnyArguments, AnyRow};
@@ -90,6 +91,8 @@ argument! {
     Option<String>: value => Self::Text(value);
     Option<&str>: value => Self::Text(value.map(str::to_owned));
     Vec<u8>: value => Self::Bytes(value);
+    ApplicationId: id => Self::Int(Some(id.0));
+    Option<ApplicationId>: id => Self::Int(id.map(|id| id.0));
 }
 
 impl rusqlite::ToSql for Argument {

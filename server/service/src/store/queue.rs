@@ -1,6 +1,6 @@
 //! The queue: messages that no carrier has taken yet.
 
-use domain::{Kind, Reference, Timestamp};
+use domain::{ApplicationId, Kind, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Conn, Connection, Row, each, given, query};
@@ -142,8 +142,8 @@ statements! {
 
 /// A message that is put into the queue. The fields are in the order of [`INSERT`].
 pub(crate) struct QueuedRow {
-    pub(crate) message_id: i64,
-    pub(crate) application_id: i64,
+    pub(crate) message_id: Transid,
+    pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
     /// Unix milliseconds; of a row that is claimed at once the end of its lease.
     pub(crate) due_at: i64,
@@ -171,8 +171,8 @@ pub(crate) async fn insert(
         let written = each(given(conn)?, INSERT, rows, |statement, r| {
             let (due_at, token) = (r.due_at, r.lease_token);
             statement.execute((
-                r.message_id,
-                r.application_id,
+                r.message_id.0,
+                r.application_id.0,
                 &r.carrier,
                 bulk,
                 due_at,
@@ -186,7 +186,7 @@ pub(crate) async fn insert(
         .iter()
         .map(|r| {
             (
-                r.message_id,
+                r.message_id.0,
                 r.application_id,
                 &r.carrier,
                 r.due_at,
@@ -204,15 +204,17 @@ pub(crate) async fn insert(
 }
 
 /// Applications that aren't suspended and have messages that were put aside.
-pub(crate) async fn put_aside_without_suspension(conn: &mut dyn Connection) -> Result<Vec<i64>> {
+pub(crate) async fn put_aside_without_suspension(
+    conn: &mut dyn Connection,
+) -> Result<Vec<ApplicationId>> {
     let rows = query(PUT_ASIDE_WITHOUT_SUSPENSION).fetch_all(conn).await?;
-    rows.iter().map(|row| row::int(row, "id")).collect()
+    rows.iter().map(|row| row::application(row, "id")).collect()
 }
 
 /// Lets some of an application's messages that were put aside go on; how many.
 pub(crate) async fn resume(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     limit: i64,
     now: Timestamp,
 ) -> Result<u64> {
@@ -250,14 +252,14 @@ pub(crate) async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> R
 
 /// An unclaimed row.
 pub(crate) struct WaitingRow {
-    pub(crate) message_id: i64,
-    pub(crate) application_id: i64,
+    pub(crate) message_id: Transid,
+    pub(crate) application_id: ApplicationId,
 }
 
 fn waiting_row(row: &Row) -> Result<WaitingRow> {
     Ok(WaitingRow {
-        message_id: row::int(row, "message_id")?,
-        application_id: row::int(row, "application_id")?,
+        message_id: row::transid(row, "message_id")?,
+        application_id: row::application(row, "application_id")?,
     })
 }
 
@@ -265,12 +267,12 @@ fn waiting_row(row: &Row) -> Result<WaitingRow> {
 pub(crate) async fn unclaimed(
     conn: &mut dyn Connection,
     carrier: &str,
-    after: i64,
+    after: Transid,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
     let rows = query(UNCLAIMED)
         .bind(carrier)
-        .bind(after)
+        .bind(after.0)
         .bind(limit)
         .fetch_all(conn)
         .await?;
@@ -295,7 +297,8 @@ pub(crate) async fn unrouted(
 /// [`ROUTED`].
 #[derive(Deserialize)]
 pub(crate) struct Routed {
-    pub(crate) message_id: i64,
+    #[serde(deserialize_with = "row::transid_in_json")]
+    pub(crate) message_id: Transid,
     pub(crate) number: String,
     pub(crate) kind: Kind,
     pub(crate) sender: Option<String>,
@@ -304,7 +307,7 @@ pub(crate) struct Routed {
     pub(crate) refused_by: String,
 }
 
-pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<Vec<Routed>> {
+pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
     let ids = Ids::new(ids)?;
     let row = query(ROUTED)
         .bind(ids.json)
@@ -318,7 +321,7 @@ pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<Vec<Rout
 
 /// A row that is given to another carrier.
 pub(crate) struct Moved {
-    pub(crate) message_id: i64,
+    pub(crate) message_id: Transid,
     pub(crate) carrier: String,
 }
 
@@ -326,7 +329,7 @@ pub(crate) struct Moved {
 pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
     let values: Vec<_> = rows
         .iter()
-        .map(|row| (row.message_id, &row.carrier))
+        .map(|row| (row.message_id.0, &row.carrier))
         .collect();
     query(MOVE)
         .bind(json(&values)?)
@@ -340,10 +343,10 @@ pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp
 /// What the queue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
+    /// Messages.
     pub waiting: i64,
     /// When the oldest of them was accepted.
     pub oldest: Option<Timestamp>,
-    /// Messages.
 }
 
 pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
@@ -357,28 +360,28 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
 
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an
 /// earlier submit counts.
-pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<()> {
+pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     query(PUT_ASIDE)
-        .bind(json(&ids)?)
+        .bind(row::numbers(ids)?)
         .bind(tx.named())
         .execute(tx)
         .await?;
     Ok(())
 }
 
-/// Takes rows out, whoever holds them.
-pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<()> {
+/// Deletes rows, claimed or not.
+pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
     if let Conn::File(conn) = tx.conn() {
         each(given(conn)?, DROP, ids, |statement, id| {
-            statement.execute([id])
+            statement.execute([id.0])
         })?;
         return Ok(());
     }
     query(DROP)
-        .bind(json(&ids)?)
+        .bind(row::numbers(ids)?)
         .bind(tx.named())
         .execute(tx)
         .await?;
@@ -387,7 +390,7 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[i64]) -> Result<()> {
 
 /// A claimed row that goes back.
 pub(crate) struct Requeued {
-    pub(crate) id: i64,
+    pub(crate) id: Transid,
     /// Unix milliseconds.
     pub(crate) due_at: i64,
     /// To be added.
@@ -417,7 +420,7 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<(
         .iter()
         .map(|r| {
             (
-                r.id,
+                r.id.0,
                 r.due_at,
                 r.attempts,
                 r.begun,

@@ -7,7 +7,7 @@ mod plans;
 pub(crate) use paths::{Condition, Path};
 
 use domain::records::MessageRecord;
-use domain::{BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
+use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Connection, Query, query, query_of};
@@ -23,7 +23,7 @@ statements! {
 
 /// Which messages of one application and key kind, newest first.
 pub(crate) struct Selection {
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) span: Span,
     /// Those that lead to few messages before others.
@@ -40,7 +40,7 @@ pub(crate) struct Span {
 
 /// A message as it is stored.
 pub(crate) struct MessageRow {
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     pub(crate) record: MessageRecord,
     pub(crate) unit_price: Money,
     pub(crate) carrier: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct MessageRow {
 #[derive(Deserialize)]
 struct Columns {
     id: i64,
-    application_id: i64,
+    application_id: ApplicationId,
     test: i64,
     number: String,
     kind: Kind,

@@ -1,6 +1,6 @@
 //! Reading values out of rows, with a name for what can't be read.
 
-use domain::MessageStatus;
+use domain::{ApplicationId, BatchId, MessageStatus, Transid};
 use serde::Deserialize;
 use serde::de::Error as _;
 
@@ -21,6 +21,16 @@ pub(crate) fn text(row: &Row, column: &'static str) -> Result<String> {
 
 pub(crate) fn opt_text(row: &Row, column: &'static str) -> Result<Option<String>> {
     row.get(column)
+}
+
+/// A message's id.
+pub(crate) fn transid(row: &Row, column: &'static str) -> Result<Transid> {
+    int(row, column).map(Transid)
+}
+
+/// An application's id.
+pub(crate) fn application(row: &Row, column: &'static str) -> Result<ApplicationId> {
+    int(row, column).map(ApplicationId)
 }
 
 pub(crate) fn bytes(row: &Row, column: &'static str) -> Result<Vec<u8>> {
@@ -84,6 +94,20 @@ pub(crate) fn status_in_json<'de, D: serde::Deserializer<'de>>(
     MessageStatus::from_code(code).ok_or_else(|| D::Error::custom("no status has this number"))
 }
 
+/// A message's id where rows come as JSON: its number there, too.
+pub(crate) fn transid_in_json<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Transid, D::Error> {
+    i64::deserialize(from).map(Transid)
+}
+
+/// The same of the batch that a message is of, if it is of one.
+pub(crate) fn batch_in_json<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<BatchId>, D::Error> {
+    Ok(Option::<i64>::deserialize(from)?.map(BatchId))
+}
+
 /// A JSON parameter.
 pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Failed(error.into()))
@@ -115,6 +139,18 @@ pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Resu
     }
 }
 
+/// Messages' ids as a JSON parameter.
+pub(crate) fn numbers(ids: &[Transid]) -> Result<String> {
+    /// As numbers, where an id outside the database is a text.
+    struct Numbers<'a>(&'a [Transid]);
+    impl serde::Serialize for Numbers<'_> {
+        fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+            to.collect_seq(self.0.iter().map(|id| id.0))
+        }
+    }
+    json(&Numbers(ids))
+}
+
 /// Ids as the three parameters that statements over messages take.
 pub(crate) struct Ids {
     pub(crate) json: String,
@@ -123,11 +159,11 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    pub(crate) fn new(ids: &[i64]) -> Result<Self> {
+    pub(crate) fn new(ids: &[Transid]) -> Result<Self> {
         Ok(Self {
-            json: json(&ids)?,
-            least: ids.iter().min().copied().unwrap_or(0),
-            greatest: ids.iter().max().copied().unwrap_or(0),
+            json: numbers(ids)?,
+            least: ids.iter().min().map_or(0, |id| id.0),
+            greatest: ids.iter().max().map_or(0, |id| id.0),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Segments that carriers were handed, and how they ended.
 
-use domain::{MessageStatus, Timestamp};
+use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use rusqlite::params;
 use serde::Deserialize;
 
@@ -147,11 +147,11 @@ statements! {
 
 /// A segment that was handed over.
 pub(crate) struct NewSegment {
-    pub(crate) message_id: i64,
+    pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     /// How many the message has.
     pub(crate) segments: u16,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     /// The carrier's, for the segment.
     pub(crate) name: Option<String>,
     pub(crate) status: MessageStatus,
@@ -164,7 +164,8 @@ pub(crate) struct NewSegment {
     reason = "a segment's number and how many there are have the columns' names"
 )]
 pub(crate) struct Segment {
-    pub(crate) message_id: i64,
+    #[serde(deserialize_with = "row::transid_in_json")]
+    pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     pub(crate) segments: u16,
     #[serde(deserialize_with = "row::status_in_json")]
@@ -184,11 +185,11 @@ impl Segment {
 /// Which segment a receipt is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentId {
-    pub(crate) message_id: i64,
+    pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     /// How many the message has.
     pub(crate) segments: u16,
-    pub(crate) application_id: i64,
+    pub(crate) application_id: ApplicationId,
     /// As it is stored.
     pub(crate) status: MessageStatus,
 }
@@ -237,7 +238,7 @@ async fn write(
             .iter()
             .map(|row| {
                 (
-                    row.message_id,
+                    row.message_id.0,
                     row.segment,
                     row.segments,
                     row.application_id,
@@ -265,10 +266,10 @@ fn write_in_file(
 ) -> Result<()> {
     each(conn, statement, rows, |statement, row| {
         statement.execute(params![
-            row.message_id,
+            row.message_id.0,
             row.segment,
             row.segments,
-            row.application_id,
+            row.application_id.0,
             carrier,
             row.name,
             row.status.code(),
@@ -278,8 +279,8 @@ fn write_in_file(
     Ok(())
 }
 
-/// Everything that was handed over of these messages.
-pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[i64]) -> Result<Vec<Segment>> {
+/// All segments of these messages that were handed over.
+pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -288,10 +289,10 @@ pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[i64]) -> Result<Vec<Seg
             given(conn)?,
             OF,
             messages,
-            |s, id| s.query([id]),
+            |s, id| s.query([id.0]),
             |_, row| {
                 Ok(Segment {
-                    message_id: row.get(0)?,
+                    message_id: Transid(row.get(0)?),
                     segment: row.get(1)?,
                     segments: row.get(2)?,
                     status: row::file_status(row, 3, "segments")?,
@@ -303,7 +304,7 @@ pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[i64]) -> Result<Vec<Seg
         );
     }
     let row = query(OF)
-        .bind(json(&messages)?)
+        .bind(row::numbers(messages)?)
         .bind(tx.named())
         .fetch_one(tx)
         .await?;
@@ -329,10 +330,10 @@ pub(crate) async fn named(
             |s, n| s.query((carrier, n.1)),
             |n, row| {
                 let id = SegmentId {
-                    message_id: row.get(0)?,
+                    message_id: Transid(row.get(0)?),
                     segment: row.get(1)?,
                     segments: row.get(2)?,
-                    application_id: row.get(3)?,
+                    application_id: ApplicationId(row.get(3)?),
                     status: row::file_status(row, 4, "segments")?,
                 };
                 Ok((n.0, id))
@@ -355,10 +356,11 @@ pub(crate) async fn named(
 struct Named {
     /// The name's, in the parameter.
     place: usize,
-    message_id: i64,
+    #[serde(deserialize_with = "row::transid_in_json")]
+    message_id: Transid,
     segment: u16,
     segments: u16,
-    application_id: i64,
+    application_id: ApplicationId,
     #[serde(deserialize_with = "row::status_in_json")]
     status: MessageStatus,
 }
@@ -400,10 +402,11 @@ pub(crate) async fn unanswered(
 /// The fields are in the order of [`UNANSWERED`].
 #[derive(Deserialize)]
 struct UnansweredRow {
-    message_id: i64,
+    #[serde(deserialize_with = "row::transid_in_json")]
+    message_id: Transid,
     segment: u16,
     segments: u16,
-    application_id: i64,
+    application_id: ApplicationId,
     submitted_at: i64,
     sender: Option<String>,
     address: String,
@@ -432,14 +435,14 @@ pub(crate) async fn is_another_submitted(
     carrier: &str,
     number: &str,
     country_code: &str,
-    message_id: i64,
+    message_id: Transid,
     least: i64,
 ) -> Result<bool> {
     let found = query(BEING_SUBMITTED)
         .bind(carrier)
         .bind(number)
         .bind(country_code)
-        .bind(message_id)
+        .bind(message_id.0)
         .bind(least)
         .fetch_optional(conn)
         .await?;
@@ -448,7 +451,7 @@ pub(crate) async fn is_another_submitted(
 
 /// How a segment ends.
 pub(crate) struct SegmentEnding<'a> {
-    pub(crate) message_id: i64,
+    pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<&'a str>,
@@ -458,14 +461,14 @@ pub(crate) struct SegmentEnding<'a> {
 pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
     if let Conn::File(conn) = tx.conn() {
         each(given(conn)?, FINISH, rows, |statement, row| {
-            statement.execute((row.message_id, row.segment, row.status.code(), row.error))
+            statement.execute((row.message_id.0, row.segment, row.status.code(), row.error))
         })?;
         return Ok(());
     }
     if !rows.is_empty() {
         let values: Vec<_> = rows
             .iter()
-            .map(|row| (row.message_id, row.segment, row.status.code(), row.error))
+            .map(|row| (row.message_id.0, row.segment, row.status.code(), row.error))
             .collect();
         query(FINISH)
             .bind(json(&values)?)

@@ -1,7 +1,7 @@
 //! Requests for sender names, and the accounts that names belong to.
 
 use domain::records::SenderRequestRecord;
-use domain::{Reference, SenderStatus, Timestamp};
+use domain::{ApplicationId, Reference, SenderStatus, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -61,7 +61,7 @@ fn request(row: &Row) -> Result<SenderRequestRecord> {
 /// Stores a request; one that still waits is replaced by it.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     name: &str,
     now: Timestamp,
 ) -> Result<()> {
@@ -79,8 +79,11 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// What was accepted before makes room.
-pub(crate) async fn replace_accepted(conn: &mut dyn Connection, application_id: i64) -> Result<()> {
+/// Marks the accepted request as replaced.
+pub(crate) async fn replace_accepted(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+) -> Result<()> {
     query(REPLACE_ACCEPTED)
         .bind(application_id)
         .execute(conn)

@@ -2,7 +2,7 @@
 //! in memory or in files: uploads under way and their rows, and how many requests a key may still
 //! make.
 
-use domain::{KeyKind, Reference, Timestamp};
+use domain::{ApplicationId, KeyKind, Reference, Timestamp};
 
 use super::query::{Connection, query};
 use super::row;
@@ -64,7 +64,7 @@ pub(crate) struct UploadsUnderWay {
 /// How many uploads of an application are under way.
 pub(crate) async fn uploads(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     kind: KeyKind,
     key: Option<&str>,
 ) -> Result<UploadsUnderWay> {
@@ -91,7 +91,7 @@ pub(crate) struct NodeKey {
 pub(crate) async fn begin_upload(
     conn: &mut dyn Connection,
     node: NodeKey,
-    application_id: i64,
+    application_id: ApplicationId,
     kind: KeyKind,
     key: Option<&str>,
 ) -> Result<i64> {

@@ -1,6 +1,6 @@
 //! Messages that a carrier has, or may have, all or some parts of.
 
-use domain::{Kind, MessageStatus, Number, Timestamp, Transid};
+use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
 use super::messages::open_messages;
 use super::query::{Conn, Connection, Row, each, given, query};
@@ -77,7 +77,7 @@ pub(crate) async fn submitted(
     if taken.is_empty() {
         return Ok(());
     }
-    let ids: Vec<i64> = taken.iter().map(|taken| taken.id.0).collect();
+    let ids: Vec<Transid> = taken.iter().map(|taken| taken.id).collect();
     for message in open_messages(tx, &ids).await? {
         if message.status.may_become(MessageStatus::Submitted) {
             tx.tally.change(&message, MessageStatus::Submitted, now);
@@ -125,7 +125,7 @@ pub(crate) async fn begin(
     if begun.is_empty() {
         return Ok(());
     }
-    let unknown: Vec<i64> = begun.iter().filter(|b| b.unknown).map(|b| b.id.0).collect();
+    let unknown: Vec<Transid> = begun.iter().filter(|b| b.unknown).map(|b| b.id).collect();
     for message in open_messages(tx, &unknown).await? {
         if message.status.may_become(MessageStatus::Unknown) {
             tx.tally.change(&message, MessageStatus::Unknown, now);
@@ -135,7 +135,7 @@ pub(crate) async fn begin(
         .iter()
         .map(|b| (b.id.0, i64::from(b.unknown), i64::from(b.taken)))
         .collect();
-    let ids: Vec<i64> = begun.iter().map(|b| b.id.0).collect();
+    let ids: Vec<Transid> = begun.iter().map(|b| b.id).collect();
     let ids = Ids::new(&ids)?;
     query(BEGIN)
         .bind(json(&rows)?)
@@ -153,7 +153,7 @@ pub(crate) async fn begin(
 #[derive(Clone, Debug)]
 pub struct Outstanding {
     pub id: Transid,
-    pub application_id: i64,
+    pub application_id: ApplicationId,
     pub number: Number,
     pub submitted_at: Timestamp,
 }
@@ -178,8 +178,8 @@ pub(crate) async fn outstanding(
     rows.iter()
         .map(|row| {
             Ok(Outstanding {
-                id: Transid(row::int(row, "id")?),
-                application_id: row::int(row, "application_id")?,
+                id: row::transid(row, "id")?,
+                application_id: row::application(row, "application_id")?,
                 number: number(row)?,
                 submitted_at: Timestamp::from_unix_ms(row::int(row, "submitted_at")?),
             })

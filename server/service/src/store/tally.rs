@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use domain::records::{DayCounts, StatusCounts};
-use domain::{MessageStatus, Timestamp};
+use domain::{ApplicationId, BatchId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Conn, Connection, each, given, query};
@@ -116,7 +116,7 @@ statements! {
 /// in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DayKey {
-    application_id: i64,
+    application_id: ApplicationId,
     test: i64,
     day: i64,
     /// The status's number.
@@ -150,7 +150,7 @@ pub(crate) struct Tally {
     node: i64,
     pub(crate) counter: Counter,
     days: BTreeMap<DayKey, i64>,
-    batches: BTreeMap<i64, StatusCounts>,
+    batches: BTreeMap<BatchId, StatusCounts>,
     /// When a batch is done, if it is.
     now: Option<Timestamp>,
 }
@@ -174,7 +174,7 @@ impl Tally {
     /// New messages. Those of a batch are counted there since its acceptance.
     pub(crate) fn add_new(
         &mut self,
-        application_id: i64,
+        application_id: ApplicationId,
         test: bool,
         day: i64,
         status: MessageStatus,
@@ -232,13 +232,13 @@ impl Tally {
 
 async fn move_batches(
     conn: &mut dyn Connection,
-    batches: BTreeMap<i64, StatusCounts>,
+    batches: BTreeMap<BatchId, StatusCounts>,
     now: Option<Timestamp>,
     named: String,
 ) -> Result<()> {
     let rows: Vec<_> = batches
         .into_iter()
-        .map(|(id, counts)| (id, MessageStatus::ALL.map(|status| counts.get(status))))
+        .map(|(id, counts)| (id.0, MessageStatus::ALL.map(|status| counts.get(status))))
         .collect();
     let parameter = json(&rows)?;
     if conn.dialect().is_shared() {
@@ -264,7 +264,7 @@ async fn add_days(
     if let Conn::File(conn) = conn.conn() {
         each(given(conn)?, ADD_DAYS, rows, |statement, (key, n)| {
             statement.execute((
-                key.application_id,
+                key.application_id.0,
                 key.test,
                 key.day,
                 key.status,
@@ -291,10 +291,12 @@ async fn add_days(
 /// `messages::OPEN`.
 #[derive(Deserialize)]
 pub(crate) struct OpenMessage {
-    pub(crate) id: i64,
-    pub(crate) application_id: i64,
+    #[serde(deserialize_with = "row::transid_in_json")]
+    pub(crate) id: Transid,
+    pub(crate) application_id: ApplicationId,
     pub(crate) test: i64,
-    pub(crate) batch_id: Option<i64>,
+    #[serde(deserialize_with = "row::batch_in_json")]
+    pub(crate) batch_id: Option<BatchId>,
     /// Unix milliseconds.
     pub(crate) created_at: i64,
     #[serde(deserialize_with = "row::status_in_json")]
@@ -307,10 +309,10 @@ impl OpenMessage {
     /// Reads the first columns of a file's row.
     pub(crate) fn of_file(row: &rusqlite::Row<'_>) -> Result<Self> {
         Ok(Self {
-            id: row.get(0)?,
-            application_id: row.get(1)?,
+            id: Transid(row.get(0)?),
+            application_id: ApplicationId(row.get(1)?),
             test: row.get(2)?,
-            batch_id: row.get(3)?,
+            batch_id: row.get::<_, Option<i64>>(3)?.map(BatchId),
             created_at: row.get(4)?,
             status: row::file_status(row, 5, "messages")?,
             cost: row.get(6)?,
@@ -321,7 +323,7 @@ impl OpenMessage {
 /// An application's messages by day, the first day and the last one included.
 pub(crate) async fn days(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     test: bool,
     first: i64,
     last: i64,
@@ -348,7 +350,7 @@ pub(crate) async fn days(
 /// The first day with messages of an application, and the last one.
 pub(crate) async fn first_and_last(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     test: bool,
 ) -> Result<Option<(i64, i64)>> {
     let row = query(FIRST_AND_LAST)
@@ -363,7 +365,7 @@ pub(crate) async fn first_and_last(
 /// how many they are; between the first day and the last one, both included.
 pub(crate) async fn days_of_status(
     conn: &mut dyn Connection,
-    (application_id, test): (i64, bool),
+    (application_id, test): (ApplicationId, bool),
     status: MessageStatus,
     first: i64,
     last: i64,

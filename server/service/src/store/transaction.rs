@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use domain::ApplicationId;
 use sqlx::{Any, AnyConnection, AnyPool, Executor as _, Transaction};
 
 use super::dialect::{Outcome, TransactionName};
@@ -27,7 +28,7 @@ pub(crate) struct WriteTx<'a> {
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
     /// Whose rows it is about; every statement over them names these.
-    pub(super) applications: BTreeSet<i64>,
+    pub(super) applications: BTreeSet<ApplicationId>,
     pub(super) dialect: Dialect,
     pub(super) halt: &'a Halt,
     /// To ask what became of a commit that wasn't answered.
@@ -76,7 +77,7 @@ pub(crate) struct Unanswered {
 
 impl WriteTx<'_> {
     /// Says whose messages it is about, before any of them is looked up.
-    pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = i64>) {
+    pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = ApplicationId>) {
         self.applications.extend(applications);
     }
 
@@ -86,7 +87,8 @@ impl WriteTx<'_> {
             !self.applications.is_empty(),
             "a statement over messages would find none"
         );
-        let ids: Vec<String> = self.applications.iter().map(i64::to_string).collect();
+        let ids = self.applications.iter().map(|id| id.0.to_string());
+        let ids: Vec<String> = ids.collect();
         format!("{{{}}}", ids.join(","))
     }
 

@@ -1,7 +1,7 @@
 //! The ledger: transfers, never changed and never deleted.
 
 use domain::records::{self, StatementLine};
-use domain::{BatchId, Money, Timestamp, Transid};
+use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 use rusqlite::params;
 
 use super::query::{Conn, Connection, Row, each, given, query};
@@ -9,14 +9,25 @@ use super::row::{self, json, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
+/// What money moves from or to: an application by its id, or one of the house's accounts, whose
+/// numbers are negative.
+#[derive(Clone, Copy)]
+pub(crate) struct LedgerAccount(i64);
+
+impl From<ApplicationId> for LedgerAccount {
+    fn from(application: ApplicationId) -> Self {
+        Self(application.0)
+    }
+}
+
 /// Where money comes from.
-pub(crate) const BANK: i64 = -1;
+pub(crate) const BANK: LedgerAccount = LedgerAccount(-1);
 /// Deposits whose reference nobody knows.
-pub(crate) const UNMATCHED: i64 = -2;
+pub(crate) const UNMATCHED: LedgerAccount = LedgerAccount(-2);
 /// What messages earned.
-pub(crate) const REVENUE: i64 = -3;
+pub(crate) const REVENUE: LedgerAccount = LedgerAccount(-3);
 /// The price of uploads whose rows aren't messages yet.
-pub(crate) const RESERVED: i64 = -4;
+pub(crate) const RESERVED: LedgerAccount = LedgerAccount(-4);
 
 statements! {
     const INSERT: Sql = Sql::same(r"
@@ -99,11 +110,11 @@ impl TransferKind {
 
 /// A movement that a deposit makes.
 pub(crate) struct DepositTransfer<'a> {
-    pub(crate) debit: i64,
-    pub(crate) credit: i64,
+    pub(crate) debit: LedgerAccount,
+    pub(crate) credit: LedgerAccount,
     pub(crate) amount: Money,
     pub(crate) kind: TransferKind,
-    pub(crate) application_id: Option<i64>,
+    pub(crate) application_id: Option<ApplicationId>,
     pub(crate) bank_id: &'a str,
     pub(crate) balance_after: Option<Money>,
 }
@@ -114,8 +125,8 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<()> {
     query(INSERT)
-        .bind(transfer.debit)
-        .bind(transfer.credit)
+        .bind(transfer.debit.0)
+        .bind(transfer.credit.0)
         .bind(transfer.amount.micros())
         .bind(transfer.kind.code())
         .bind(transfer.application_id)
@@ -149,7 +160,7 @@ fn line(row: &Row) -> Result<StatementLine> {
 /// An application's transfers before this one, newest first.
 pub(crate) async fn statement(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     before: i64,
     limit: i64,
 ) -> Result<Vec<StatementLine>> {
@@ -181,13 +192,13 @@ impl Subject {
 
 /// A charge, a release, or a reservation that is settled.
 pub(crate) struct MessageTransfer {
-    pub(crate) debit: i64,
-    pub(crate) credit: i64,
+    pub(crate) debit: LedgerAccount,
+    pub(crate) credit: LedgerAccount,
     pub(crate) amount: Money,
     pub(crate) kind: TransferKind,
     pub(crate) subject: Subject,
     /// Whose statement it is on, and the balance after it; `None` between the house's own accounts.
-    pub(crate) application: Option<(i64, Money)>,
+    pub(crate) application: Option<(ApplicationId, Money)>,
 }
 
 /// Moves money for messages and batches.
@@ -204,11 +215,11 @@ pub(crate) async fn insert_of_messages(
             |statement, t| {
                 let (message, batch) = t.subject.ids();
                 statement.execute(params![
-                    t.debit,
-                    t.credit,
+                    t.debit.0,
+                    t.credit.0,
                     t.amount.micros(),
                     t.kind.code(),
-                    t.application.map(|(id, _)| id),
+                    t.application.map(|(id, _)| id.0),
                     message,
                     t.application.map(|(_, balance)| balance.micros()),
                     batch,
@@ -223,11 +234,11 @@ pub(crate) async fn insert_of_messages(
         .map(|t| {
             let (message, batch) = t.subject.ids();
             (
-                t.debit,
-                t.credit,
+                t.debit.0,
+                t.credit.0,
                 t.amount.micros(),
                 t.kind.code(),
-                t.application.map(|(id, _)| id),
+                t.application.map(|(id, _)| id.0),
                 message,
                 t.application.map(|(_, balance)| balance.micros()),
                 batch,

@@ -269,7 +269,7 @@ impl Accepted {
         let carrier = self.carrier(service);
         let message = &mut self.message;
         let mut row = QueuedRow {
-            message_id: message.id.0,
+            message_id: message.id,
             application_id: message.application_id,
             due_at: now.unix_ms(),
             lease_token: 0,
@@ -306,7 +306,7 @@ impl Accepted {
     fn charge(&self) -> Option<MessageTransfer> {
         let application = self.message.application_id;
         Some(MessageTransfer {
-            debit: application,
+            debit: application.into(),
             credit: REVENUE,
             amount: self.sent.cost,
             kind: TransferKind::Charge,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use domain::{ApiKey, Money, Reference, Transid};
+use domain::{ApiKey, ApplicationId, Money, Reference, Transid};
 
 use super::consumers::Places;
 use super::inbox::Input;
@@ -107,7 +107,7 @@ async fn settle_in_turn(
     sends: &[&PreparedSend],
 ) -> Result<()> {
     let released = ended.iter().filter(|ended| ended.released > Money::ZERO);
-    let ids: Vec<i64> = released.map(|ended| ended.application_id).collect();
+    let ids: Vec<ApplicationId> = released.map(|ended| ended.application_id).collect();
     if ids.is_empty() {
         return Ok(());
     }

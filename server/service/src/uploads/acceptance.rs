@@ -251,7 +251,7 @@ impl Service {
         balances::charge(tx, &changed).await?;
         batches::insert(tx, new, now).await?;
         let charge = (!new.test).then_some(MessageTransfer {
-            debit: new.application_id,
+            debit: new.application_id.into(),
             credit: RESERVED,
             amount: new.cost,
             kind: TransferKind::Charge,

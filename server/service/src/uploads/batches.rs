@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
-use domain::{BatchId, KeyKind, MessageStatus, Reference};
+use domain::{ApplicationId, BatchId, KeyKind, MessageStatus, Reference};
 
 use crate::Service;
 use crate::admission::KeyAccess;
@@ -122,7 +122,7 @@ async fn owned_ids(
     conn: &mut dyn Connection,
     account_id: i64,
     reference: Option<Reference>,
-) -> Result<Vec<i64>> {
+) -> Result<Vec<ApplicationId>> {
     let mut owned = applications::ids_by_account(conn, account_id).await?;
     if let Some(wanted) = reference {
         owned.retain(|owned| owned.reference == wanted);
@@ -136,7 +136,7 @@ async fn owned_ids(
 /// One more than asked for when there are more.
 async fn list(
     conn: &mut dyn Connection,
-    application_id: i64,
+    application_id: ApplicationId,
     test: bool,
     filter: &BatchFilter,
 ) -> Result<Vec<BatchRecord>> {

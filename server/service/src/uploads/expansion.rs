@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use domain::{BatchId, MessageStatus, Money, Timestamp};
+use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};
 
 use crate::admission::play_money_max;
 use crate::delivery::expiry::first_unexpired;
@@ -111,7 +111,7 @@ impl Service {
     /// Stores chunks as messages in one transaction: this one, and the next ones while nobody waits
     /// to write.
     async fn expand_chunks(&self, upload: &UnexpandedBatch, first: Chunk) -> Result<Step> {
-        let chore = Chore::Expand(upload.id.0);
+        let chore = Chore::Expand(upload.id);
         let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
         let Some(mut tx) = tx else {
             return Ok(Step::Elsewhere);
@@ -219,7 +219,7 @@ impl Service {
             router.carrier(&facts, self.entropy().number(), &[])
         };
         let queued = |(carrier, place)| QueuedRow {
-            message_id: domain::ids::nth_id(upload.first_message_id, place),
+            message_id: Transid(domain::ids::nth_id(upload.first_message_id, place)),
             application_id: upload.application_id,
             carrier,
             due_at: now.unix_ms(),
@@ -288,7 +288,7 @@ impl Service {
         balances::settle(&mut tx, &[settled], play_money_max()).await?;
         let release = (back > Money::ZERO).then_some(MessageTransfer {
             debit: RESERVED,
-            credit: id,
+            credit: id.into(),
             amount: back,
             kind: TransferKind::Release,
             subject: Subject::Batch(upload.id),

@@ -22,8 +22,8 @@ use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::{Service, run_detached};
 use domain::admission::reserved_outcome;
 use domain::{
-    ApiKey, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, KeyKind,
-    Kind, Reason,
+    ApiKey, ApplicationId, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
+    BulkWriting, KeyKind, Kind, Reason,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
@@ -43,7 +43,7 @@ pub(crate) struct Uploads(Mutex<UnderWay>);
 
 #[derive(Default)]
 struct UnderWay {
-    by_application: HashMap<i64, usize>,
+    by_application: HashMap<ApplicationId, usize>,
     keys: HashSet<(KeyAccess, IdempotencyKey)>,
 }
 

@@ -141,7 +141,7 @@ mod tests {
     fn message() -> Claimed {
         Claimed {
             id: Transid(7),
-            application_id: 1,
+            application_id: domain::ApplicationId(1),
             number: Number::parse("57000001").unwrap(),
             address: "26657000001".to_owned(),
             sender: "Heliograph".to_owned(),

@@ -48,7 +48,7 @@ fn lease(token: i64, last_start: Instant) -> Lease {
 fn message(text: &str) -> Claimed {
     Claimed {
         id: Transid(7),
-        application_id: 1,
+        application_id: domain::ApplicationId(1),
         number: Number::parse("57000001").unwrap(),
         address: "26657000001".to_owned(),
         sender: "Heliograph".to_owned(),

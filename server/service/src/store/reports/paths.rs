@@ -157,8 +157,9 @@ impl Path {
         matches!(self, Self::Unusual | Self::Queue)
     }
 
-    /// Application, test, ids from, below, limit → the messages, as one JSON value: of fixed parts
-    /// alone, each value a parameter.
+    /// The statement that lists messages. Its parameters are the application, whether messages are
+    /// test messages, the least id, the id below which to look, how many to list, and a value for
+    /// each condition. It is put together of fixed parts alone.
     pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
         let source = self.source(dialect);
         let (messages, join) = if self.leads_elsewhere() {
@@ -187,8 +188,9 @@ impl Path {
         sql
     }
 
-    /// Application, test, ids from, below, limit, what leads the path → how many there are, at most
-    /// so many, and the least id of them; from the index alone.
+    /// The statement that counts the messages along the path, at most as many as the limit, and
+    /// finds the least id of them, from the index alone. The parameters are those of a list; the
+    /// only condition is the one that the path is for.
     pub(super) fn count(self, dialect: Dialect, leading: Option<&Condition>) -> String {
         let condition = leading.map_or_else(String::new, |condition| {
             format!(" AND d.{} = $6", condition.column())
