@@ -31,7 +31,9 @@ async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
     })
     .await
     .unwrap();
-    restored.expand(id).await.unwrap();
+    while let Some(id) = restored.next_unexpanded(None).await.unwrap() {
+        restored.expand(id).await.unwrap();
+    }
     let access = world.access(&customer.live).await;
     let record = restored.batch(&access, id).await.unwrap().unwrap();
     assert_eq!(
