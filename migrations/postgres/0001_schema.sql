@@ -236,7 +236,7 @@ CREATE TABLE queue (
     due_at         BIGINT NOT NULL,
     lease_token    BIGINT NOT NULL,
     attempts       BIGINT NOT NULL,
-    begun          BIGINT NOT NULL DEFAULT 0 CHECK (begun BETWEEN 0 AND 2),
+    hand_over      BIGINT NOT NULL DEFAULT 0 CHECK (hand_over BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT ''
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
         autovacuum_vacuum_cost_delay = 0,

@@ -245,7 +245,7 @@ CREATE TABLE queue (
     -- 0: no carrier has any of its segments. 1: a carrier has, or may have, some of them; the
     -- others go to the same carrier. 2: the carrier's answer was lost, and the message is sent once
     -- more.
-    begun          INTEGER NOT NULL DEFAULT 0 CHECK (begun BETWEEN 0 AND 2),
+    hand_over      INTEGER NOT NULL DEFAULT 0 CHECK (hand_over BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT '' -- carriers that refused it, e.g. ' acme beta'
 ) STRICT;
 CREATE INDEX queue_due ON queue (carrier, held, bulk, due_at) WHERE lease_token = 0;

@@ -1,6 +1,6 @@
 //! Claims whose lease is over: whoever held them is gone, or was held up for too long.
 
-use domain::{MessageStatus, Timestamp, Transid};
+use domain::{HandOver, MessageStatus, Timestamp, Transid};
 
 use crate::delivery::expiry::least_queued;
 use crate::delivery::outcomes::RESEND_AFTER_MS;
@@ -84,10 +84,10 @@ impl Service {
     async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
         let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for row in lost {
-            if row.resend && row.begun < 2 {
+            if row.hand_over.may_resend(row.lost_answer) {
                 again.push(requeued(
                     &EndedLease {
-                        begun: 2,
+                        hand_over: HandOver::Repeated,
                         ..row.clone()
                     },
                     RESEND_AFTER_MS,
@@ -150,7 +150,10 @@ impl Service {
                 .map_or_else(|| parts(row), |known| known.segments);
             for number in 1..=total {
                 let known = of_this().find(|segment| segment.segment == number);
-                let sent = known.is_none_or(|segment| row.begun == 2 && !segment.is_taken());
+                let sent = known.is_none_or(|segment| {
+                    let submits = segment.submits;
+                    row.hand_over.repeats_segment(segment.is_taken(), submits)
+                });
                 if sent {
                     found.push(NewSegment {
                         message_id: row.id,
@@ -172,7 +175,7 @@ fn requeued(row: &EndedLease, after_ms: i64, now: Timestamp) -> Requeued {
         id: row.id,
         due_at: now.plus_ms(after_ms).unix_ms(),
         attempts: 0,
-        begun: row.begun,
+        hand_over: row.hand_over,
         carrier: None,
         refused_by: String::new(),
     }

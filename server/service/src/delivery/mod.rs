@@ -11,7 +11,7 @@ pub(crate) mod scan_starts;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use domain::{ApplicationId, MessageStatus, MessageText, Number, Timestamp, Transid};
+use domain::{ApplicationId, HandOver, MessageStatus, MessageText, Number, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
@@ -234,10 +234,10 @@ async fn claim_found(
     let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
     let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, network)).collect();
-    let begun: HashMap<Transid, i64> = due
+    let begun: HashMap<Transid, HandOver> = due
         .iter()
-        .filter(|row| row.begun > 0)
-        .map(|row| (row.id, row.begun))
+        .filter(|row| row.hand_over != HandOver::None)
+        .map(|row| (row.id, row.hand_over))
         .collect();
     if !begun.is_empty() {
         skip_handed_over(tx, &begun, &mut claimed).await?;
@@ -393,7 +393,7 @@ impl Service {
         let held = claims::held(tx, &leases).await?;
         let begun: Vec<Transid> = held
             .values()
-            .filter(|h| h.begun > 0)
+            .filter(|h| h.hand_over != HandOver::None)
             .map(|h| h.id)
             .collect();
         let mut stored: HashMap<Transid, Vec<Segment>> = HashMap::new();
@@ -478,7 +478,7 @@ impl Service {
                 id,
                 due_at: now.unix_ms(),
                 attempts: 0,
-                begun: 0,
+                hand_over: HandOver::None,
                 carrier: ways.get(&id).cloned(),
                 refused_by: format!(" {carrier}"),
             });
@@ -524,14 +524,16 @@ impl Service {
 /// Says for messages of which a carrier has, or may have, a part which segments that are.
 async fn skip_handed_over(
     tx: &mut WriteTx<'_>,
-    begun: &HashMap<Transid, i64>,
+    begun: &HashMap<Transid, HandOver>,
     claimed: &mut [Claimed],
 ) -> Result<()> {
     let ids: Vec<Transid> = begun.keys().copied().collect();
     let mut skipped: HashMap<Transid, Vec<u16>> = HashMap::new();
     for segment in segments::of(tx, &ids).await? {
-        let once_more = begun.get(&segment.message_id) == Some(&2);
-        if segment.is_taken() || !once_more || segment.submits > 1 {
+        let hand_over = begun.get(&segment.message_id);
+        let repeats =
+            hand_over.is_some_and(|it| it.repeats_segment(segment.is_taken(), segment.submits));
+        if !repeats {
             let numbers = skipped.entry(segment.message_id).or_default();
             numbers.push(segment.segment);
         }
@@ -628,7 +630,7 @@ impl Plan {
             id: result.id,
             due_at: now.plus_ms(again.after_ms).unix_ms(),
             attempts: i64::from(again.attempted),
-            begun: again.begun,
+            hand_over: again.hand_over,
             carrier: None,
             refused_by: String::new(),
         });

@@ -1,6 +1,8 @@
 //! What a carrier's answers mean for a message: pure, so that money and duplicates are decided in
 //! one place.
 
+use domain::HandOver;
+
 use crate::store::claims::Held;
 use crate::store::segments::Segment;
 
@@ -70,8 +72,7 @@ pub(crate) struct Again {
     pub(crate) after_ms: i64,
     /// Whether it counts as an attempt.
     pub(crate) attempted: bool,
-    /// As in the queue: 0, 1 or 2.
-    pub(crate) begun: i64,
+    pub(crate) hand_over: HandOver,
     /// For the timeline.
     pub(crate) error: Option<String>,
 }
@@ -140,7 +141,7 @@ impl Count {
 
     pub(crate) fn outcome(self, held: &Held) -> MessageOutcome {
         let begun = self.taken + self.unknown > 0;
-        let resend = self.lost.is_some() && held.resend && held.begun < 2;
+        let resend = self.lost.is_some() && held.hand_over.may_resend(held.lost_answer);
         match (self.refused, self.again) {
             (Some(error), _) if !begun => MessageOutcome::Refused { error },
             (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
@@ -150,13 +151,13 @@ impl Count {
             (None, _) if resend => MessageOutcome::Again(Again {
                 after_ms: RESEND_AFTER_MS,
                 attempted: false,
-                begun: 2,
+                hand_over: HandOver::Repeated,
                 error: self.lost,
             }),
             (None, Some((after_ms, attempted, error))) => MessageOutcome::Again(Again {
                 after_ms,
                 attempted,
-                begun: held.begun.max(i64::from(begun)),
+                hand_over: held.hand_over.after_submit(begun),
                 error,
             }),
             (None, None) if self.unknown > 0 => MessageOutcome::Unknown { error: self.lost },

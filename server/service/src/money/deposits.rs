@@ -8,10 +8,9 @@ use crate::store::audit::{self, Actor};
 use crate::store::deposits::{self, DepositRecord};
 use crate::store::query::Connection;
 use crate::store::row::touched;
-use crate::store::transfers::{
-    self, BANK, DepositTransfer, LedgerAccount, TransferKind, UNMATCHED,
-};
+use crate::store::transfers::{self, BANK, DepositTransfer, LedgerAccount, UNMATCHED};
 use crate::{Service, run_detached};
+use domain::records::TransferKind;
 
 /// Longest id that a bank gives a payment.
 const BANK_ID_CHARS_MAX: usize = 255;

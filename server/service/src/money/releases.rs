@@ -9,7 +9,8 @@ use crate::error::{Error, Fault, Result};
 use crate::store::balances::{self, SettledApplication};
 use crate::store::messages::Ended;
 use crate::store::query::Connection;
-use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject, TransferKind};
+use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
+use domain::records::TransferKind;
 
 /// Moves what the ended messages release back to their applications, a transfer each; play money
 /// goes back without one.

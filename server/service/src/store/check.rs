@@ -187,7 +187,7 @@ statements! {
         r" END AS what
         FROM queue q LEFT JOIN messages m ON m.id = q.message_id
         WHERE m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
-           OR (m.status = 2 AND q.begun = 0)",
+           OR (m.status = 2 AND q.hand_over = 0)",
     ));
     const BATCH_IS_CHARGED: Sql = Sql::same(r"
         SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved '

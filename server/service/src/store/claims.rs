@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{ApplicationId, Kind, MessageStatus, Timestamp, Transid};
+use domain::{ApplicationId, HandOver, Kind, LostAnswer, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Conn, Connection, each, given, look_up, query};
@@ -31,20 +31,20 @@ statements! {
             -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
             WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
             singles AS MATERIALIZED (
-                SELECT message_id, application_id, begun, due_at, 0 AS bulk
+                SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
                 FROM queue
                 WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
                   AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
                 ORDER BY due_at, message_id LIMIT $4),
             of_batches AS (
-                SELECT message_id, application_id, begun, due_at, 1 AS bulk
+                SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
                 FROM queue
                 WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
                   AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
                 ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
             SELECT json_group_array(
                 json_array(
-                    q.message_id, q.begun, a.status = 'Suspended', q.due_at, q.bulk,
+                    q.message_id, q.hand_over, a.status = 'Suspended', q.due_at, q.bulk,
                     q.application_id)) AS found
             FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
             JOIN applications a ON a.id = q.application_id",
@@ -53,13 +53,13 @@ statements! {
             -- left many old versions behind: it is looked up once, not for each message.
             WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
             singles AS MATERIALIZED (
-                SELECT message_id, application_id, begun, due_at, 0 AS bulk
+                SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
                 FROM queue
                 WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
                   AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
                 ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
             of_batches AS MATERIALIZED (
-                SELECT message_id, application_id, begun, due_at, 1 AS bulk
+                SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
                 FROM queue
                 WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
                   AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
@@ -74,7 +74,7 @@ statements! {
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        message_id, begun,
+                        message_id, hand_over,
                         CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END,
                         due_at, bulk, application_id)),
                 '[]')::text AS found
@@ -124,7 +124,7 @@ statements! {
     /// `[[message, token]]`.
     const LEASED: Sql = Sql {
         sqlite: r"
-            SELECT q.message_id, q.begun, q.attempts, a.lost_answer = 'resend'
+            SELECT q.message_id, q.hand_over, q.attempts, a.lost_answer = 'resend'
             FROM queue q
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ?1 AND q.lease_token = ?2",
@@ -132,11 +132,11 @@ statements! {
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        q.message_id, q.begun, q.attempts,
+                        q.message_id, q.hand_over, q.attempts,
                         CASE a.lost_answer WHEN 'resend' THEN 1 ELSE 0 END)),
                 '[]')::text AS found
             FROM (
-                SELECT q.message_id, q.begun, q.attempts, q.application_id
+                SELECT q.message_id, q.hand_over, q.attempts, q.application_id
                 FROM jsonb_array_elements($1::text::jsonb) AS r
                 JOIN queue q ON q.message_id = (r.value ->> 0)::bigint
                   AND q.lease_token = (r.value ->> 1)::bigint
@@ -146,14 +146,14 @@ statements! {
     };
     const ENDED_LEASES: Sql = Sql {
         sqlite: r"
-            SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer
+            SELECT q.message_id, q.carrier, q.hand_over, q.application_id, m.segments, a.lost_answer
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
             WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
             LIMIT $2",
         postgres: r"
-            SELECT q.message_id, q.carrier, q.begun, q.application_id, m.segments, a.lost_answer
+            SELECT q.message_id, q.carrier, q.hand_over, q.application_id, m.segments, a.lost_answer
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
@@ -167,8 +167,7 @@ statements! {
 pub(crate) struct DueRow {
     #[serde(deserialize_with = "row::transid_in_json")]
     pub(crate) id: Transid,
-    /// 0, 1 or 2, as in the schema.
-    pub(crate) begun: i64,
+    pub(crate) hand_over: HandOver,
     #[serde(deserialize_with = "flag")]
     pub(crate) suspended: bool,
     /// Unix milliseconds.
@@ -345,16 +344,27 @@ fn count_as_sending(tx: &mut WriteTx<'_>, started: &[StartedMessage], now: Times
 pub(crate) struct Held {
     #[serde(deserialize_with = "row::transid_in_json")]
     pub(crate) id: Transid,
-    /// 0, 1 or 2, as in the schema.
-    pub(crate) begun: i64,
+    pub(crate) hand_over: HandOver,
     /// Submits that the carrier put off.
     pub(crate) attempts: i64,
-    #[serde(deserialize_with = "flag")]
-    pub(crate) resend: bool,
+    #[serde(deserialize_with = "policy")]
+    pub(crate) lost_answer: LostAnswer,
 }
 
 fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, D::Error> {
     Ok(i64::deserialize(from)? == 1)
+}
+
+fn policy<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<LostAnswer, D::Error> {
+    flag(from).map(policy_of)
+}
+
+const fn policy_of(resend: bool) -> LostAnswer {
+    if resend {
+        LostAnswer::Resend
+    } else {
+        LostAnswer::Hold
+    }
 }
 
 /// A row and the token that it was claimed with.
@@ -377,9 +387,9 @@ pub(crate) async fn held(
             |_, row| {
                 let held = Held {
                     id: Transid(row.get(0)?),
-                    begun: row.get(1)?,
+                    hand_over: row::file_hand_over(row, 1)?,
                     attempts: row.get(2)?,
-                    resend: row.get(3)?,
+                    lost_answer: policy_of(row.get(3)?),
                 };
                 Ok((held.id, held))
             },
@@ -405,10 +415,10 @@ pub(crate) struct EndedLease {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
-    pub(crate) begun: i64,
+    pub(crate) hand_over: HandOver,
     /// Of the message, as it was counted at its acceptance.
     pub(crate) segments: u16,
-    pub(crate) resend: bool,
+    pub(crate) lost_answer: LostAnswer,
 }
 
 /// Some of the claimed rows whose lease ended before this moment.
@@ -430,9 +440,11 @@ pub(crate) async fn ended_leases(
                 id: row::transid(row, "message_id")?,
                 application_id: row::application(row, "application_id")?,
                 carrier: row::text(row, "carrier")?,
-                begun: row::int(row, "begun")?,
+                hand_over: row::code(row, "queue", "hand_over", |code| {
+                    HandOver::try_from(code).ok()
+                })?,
                 segments: row::int(row, "segments")?.try_into().unwrap_or(1),
-                resend: row::text(row, "lost_answer")? == "resend",
+                lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,
             })
         })
         .collect()

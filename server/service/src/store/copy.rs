@@ -10,8 +10,8 @@ use super::messages;
 use super::query::{Connection, query, query_of, run, run_of};
 use super::row;
 use super::sql::{Sql, statements};
-use super::transfers::TransferKind;
 use crate::error::Result;
+use domain::records::TransferKind;
 use domain::{Timestamp, ids};
 
 /// What is copied, each table after those that it refers to. What else there is belongs to

@@ -1,6 +1,6 @@
 //! The queue: messages that no carrier has taken yet.
 
-use domain::{ApplicationId, Kind, Reference, Timestamp, Transid};
+use domain::{ApplicationId, HandOver, Kind, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Conn, Connection, Row, each, given, query};
@@ -58,21 +58,21 @@ statements! {
             -- chunk.
             SELECT message_id, application_id
             FROM queue
-            WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND begun = 0
+            WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
             ORDER BY message_id LIMIT $3",
         postgres: r"
             SELECT message_id, application_id
             FROM queue
-            WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND begun = 0
+            WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
             ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
     };
     const UNROUTED: Sql = Sql {
         sqlite: r"
             SELECT message_id, application_id
-            FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2",
+            FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2",
         postgres: r"
             SELECT message_id, application_id
-            FROM queue WHERE carrier = $1 AND lease_token = 0 AND begun = 0 LIMIT $2
+            FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2
             FOR UPDATE SKIP LOCKED",
     };
     /// Test messages have no other way, and are not among them.
@@ -106,11 +106,11 @@ statements! {
         sqlite: r"
             UPDATE queue SET carrier = r.value ->> 1, due_at = MAX(due_at, $2)
             FROM json_each($1) AS r
-            WHERE queue.message_id = r.value ->> 0 AND lease_token = 0 AND begun = 0",
+            WHERE queue.message_id = r.value ->> 0 AND lease_token = 0 AND hand_over = 0",
         postgres: r"
             UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2)
             FROM jsonb_array_elements($1::text::jsonb) AS r
-            WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND begun = 0
+            WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND hand_over = 0
               AND queue.application_id = ANY ($3::text::bigint[])",
     };
     const DROP: Sql = Sql {
@@ -126,12 +126,12 @@ statements! {
     const REQUEUE: Sql = Sql {
         sqlite: r"
             UPDATE queue SET due_at = r.value ->> 1, attempts = attempts + (r.value ->> 2),
-                begun = r.value ->> 3, carrier = COALESCE(r.value ->> 4, carrier),
+                hand_over = r.value ->> 3, carrier = COALESCE(r.value ->> 4, carrier),
                 refused_by = refused_by || (r.value ->> 5), lease_token = 0
             FROM json_each($1) AS r WHERE queue.message_id = r.value ->> 0",
         postgres: r"
             UPDATE queue SET due_at = (r.value ->> 1)::bigint,
-                attempts = attempts + (r.value ->> 2)::bigint, begun = (r.value ->> 3)::bigint,
+                attempts = attempts + (r.value ->> 2)::bigint, hand_over = (r.value ->> 3)::bigint,
                 carrier = COALESCE(r.value ->> 4, carrier),
                 refused_by = refused_by || (r.value ->> 5), lease_token = 0
             FROM jsonb_array_elements($1::text::jsonb) AS r
@@ -395,8 +395,7 @@ pub(crate) struct Requeued {
     pub(crate) due_at: i64,
     /// To be added.
     pub(crate) attempts: i64,
-    /// 0, 1 or 2, as in the schema.
-    pub(crate) begun: i64,
+    pub(crate) hand_over: HandOver,
     /// Another one than before.
     pub(crate) carrier: Option<String>,
     /// To be added: a space and the carrier that refused it.
@@ -407,7 +406,7 @@ impl Requeued {
     /// Whether its carrier has nothing of it and doesn't want it now. What didn't leave at all may
     /// be claimed again at once, unless the carrier can't take it.
     pub(crate) const fn is_put_off(&self, usable: bool, now: Timestamp) -> bool {
-        self.begun == 0 && (!usable || self.due_at > now.unix_ms())
+        matches!(self.hand_over, HandOver::None) && (!usable || self.due_at > now.unix_ms())
     }
 }
 
@@ -423,7 +422,7 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<(
                 r.id.0,
                 r.due_at,
                 r.attempts,
-                r.begun,
+                r.hand_over,
                 &r.carrier,
                 &r.refused_by,
             )

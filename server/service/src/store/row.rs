@@ -1,6 +1,6 @@
 //! Reading values out of rows, with a name for what can't be read.
 
-use domain::{ApplicationId, BatchId, MessageStatus, Transid};
+use domain::{ApplicationId, BatchId, HandOver, MessageStatus, Transid};
 use serde::Deserialize;
 use serde::de::Error as _;
 
@@ -84,6 +84,18 @@ pub(crate) fn file_status(
         column: "status",
         value: value.to_string(),
     }))
+}
+
+/// How far a message's hand-over has come, from the number in a column of a file's row.
+pub(crate) fn file_hand_over(row: &rusqlite::Row<'_>, column: usize) -> Result<HandOver> {
+    let value: i64 = row.get(column)?;
+    HandOver::try_from(value).map_err(|_| {
+        Error::Failed(Fault::Corrupt {
+            table: "queue",
+            column: "hand_over",
+            value: value.to_string(),
+        })
+    })
 }
 
 /// A message's status where rows come as JSON: its number there, too.

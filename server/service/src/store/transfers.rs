@@ -1,6 +1,6 @@
 //! The ledger: transfers, never changed and never deleted.
 
-use domain::records::{self, StatementLine};
+use domain::records::{StatementLine, TransferKind};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 use rusqlite::params;
 
@@ -55,59 +55,6 @@ statements! {
     };
 }
 
-/// Why money moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TransferKind {
-    /// From the bank, or from what was unmatched, to an application.
-    Deposit,
-    /// From the bank to what is unmatched: nobody has the reference.
-    Unmatched,
-    /// The price of a message or an upload.
-    Charge,
-    /// From what is reserved for an upload to revenue: its rows became messages.
-    Settle,
-    /// The price of what no carrier took, given back.
-    Release,
-}
-
-impl TransferKind {
-    const ALL: [Self; 5] = [
-        Self::Deposit,
-        Self::Unmatched,
-        Self::Charge,
-        Self::Settle,
-        Self::Release,
-    ];
-
-    /// The number in the column: its place in [`Self::ALL`].
-    pub(crate) const fn code(self) -> i64 {
-        match self {
-            Self::Deposit => 0,
-            Self::Unmatched => 1,
-            Self::Charge => 2,
-            Self::Settle => 3,
-            Self::Release => 4,
-        }
-    }
-
-    /// The kind that a number stands for.
-    pub(crate) fn from_code(code: i64) -> Option<Self> {
-        let place = usize::try_from(code).ok()?;
-        Self::ALL.get(place).copied()
-    }
-
-    /// The word for it outside the database.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Deposit => "deposit",
-            Self::Unmatched => "unmatched",
-            Self::Charge => "charge",
-            Self::Settle => "settle",
-            Self::Release => "release",
-        }
-    }
-}
-
 /// A movement that a deposit makes.
 pub(crate) struct DepositTransfer<'a> {
     pub(crate) debit: LedgerAccount,
@@ -148,9 +95,7 @@ fn line(row: &Row) -> Result<StatementLine> {
     Ok(StatementLine {
         id: row::int(row, "id")?,
         at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
-        kind: row::code(row, "transfers", "kind", |code| {
-            records::TransferKind::parse(TransferKind::from_code(code)?.as_str())
-        })?,
+        kind: row::code(row, "transfers", "kind", TransferKind::from_code)?,
         amount: Money::from_micros(row::int(row, "amount")?),
         balance_after: Money::from_micros(row::int(row, "balance_after")?),
         subject,

@@ -18,9 +18,10 @@ use crate::money::funds::Funds;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::messages::{self, NewMessage};
 use crate::store::queue::{self, QueuedAs, QueuedRow};
-use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject, TransferKind};
+use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
 use crate::store::{WriteTx, applications, balances};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
+use domain::records::TransferKind;
 
 /// A send that was accepted, and what is written for it.
 struct Accepted {

@@ -12,11 +12,12 @@ use crate::store::applications::KeyRow;
 use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
-use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject, TransferKind};
+use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject};
 use crate::store::{WriteTx, applications, balances, installation, row};
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
+use domain::records::TransferKind;
 
 /// What is to be done with a file.
 #[derive(Clone, Debug)]

@@ -15,13 +15,14 @@ use crate::store::gate::Priority;
 use crate::store::queue::{self, QueuedAs, QueuedRow};
 use crate::store::row::touched;
 use crate::store::tally::Tally;
-use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, TransferKind};
+use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject};
 use crate::store::{Chore, WriteTx};
 use crate::uploads::acceptance::{cost_of, measures};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::Spools;
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
+use domain::records::TransferKind;
 
 /// Rows of one transaction while nobody else waits to write.
 const ROWS_MAX: i64 = 4000;

@@ -394,7 +394,7 @@ async fn a_change_to_one_schema_alone_is_found() {
         "CREATE TABLE more (id BIGINT PRIMARY KEY)",
         "ALTER TABLE carriers ALTER COLUMN receipts_parked DROP NOT NULL",
         "ALTER TABLE nodes ADD CHECK (token >= 0)",
-        "ALTER TABLE queue ALTER COLUMN begun SET DEFAULT 1",
+        "ALTER TABLE queue ALTER COLUMN hand_over SET DEFAULT 1",
     ];
     let mut both = migrated().await;
     let before = of_postgres(&mut both.postgres).await;
