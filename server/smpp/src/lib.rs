@@ -38,3 +38,4 @@ pub use message::{
 };
 pub use settings::{BindMode, Settings, Timers, Tls};
 pub use status::{State, Status, UNACKNOWLEDGED_LIMIT};
+pub use window::LATE_ANSWERS_MAX;

@@ -6,8 +6,9 @@ use tokio::time::Instant;
 
 /// The highest sequence number (SMPP 3.4, 5.1.4).
 const MAX_SEQUENCE: u32 = 0x7FFF_FFFF;
-/// Most submits that are remembered after they were given up, for an answer that comes late.
-const LATE_LIMIT: usize = 100_000;
+/// Most submits of a bind that are remembered after they were given up, for an answer that comes
+/// late. Whoever keeps something for each keeps as many.
+pub const LATE_ANSWERS_MAX: usize = 10_000;
 
 /// The submits of one bind.
 pub(crate) struct Window {
@@ -135,7 +136,7 @@ impl Window {
         let tag = self.remove(sequence)?;
         self.late.insert(sequence, tag);
         self.late_order.push_back(sequence);
-        if self.late_order.len() > LATE_LIMIT
+        if self.late_order.len() > LATE_ANSWERS_MAX
             && let Some(oldest) = self.late_order.pop_front()
         {
             self.late.remove(&oldest);

@@ -9,7 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::records::ConnectionState;
-use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
+use domain::test_number::SLOW_DELIVERY_MS;
+use domain::{ApplicationId, DeliveryError, MessageStatus, Number, TestNumber, Timestamp, Transid};
 use service::{Claimed, Clock, Lease, Outstanding, Receipt, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -19,40 +20,45 @@ use super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus};
 
 /// Most messages whose answers aren't stored yet.
 const WINDOW: usize = 1024;
-/// How long the slow reserved number takes.
-const SLOW_MS: i64 = 30_000;
 /// Most receipts of one report.
 const RECEIPTS_MAX: usize = 500;
 
-/// What the sandbox does with a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SandboxOutcome {
-    Delivered,
-    DeliveredSlowly,
-    HandsetUnavailable,
-    ValidityOver,
-    Refused,
-}
-
-/// The outcome for a number: reserved local numbers have their own, all others are delivered.
-fn outcome(number: &Number) -> SandboxOutcome {
-    match (number.kind(), number.digits()) {
-        (Kind::Local, "00000002") => SandboxOutcome::HandsetUnavailable,
-        (Kind::Local, "00000003") => SandboxOutcome::ValidityOver,
-        (Kind::Local, "00000004") => SandboxOutcome::Refused,
-        (Kind::Local, "00000005") => SandboxOutcome::DeliveredSlowly,
-        _ => SandboxOutcome::Delivered,
+/// The outcome for a number: reserved local numbers have their own, all others are delivered. A
+/// number that answers a code to a test key is like all others here.
+fn outcome(number: &Number) -> TestNumber {
+    match TestNumber::of(number) {
+        None | Some(TestNumber::Answers(_)) => TestNumber::Delivered,
+        Some(reserved) => reserved,
     }
 }
 
 /// A receipt that is due at some time.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Timestamp,
     id: Transid,
     application_id: ApplicationId,
-    outcome: SandboxOutcome,
+    outcome: TestNumber,
 }
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.id).cmp(&(other.at, other.id))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Due {}
 
 /// A carrier that sends to nobody.
 pub struct Sandbox {
@@ -105,8 +111,8 @@ impl Sandbox {
 
     fn due(&self, message: &Outstanding) -> Due {
         let outcome = outcome(&message.number);
-        let delay_ms = if outcome == SandboxOutcome::DeliveredSlowly {
-            SLOW_MS
+        let delay_ms = if outcome == TestNumber::DeliveredSlowly {
+            SLOW_DELIVERY_MS
         } else {
             self.delay_ms
         };
@@ -157,20 +163,22 @@ enum NextReport {
 impl Due {
     fn into_receipt(self) -> Receipt {
         let (status, error) = match self.outcome {
-            SandboxOutcome::HandsetUnavailable => {
-                (MessageStatus::Failed, Some("handset_unavailable"))
-            }
-            SandboxOutcome::ValidityOver => (MessageStatus::Expired, Some("validity_expired")),
+            TestNumber::HandsetUnavailable => (
+                MessageStatus::Failed,
+                Some(DeliveryError::HandsetUnavailable),
+            ),
+            TestNumber::Expired => (MessageStatus::Expired, Some(DeliveryError::ValidityExpired)),
             // A refused message is never taken, so that it has no receipt.
-            SandboxOutcome::Delivered
-            | SandboxOutcome::DeliveredSlowly
-            | SandboxOutcome::Refused => (MessageStatus::Delivered, None),
+            TestNumber::Delivered
+            | TestNumber::DeliveredSlowly
+            | TestNumber::Refused
+            | TestNumber::Answers(_) => (MessageStatus::Delivered, None),
         };
         Receipt {
             id: self.id,
             application_id: self.application_id,
             status,
-            error: error.map(str::to_owned),
+            error: error.map(|error| error.as_str().to_owned()),
         }
     }
 }
@@ -179,7 +187,7 @@ fn answer(message: &Claimed, lease: Lease) -> Submitted {
     let over = Instant::now() > Instant::from_std(lease.not_after);
     let outcome = match outcome(&message.number) {
         _ if over => SubmitOutcome::NotSent,
-        SandboxOutcome::Refused => SubmitOutcome::Refused {
+        TestNumber::Refused => SubmitOutcome::Refused {
             error: "refused_by_carrier".to_owned(),
         },
         _ => SubmitOutcome::Accepted {

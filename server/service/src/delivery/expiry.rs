@@ -1,6 +1,6 @@
 //! The end of the 48 hours.
 
-use domain::{MessageStatus, Timestamp, Transid, ids};
+use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
 
 use crate::error::Result;
 use crate::money::releases::settle;
@@ -129,16 +129,16 @@ fn ending(message: &Overdue) -> Ending {
         };
     }
     let (error, release) = match message.status {
-        MessageStatus::Submitted => ("no_receipt", false),
-        MessageStatus::Unknown => ("no_answer", false),
+        MessageStatus::Submitted => (DeliveryError::NoReceipt, false),
+        MessageStatus::Unknown => (DeliveryError::NoAnswer, false),
         // Some of its segments: the others can't follow any more.
-        _ if message.taken => ("expired_in_part", false),
-        _ => ("expired_in_queue", true),
+        _ if message.taken => (DeliveryError::ExpiredInPart, false),
+        _ => (DeliveryError::ExpiredInQueue, true),
     };
     Ending {
         id: message.id,
         status: MessageStatus::Expired,
-        error: Some(error.to_owned()),
+        error: Some(error.as_str().to_owned()),
         release,
         taken: false,
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
-use domain::{Kind, MessageStatus, Number, Reference, Transid};
+use domain::{DeliveryError, Kind, MessageStatus, Number, Reference, Transid};
 
 use crate::error::Result;
 use crate::money::releases::settle;
@@ -20,8 +20,6 @@ use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 pub(crate) const NO_CARRIER: &str = "";
 /// Waiting rows that one transaction looks at.
 const CHUNK: i64 = 500;
-/// Why a message is rejected that no route is for.
-const NO_ROUTE: &str = "no_route";
 
 /// The carriers and the way to them.
 #[derive(Clone, Debug)]
@@ -342,7 +340,7 @@ fn unroutable(row: &Routed) -> Ending {
     Ending {
         id: row.message_id,
         status: MessageStatus::Rejected,
-        error: Some(NO_ROUTE.to_owned()),
+        error: Some(DeliveryError::NoRoute.as_str().to_owned()),
         release: true,
         taken: false,
     }

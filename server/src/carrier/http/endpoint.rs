@@ -14,7 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use domain::MessageStatus;
+use domain::{DeliveryError, MessageStatus};
 use serde_json::Value;
 use service::{CarrierReceipt, Service};
 use subtle::ConstantTimeEq as _;
@@ -135,8 +135,8 @@ fn names_one(receipt: &HttpReceipt) -> bool {
 fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
     let (status, word) = match receipt.state {
         ReceiptState::Delivered => (MessageStatus::Delivered, None),
-        ReceiptState::Failed => (MessageStatus::Failed, Some("undeliverable")),
-        ReceiptState::Expired => (MessageStatus::Expired, Some("validity_expired")),
+        ReceiptState::Failed => (MessageStatus::Failed, Some(DeliveryError::Undeliverable)),
+        ReceiptState::Expired => (MessageStatus::Expired, Some(DeliveryError::ValidityExpired)),
         ReceiptState::Intermediate => return None,
     };
     let said = receipt.error.map(|error| {
@@ -146,7 +146,7 @@ fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
     Some(CarrierReceipt {
         names: vec![receipt.message_id],
         status,
-        error: word.map(|word| said.unwrap_or_else(|| word.to_owned())),
+        error: word.map(|word| said.unwrap_or_else(|| word.as_str().to_owned())),
         user_reference: None,
         number: String::new(),
         sender: String::new(),

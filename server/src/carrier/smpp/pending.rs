@@ -2,11 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use ::smpp::Submit;
+use ::smpp::{LATE_ANSWERS_MAX, Submit};
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
-
-/// Most unanswered submits that are remembered in case the answer still comes.
-const LATE_MAX: usize = 10_000;
 
 /// A message under a claim. A message may be claimed again while an earlier claim's submits are
 /// unanswered.
@@ -93,7 +90,7 @@ impl Pending {
             };
             self.late.insert(tag, (bare, segment));
             self.late_order.push_back(tag);
-            if self.late_order.len() > LATE_MAX
+            if self.late_order.len() > LATE_ANSWERS_MAX
                 && let Some(oldest) = self.late_order.pop_front()
             {
                 self.late.remove(&oldest);

@@ -2,7 +2,7 @@
 
 use ::smpp::Delivery;
 use ::smpp::receipt::{self, Failure, State};
-use domain::{MessageStatus, Timestamp};
+use domain::{DeliveryError, MessageStatus, Timestamp};
 use service::CarrierReceipt;
 
 use super::ids;
@@ -14,12 +14,19 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
     let (status, word) = match receipt.state {
         _ if receipt.intermediate => return None,
         State::Delivered => (MessageStatus::Delivered, None),
-        State::Failed(Failure::Undeliverable) => (MessageStatus::Failed, Some("undeliverable")),
-        State::Failed(Failure::Rejected) => (MessageStatus::Failed, Some("rejected_by_network")),
-        State::Failed(Failure::Deleted) => (MessageStatus::Failed, Some("deleted_by_carrier")),
-        State::Expired => (MessageStatus::Expired, Some("validity_expired")),
+        State::Failed(Failure::Undeliverable) => {
+            (MessageStatus::Failed, Some(DeliveryError::Undeliverable))
+        }
+        State::Failed(Failure::Rejected) => (
+            MessageStatus::Failed,
+            Some(DeliveryError::RejectedByNetwork),
+        ),
+        State::Failed(Failure::Deleted) => {
+            (MessageStatus::Failed, Some(DeliveryError::DeletedByCarrier))
+        }
+        State::Expired => (MessageStatus::Expired, Some(DeliveryError::ValidityExpired)),
         // The carrier doesn't know and will not know.
-        State::Unknown => (MessageStatus::Failed, Some("unknown_to_carrier")),
+        State::Unknown => (MessageStatus::Failed, Some(DeliveryError::UnknownToCarrier)),
         State::Accepted | State::Enroute => return None,
         State::Unrecognised => {
             tracing::warn!("a receipt has no state that is known and is ignored");
@@ -33,7 +40,7 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
     Some(CarrierReceipt {
         names: names(&receipt, form),
         status,
-        error: word.map(|word| with_number(word, receipt.error.as_deref())),
+        error: word.map(|word| with_number(word.as_str(), receipt.error.as_deref())),
         user_reference: delivery.user_message_reference,
         // The receipt's sender is the message's recipient.
         number: if trusted { number } else { "" }.to_owned(),

@@ -1,6 +1,7 @@
 //! The outcome of a submit by its `command_status` (SMPP 3.4, 5.1.3).
 
 use ::smpp::{UnknownCause, status_code};
+use domain::DeliveryError;
 use service::SubmitOutcome;
 
 /// ESME_RSUBMITFAIL.
@@ -24,18 +25,18 @@ pub(super) fn outcome(status: u32) -> SubmitOutcome {
 /// A stable word for the status, or its number.
 fn error(status: u32) -> String {
     let word = match status {
-        status_code::INVALID_MESSAGE_LENGTH => "invalid_length",
+        status_code::INVALID_MESSAGE_LENGTH => DeliveryError::InvalidLength.as_str(),
         status_code::INCORRECT_BIND_STATUS => "not_bound",
         status_code::SYSTEM_ERROR => "carrier_error",
-        status_code::INVALID_SOURCE => "invalid_sender",
-        status_code::INVALID_DESTINATION => "invalid_destination",
+        status_code::INVALID_SOURCE => DeliveryError::InvalidSender.as_str(),
+        status_code::INVALID_DESTINATION => DeliveryError::InvalidDestination.as_str(),
         SUBMIT_FAILED => "submit_failed",
         status_code::UNKNOWN_ERROR => "unknown_error",
         status_code::QUEUE_FULL => "carrier_queue_full",
         status_code::THROTTLED => "throttled",
-        status_code::INVALID_VALIDITY => "invalid_validity",
+        status_code::INVALID_VALIDITY => DeliveryError::InvalidValidity.as_str(),
         status_code::TEMPORARY_ERROR => "carrier_busy",
-        _ => return format!("refused_0x{status:08x}"),
+        _ => return format!("{}_0x{status:08x}", DeliveryError::Refused.as_str()),
     };
     word.to_owned()
 }
