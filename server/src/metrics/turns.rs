@@ -61,7 +61,7 @@ fn histogram(of: &Histogram) -> ConstHistogram {
     });
     let mut buckets: Vec<(f64, u64)> = bounded.collect();
     // The counts are read one after the other while turns go on.
-    buckets.push((f64::MAX, of.count.saturating_sub(below)));
+    buckets.push((f64::INFINITY, of.count.saturating_sub(below)));
     ConstHistogram {
         sum: of.seconds,
         count: of.count,
