@@ -381,6 +381,13 @@ impl Store {
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         self.gate.close().await;
+        if let Some(mover) = self.mover.clone() {
+            // In a thread that may wait for the pages that are being moved.
+            let closed = tokio::task::spawn_blocking(move || mover.close()).await;
+            if let Err(error) = closed {
+                tracing::warn!(%error, "the database's file isn't closed");
+            }
+        }
         if let Some(writers) = &self.writers {
             writers.close().await;
         }

@@ -5,7 +5,6 @@
 //! meanwhile.
 
 use std::fs::File;
-use std::mem::ManuallyDrop;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,9 +16,9 @@ use crate::error::{Error, Fault, Result};
 /// Moves pages while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
-    /// Never closed: that would drop the locks that SQLite holds on the file in this process
-    /// (POSIX).
-    file: ManuallyDrop<File>,
+    /// To be synced. Closed after all of SQLite's connections to it, and never where that isn't
+    /// known: to close it drops the locks that they hold on the file in this process (POSIX).
+    file: Mutex<Option<File>>,
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -38,7 +37,7 @@ impl LogMover {
         let file = File::open(path).map_err(|error| Error::Failed(Fault::File(error)))?;
         Ok(Self {
             path: path.to_owned(),
-            file: ManuallyDrop::new(file),
+            file: Mutex::new(Some(file)),
             state: Mutex::new(State::Idle),
             moved: Condvar::new(),
         })
@@ -97,16 +96,32 @@ impl LogMover {
         }
     }
 
+    /// Closes the file, once nothing is being moved. The caller has closed SQLite's connections.
+    pub(crate) fn close(&self) {
+        self.wait();
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.take();
+    }
+
     fn move_pages(&self) -> Result<()> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(&self.path, flags)?;
         conn.execute_batch("PRAGMA synchronous = FULL")?;
         checkpoint(&conn)?;
         // SQLite leaves this to the move that ends the log where pages were added meanwhile.
-        self.file.sync_data().map_err(|error| {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let synced = file.as_ref().map_or(Ok(()), File::sync_data);
+        synced.map_err(|error| {
             let code = ffi::Error::new(ffi::SQLITE_IOERR_FSYNC);
             rusqlite::Error::SqliteFailure(code, Some(error.to_string())).into()
         })
+    }
+}
+
+impl Drop for LogMover {
+    fn drop(&mut self) {
+        let file = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::forget(file.take());
     }
 }
 

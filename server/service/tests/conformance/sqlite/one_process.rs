@@ -65,3 +65,19 @@ async fn a_data_folder_has_one_process_that_serves() {
     world.service.close().await;
     Service::open(config).await.unwrap();
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_closed_service_has_no_file_open() {
+    let world = World::new(Backend::Sqlite).await;
+    let folder = std::fs::canonicalize(world.folder()).unwrap();
+    let open_files = || {
+        let files = std::fs::read_dir("/proc/self/fd").unwrap();
+        let paths = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        let of_service: Vec<_> = paths.filter(|path| path.starts_with(&folder)).collect();
+        of_service
+    };
+    assert!(!open_files().is_empty());
+    world.service.close().await;
+    assert_eq!(open_files(), Vec::<std::path::PathBuf>::new());
+}
