@@ -21,8 +21,10 @@ on_each_backend![the_service_agrees_with_the_model_after_random_operations];
 const STAFF: Actor = Actor::CommandLine;
 /// Price of a page to a local number, in micro-units.
 const LOCAL: i64 = 50_000;
-/// Enough for every operation to follow every other; `PROPTEST_CASES` runs more.
+/// Histories: enough for every operation to follow every other; `PROPTEST_CASES` runs more.
 const CASES: u32 = 24;
+/// Threads that share the histories, each with a seed of its own.
+const RUNNERS: u32 = 4;
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -445,22 +447,34 @@ async fn the_service_agrees_with_the_model_after_random_operations(backend: Back
     running.await.unwrap();
 }
 
+/// Runs several at a time: most of a history's time goes by waiting for the disk.
 fn run_histories(backend: Backend) {
     assert_eq!(money("1").micros(), 1_000_000);
     let cases = std::env::var("PROPTEST_CASES")
         .ok()
-        .and_then(|text| text.parse().ok());
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(CASES);
+    std::thread::scope(|scope| {
+        for runner in 0..RUNNERS {
+            scope.spawn(move || run_share(backend, runner, cases.div_ceil(RUNNERS)));
+        }
+    });
+}
+
+fn run_share(backend: Backend, runner: u32, cases: u32) {
     let config = Config {
-        cases: cases.unwrap_or(CASES),
+        cases,
         failure_persistence: None,
         ..Config::default()
     };
-    let seed = TestRng::from_seed(RngAlgorithm::ChaCha, &[42; 32]);
+    let mut seed = [42; 32];
+    seed[..4].copy_from_slice(&runner.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .unwrap();
-    TestRunner::new_with_rng(config, seed)
+    TestRunner::new_with_rng(config, random)
         .run(&prop::collection::vec(operation(), 1..120), |operations| {
             runtime.block_on(async {
                 let mut model = Model::new(backend).await;
