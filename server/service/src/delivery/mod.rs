@@ -5,25 +5,25 @@ pub(crate) mod ended_leases;
 pub(crate) mod expiry;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
+pub(crate) mod results;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use domain::{ApplicationId, HandOver, MessageStatus, MessageText, Number, Timestamp, Transid};
+use domain::{ApplicationId, HandOver, MessageText, Number, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
-use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
+use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::routing::Network;
 use crate::error::Result;
-use crate::store::claims::{self, DueLimits, DueRow, Held, Leased, StartedMessage};
-use crate::store::events::{self, Event};
+use crate::store::claims::{self, DueLimits, DueRow, Leased, StartedMessage};
 use crate::store::gate::Priority;
-use crate::store::messages::{self, Ended, Ending};
-use crate::store::queue::{self, QueueState, Requeued};
-use crate::store::segments::{self, NewSegment, Segment};
-use crate::store::submits::{self, Begun, Outstanding, Taken};
+use crate::store::messages;
+use crate::store::queue::{self, QueueState};
+use crate::store::segments;
+use crate::store::submits::{self, Outstanding};
 use crate::store::{WriteTx, installation};
 use crate::wakes::Wake;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
@@ -91,16 +91,6 @@ pub(crate) struct Learned {
     pub(crate) no_single_waits: bool,
     /// When to look again if fewer messages were due than asked for; `None` while more may wait.
     pub(crate) look_after: Option<Duration>,
-}
-
-/// What results of a carrier came to.
-pub(crate) struct Recorded {
-    /// The messages that are stored as taken whole.
-    pub(crate) taken: Vec<Transid>,
-    /// How soon each message that went back into the queue may be claimed, and for which carrier.
-    pub(crate) again: Vec<(String, Duration)>,
-    /// The messages that became final.
-    pub(crate) ended: Vec<Ended>,
 }
 
 impl Lease {
@@ -333,159 +323,6 @@ impl Service {
         queue::state(&mut conn).await
     }
 
-    /// Records what became of submits; the messages that are stored as taken whole. Where the lease
-    /// was lost, only the carrier's names are kept: whoever claimed the message next decides.
-    ///
-    /// # Errors
-    /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
-    pub async fn record_submitted(
-        &self,
-        carrier: &str,
-        mut results: Vec<Submitted>,
-    ) -> Result<Vec<Transid>> {
-        if results.is_empty() {
-            return Ok(Vec::new());
-        }
-        for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
-            outcome.make_storable();
-        }
-        self.inner.turn.record_results(carrier, results).await
-    }
-
-    /// Writes results of a carrier in a turn. What they give back is still to be settled.
-    pub(crate) async fn write_results(
-        &self,
-        tx: &mut WriteTx<'_>,
-        carrier: &str,
-        results: &[&Submitted],
-    ) -> Result<Recorded> {
-        let now = self.now();
-        let plan = self.plan(tx, carrier, results, now).await?;
-        let again = plan.again.iter().map(|row| {
-            let after_ms = (row.due_at - now.unix_ms()).max(0).unsigned_abs();
-            let to = row.carrier.as_deref().unwrap_or(carrier);
-            (to.to_owned(), Duration::from_millis(after_ms))
-        });
-        let again = again.collect();
-        let (taken, ended) = plan.write(self, tx, carrier, now).await?;
-        Ok(Recorded {
-            taken,
-            again,
-            ended,
-        })
-    }
-
-    /// What must be written for the results.
-    async fn plan(
-        &self,
-        tx: &mut WriteTx<'_>,
-        carrier: &str,
-        results: &[&Submitted],
-        now: Timestamp,
-    ) -> Result<Plan> {
-        let ids: Vec<Transid> = results.iter().map(|r| r.id).collect();
-        tx.concerns(results.iter().map(|result| result.application_id));
-        messages::lock(tx, &ids).await?;
-        let leases: Vec<_> = results
-            .iter()
-            .map(|result| result.lease.of(result.id))
-            .collect();
-        let held = claims::held(tx, &leases).await?;
-        let begun: Vec<Transid> = held
-            .values()
-            .filter(|h| h.hand_over != HandOver::None)
-            .map(|h| h.id)
-            .collect();
-        let mut stored: HashMap<Transid, Vec<Segment>> = HashMap::new();
-        for segment in segments::of(tx, &begun).await? {
-            stored.entry(segment.message_id).or_default().push(segment);
-        }
-        let network = &self.inner.router.network;
-        let noted = !network.is_sandbox(carrier);
-        // A carrier that is handed whole messages doesn't say how it cuts them.
-        let counted = noted && !network.takes_whole(carrier);
-        let mut plan = Plan {
-            counted,
-            ..Plan::default()
-        };
-        let mut seen = HashSet::new();
-        for &result in results {
-            // A second result for a message is behind the first, which ends the claim.
-            match held.get(&result.id).filter(|_| seen.insert(result.id)) {
-                Some(held) => {
-                    let stored = stored.get(&result.id).map_or(&[][..], Vec::as_slice);
-                    plan.add(result, held, stored, noted, now);
-                }
-                None if noted => plan.late.extend(rows(result)),
-                None => {}
-            }
-        }
-        self.look_elsewhere(tx, carrier, &mut plan, now).await?;
-        Ok(plan)
-    }
-
-    /// Sends what a carrier didn't take another way, where there is one.
-    async fn look_elsewhere(
-        &self,
-        tx: &mut WriteTx<'_>,
-        carrier: &str,
-        plan: &mut Plan,
-        now: Timestamp,
-    ) -> Result<()> {
-        let usable = self.inner.router.is_usable(carrier);
-        let refused: HashSet<Transid> = plan.refused.iter().map(|refused| refused.id).collect();
-        let waiting = plan.again.iter().filter(|row| row.is_put_off(usable, now));
-        let ids: Vec<Transid> = waiting.map(|row| row.id).chain(refused.clone()).collect();
-        // With one carrier there is no other way.
-        if ids.is_empty() || self.inner.router.network.only().is_some() {
-            return Ok(());
-        }
-        let ways: HashMap<Transid, String> = queue::routed(tx, &ids)
-            .await?
-            .iter()
-            .filter_map(|row| {
-                let id = row.message_id;
-                Some((id, self.other_way(row, carrier, refused.contains(&id))?))
-            })
-            .collect();
-        for row in plan
-            .again
-            .iter_mut()
-            .filter(|row| row.is_put_off(usable, now))
-        {
-            if let Some(way) = ways.get(&row.id) {
-                row.carrier = Some(way.clone());
-            }
-        }
-        let (elsewhere, refused): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.refused)
-            .into_iter()
-            .partition(|refused| ways.contains_key(&refused.id));
-        plan.refused = refused;
-        for Ending { id, error, .. } in elsewhere {
-            let error = error.unwrap_or_default();
-            plan.events.push(Event {
-                id,
-                application_id: plan
-                    .applications
-                    .get(&id)
-                    .copied()
-                    .unwrap_or(ApplicationId(0)),
-                status: MessageStatus::Sending,
-                detail: Some(format!("refused by {carrier}: {error}")),
-            });
-            plan.leaving.retain(|leaving| *leaving != id);
-            plan.again.push(Requeued {
-                id,
-                due_at: now.unix_ms(),
-                attempts: 0,
-                hand_over: HandOver::None,
-                carrier: ways.get(&id).cloned(),
-                refused_by: format!(" {carrier}"),
-            });
-        }
-        Ok(())
-    }
-
     /// Messages that a carrier took before this moment and that aren't final, by id, after the
     /// given one.
     ///
@@ -542,150 +379,4 @@ async fn skip_handed_over(
         message.handed_over = skipped.remove(&message.id).unwrap_or_default();
     }
     Ok(())
-}
-
-/// Results by what must be written for them.
-#[derive(Default)]
-struct Plan {
-    leaving: Vec<Transid>,
-    /// Taken whole.
-    taken: Vec<Taken>,
-    begun: Vec<Begun>,
-    /// Refused when some of it was taken.
-    failed: Vec<Ending>,
-    /// Refused when nothing was taken.
-    refused: Vec<Ending>,
-    again: Vec<Requeued>,
-    events: Vec<Event>,
-    segments: Vec<NewSegment>,
-    /// Names that came when the claim was over.
-    late: Vec<NewSegment>,
-    applications: HashMap<Transid, ApplicationId>,
-    /// Whether the carrier is handed each segment.
-    counted: bool,
-}
-
-impl Plan {
-    fn add(
-        &mut self,
-        result: &Submitted,
-        held: &Held,
-        stored: &[Segment],
-        noted: bool,
-        now: Timestamp,
-    ) {
-        let id = result.id;
-        let count = Count::new(&result.outcomes, stored, held.attempts);
-        let (taken, unknown) = (count.taken > 0, count.unknown > 0);
-        if noted {
-            self.segments.extend(rows(result));
-        }
-        let outcome = count.outcome(held);
-        if (taken || unknown) && outcome != MessageOutcome::Submitted {
-            self.begun.push(Begun { id, unknown, taken });
-        }
-        if !matches!(outcome, MessageOutcome::Again(_)) {
-            self.leaving.push(id);
-        }
-        let ending = |status, error, release| Ending {
-            id,
-            status,
-            error: Some(error),
-            release,
-            taken: !release,
-        };
-        match outcome {
-            MessageOutcome::Submitted => self.taken.push(Taken {
-                id,
-                segments: self.counted.then_some(result.segments),
-            }),
-            MessageOutcome::Failed { error } => {
-                self.failed
-                    .push(ending(MessageStatus::Failed, error, false));
-            }
-            MessageOutcome::Refused { error } => {
-                self.applications.insert(id, result.application_id);
-                self.refused
-                    .push(ending(MessageStatus::Rejected, error, true));
-            }
-            MessageOutcome::Unknown { error } => {
-                if let Some(error) = error {
-                    self.event(result, MessageStatus::Unknown, error);
-                }
-            }
-            MessageOutcome::Again(again) => self.again(result, again, unknown, now),
-        }
-    }
-
-    fn again(&mut self, result: &Submitted, again: Again, unknown: bool, now: Timestamp) {
-        if let Some(error) = again.error {
-            let status = if unknown {
-                MessageStatus::Unknown
-            } else {
-                MessageStatus::Sending
-            };
-            self.event(result, status, error);
-        }
-        self.again.push(Requeued {
-            id: result.id,
-            due_at: now.plus_ms(again.after_ms).unix_ms(),
-            attempts: i64::from(again.attempted),
-            hand_over: again.hand_over,
-            carrier: None,
-            refused_by: String::new(),
-        });
-    }
-
-    fn event(&mut self, result: &Submitted, status: MessageStatus, detail: String) {
-        self.events.push(Event {
-            id: result.id,
-            application_id: result.application_id,
-            status,
-            detail: Some(detail),
-        });
-    }
-
-    async fn write(
-        self,
-        service: &Service,
-        tx: &mut WriteTx<'_>,
-        carrier: &str,
-        now: Timestamp,
-    ) -> Result<(Vec<Transid>, Vec<Ended>)> {
-        queue::drop_all(tx, &self.leaving).await?;
-        submits::submitted(tx, &self.taken, carrier, now).await?;
-        submits::begin(tx, &self.begun, carrier, now).await?;
-        let endings: Vec<_> = self.failed.into_iter().chain(self.refused).collect();
-        let ended = messages::finish(tx, &endings, now).await?;
-        queue::requeue(tx, &self.again).await?;
-        events::insert(tx, &self.events, now).await?;
-        segments::insert(tx, &self.segments, carrier, now).await?;
-        segments::name(tx, &self.late, carrier, now).await?;
-        let answered = self.segments.iter().chain(&self.late);
-        let names: Vec<&str> = answered.filter_map(|row| row.name.as_deref()).collect();
-        service.match_parked(tx, carrier, &names, now).await?;
-        let taken = self.taken.into_iter().map(|taken| taken.id);
-        Ok((taken.collect(), ended))
-    }
-}
-
-/// What was handed over of a message, certainly or perhaps.
-fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
-    result.outcomes.iter().filter_map(|(number, outcome)| {
-        let (name, status) = match outcome {
-            SubmitOutcome::Accepted { carrier_message_id } => {
-                (carrier_message_id.clone(), MessageStatus::Submitted)
-            }
-            SubmitOutcome::Unknown { .. } => (None, MessageStatus::Unknown),
-            _ => return None,
-        };
-        Some(NewSegment {
-            message_id: result.id,
-            segment: *number,
-            segments: result.segments,
-            application_id: result.application_id,
-            name,
-            status,
-        })
-    })
 }
