@@ -389,17 +389,17 @@ CREATE TRIGGER audit_never_changes BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- The spool: rows of uploads until they are messages. Any process can go on with them.
-CREATE TABLE spool_frames (
+CREATE TABLE spool_chunks (
     spool          TEXT NOT NULL,     -- the name of the upload's spool, as its batch has it
-    start          BIGINT NOT NULL,   -- where the frame would begin if all frames were one file
-    frame          BYTEA NOT NULL,    -- rows after a head, as in a spool file
+    start          BIGINT NOT NULL,   -- where the chunk would begin if all chunks were one file
+    chunk          BYTEA NOT NULL,    -- rows after a head, as in a spool file
     -- rows of an upload that was never accepted are deleted after a day
     created_at     BIGINT NOT NULL,
     PRIMARY KEY (spool, start)
 );
--- A frame is read once: compressing it would cost more than it saves. (PostgreSQL 15 has no such
+-- A chunk is read once: compressing it would cost more than it saves. (PostgreSQL 15 has no such
 -- option in CREATE TABLE.)
-ALTER TABLE spool_frames ALTER COLUMN frame SET STORAGE EXTERNAL;
+ALTER TABLE spool_chunks ALTER COLUMN chunk SET STORAGE EXTERNAL;
 
 -- Uploads under way, as long as the process that receives them lives: how many an application has,
 -- and with which idempotency keys.

@@ -172,7 +172,7 @@ impl<L: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for ByLabels
 struct ConstHistogram {
     sum: f64,
     count: u64,
-    /// Upper bounds, the last of which is `f64::MAX`, and how many values lie between each and the
+    /// Upper bounds, the last of which is `f64::INFINITY`, and how many values lie between each and the
     /// one before.
     buckets: Vec<(f64, u64)>,
 }

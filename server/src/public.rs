@@ -231,7 +231,13 @@ impl Inner {
             Method::POST => (Body::new(body), None),
             _ => (Body::empty(), Some(body)),
         };
-        let response = run(&self.api, Request::from_parts(head, taken)).await;
+        let request = Request::from_parts(head, taken);
+        // The router would take the empty segment for a key.
+        let response = if request.uri().path().contains("//") {
+            api::not_found(request).await
+        } else {
+            run(&self.api, request).await
+        };
         if let Some(rest) = rest {
             drop_rest(Body::new(rest));
         }

@@ -163,7 +163,7 @@ async fn not_allowed(request: Request) -> Answer {
 }
 
 /// Nothing is at this path.
-async fn not_found(request: Request) -> Answer {
+pub async fn not_found(request: Request) -> Answer {
     let failure = if request.uri().path().starts_with("//") {
         let detail = "There is nothing at this address: its path starts with more than one slash.";
         Failure::with_detail(Reason::NotFound, detail)

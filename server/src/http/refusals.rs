@@ -18,7 +18,8 @@ use super::Handler;
 /// How long what a refused client still sends is read: a connection that is closed with something
 /// unread is reset, and the client might not see its answer.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
-/// What hyper's own answers have, and no other does that is as short.
+/// What hyper's own answers have. A short answer of a handler may have it too: that one is known by
+/// its request id.
 const NO_BODY: &str = "\r\ncontent-length: 0\r\n";
 /// Bytes of hyper's own answers, at most.
 const HEAD_BYTES_MAX: usize = 256;

@@ -154,7 +154,8 @@ impl Worker {
     ) -> Vec<Arc<L>> {
         let mut connections = connections.into_iter();
         let opened = (1_u64..).map_while(|number| {
-            let span = tracing::info_span!("connection", carrier, number);
+            // At the level of errors, so that the lines about them always name the connection.
+            let span = tracing::error_span!("connection", carrier, number);
             let connection = span.in_scope(|| connections.next())?;
             Some((Arc::new(connection), span))
         });
@@ -175,7 +176,7 @@ impl Worker {
     }
 
     fn start_job(&mut self, job: jobs::Job) {
-        let span = tracing::info_span!("job", name = job.name);
+        let span = tracing::error_span!("job", name = job.name);
         let context = jobs::Context {
             service: self.service.clone(),
             shutdown: self.shutdown.clone(),

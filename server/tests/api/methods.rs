@@ -65,6 +65,8 @@ fn unknown_paths_are_json() {
         format!("/sms/send/{key}/more"),
         format!("/sms/send//{key}"),
         format!("/sms//send/{key}"),
+        "/sms/reports//m_0000000000000".to_owned(),
+        "/sms/batches//b_0000000000000".to_owned(),
         format!("//sms/send/{key}"),
         format!("//sms/balance/{key}"),
         format!("/sms/reports/{key}/"),

@@ -33,7 +33,7 @@ pub enum Fault {
     #[error("the database did not answer a commit, and did not store it: {0}")]
     NotCommitted(sqlx::Error),
     /// The same fault ended the work of several callers.
-    #[error("{0}")]
+    #[error("{}", .0.for_operator())]
     Shared(Arc<Error>),
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -63,8 +63,19 @@ pub enum Uncertain {
     #[error("the task that did the work ended without an answer: {0}")]
     Task(String),
     /// The same commit carried the work of several callers.
-    #[error("{0}")]
+    #[error("{}", .0.for_operator())]
     Shared(Arc<Error>),
+}
+
+impl Uncertain {
+    /// Whether the work may still be under way in the database.
+    pub(super) fn may_be_under_way(&self) -> bool {
+        match self {
+            Self::Forgotten(_) => false,
+            Self::Shared(error) => error.may_be_under_way(),
+            _ => true,
+        }
+    }
 }
 
 impl Fault {

@@ -44,7 +44,7 @@ impl Error {
     /// Whether the work may still be under way in the database: somebody who looks and finds
     /// nothing knows nothing.
     pub(crate) fn may_be_under_way(&self) -> bool {
-        matches!(self, Self::Uncertain(uncertain) if !matches!(uncertain, Uncertain::Forgotten(_)))
+        matches!(self, Self::Uncertain(uncertain) if uncertain.may_be_under_way())
     }
 
     /// Says which of many requests a refusal is about.
@@ -153,7 +153,8 @@ impl Error {
         match self {
             Self::Refused(_) => false,
             Self::Failed(fault) => fault.is_busy(),
-            Self::Uncertain(uncertain) => matches!(uncertain, Uncertain::Forgotten(_)),
+            // The server crashed and is there again.
+            Self::Uncertain(uncertain) => !uncertain.may_be_under_way(),
         }
     }
 

@@ -200,7 +200,7 @@ async fn copy_upload(
             Err(ChunkError::Lost(why)) => return refuse(why),
             Err(ChunkError::Io(error)) => return refuse(error.to_string()),
         };
-        shared::insert_frame(to, &upload.spool, offset, &bytes, now).await?;
+        shared::insert_chunk(to, &upload.spool, offset, &bytes, now).await?;
         offset = chunk.end;
         left -= chunk.rows;
     }

@@ -378,9 +378,9 @@ pub(crate) async fn give_up(
     Ok(done.rows_affected() == 1)
 }
 
-/// A row of an upload as a frame of its spool has it, an array with the fields in this order.
+/// A row of an upload as a chunk of its spool has it, an array with the fields in this order.
 #[derive(Deserialize)]
-pub(crate) struct FrameRow<'a> {
+pub(crate) struct ChunkRow<'a> {
     #[serde(borrow)]
     digits: Cow<'a, str>,
     /// 1 for a local number.
@@ -394,8 +394,8 @@ pub(crate) struct FrameRow<'a> {
     segments: Option<usize>,
 }
 
-impl<'a> FrameRow<'a> {
-    /// Reads the rows of a frame.
+impl<'a> ChunkRow<'a> {
+    /// Reads the rows of a chunk.
     pub(crate) fn parse_all(json: &'a str) -> Result<Vec<Self>> {
         serde_json::from_str(json).map_err(|error| Error::Failed(error.into()))
     }
@@ -413,7 +413,7 @@ impl<'a> FrameRow<'a> {
     }
 }
 
-/// Turns rows of a batch into messages: those of a frame, of which the first has this place in the
+/// Turns rows of a batch into messages: those of a chunk, of which the first has this place in the
 /// batch.
 pub(crate) async fn expand(
     conn: &mut dyn Connection,
@@ -453,7 +453,7 @@ fn expand_in_file(
     rows: &str,
 ) -> Result<u64> {
     let shared = (upload.body.as_deref(), text.unwrap_or((1, 1)));
-    let rows = FrameRow::parse_all(rows)?;
+    let rows = ChunkRow::parse_all(rows)?;
     let rows = rows.iter().zip(first..);
     each(conn, EXPAND, rows, |statement, (row, place)| {
         let id = domain::ids::nth_id(upload.first_message_id, place);

@@ -299,7 +299,7 @@ mod tests {
     /// State of processes that run, and the schema's version.
     const LEFT: [&str; 3] = ["_sqlx_migrations", "connections", "nodes"];
     /// What is in memory or in files with SQLite.
-    const SHARED: [&str; 3] = ["rate_buckets", "spool_frames", "uploads"];
+    const SHARED: [&str; 3] = ["rate_buckets", "spool_chunks", "uploads"];
     /// What PostgreSQL fills by itself as messages come.
     const FILLED: [&str; 1] = ["unusual_messages"];
     const TABLES_OF_SQLITE: Sql = Sql::sqlite(

@@ -16,8 +16,8 @@ use crate::error::{Error, Fault, Result};
 /// Moves pages while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
-    /// To be synced. Closed after all of SQLite's connections to it, and never where that isn't
-    /// known: to close it drops the locks that they hold on the file in this process (POSIX).
+    /// To be synced. Closed after all of the store's connections, and never where that isn't known:
+    /// to close it drops the locks that all connections of this process hold on the file (POSIX).
     file: Mutex<Option<File>>,
     state: Mutex<State>,
     moved: Condvar,

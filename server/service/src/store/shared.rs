@@ -25,14 +25,14 @@ statements! {
     const FORGET_UPLOADS: Sql = Sql::postgres(r"
         DELETE FROM uploads u
         WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)");
-    const INSERT_FRAME: Sql = Sql::postgres(r"
-        INSERT INTO spool_frames (spool, start, frame, created_at) VALUES ($1, $2, $3, $4)");
-    const FRAME: Sql = Sql::postgres(r"
-        SELECT frame FROM spool_frames WHERE spool = $1 AND start = $2");
-    const REMOVE_SPOOL: Sql = Sql::postgres("DELETE FROM spool_frames WHERE spool = $1");
+    const INSERT_CHUNK: Sql = Sql::postgres(r"
+        INSERT INTO spool_chunks (spool, start, chunk, created_at) VALUES ($1, $2, $3, $4)");
+    const CHUNK: Sql = Sql::postgres(r"
+        SELECT chunk FROM spool_chunks WHERE spool = $1 AND start = $2");
+    const REMOVE_SPOOL: Sql = Sql::postgres("DELETE FROM spool_chunks WHERE spool = $1");
     /// Uploads that never became a batch, and those of batches that are expanded.
     const FORGET_SPOOLS: Sql = Sql::postgres(r"
-        DELETE FROM spool_frames
+        DELETE FROM spool_chunks
         WHERE created_at < $1
           AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL)");
     const ENSURE_BUCKET: Sql = Sql::postgres(r"
@@ -116,34 +116,34 @@ pub(crate) async fn forget_uploads(conn: &mut dyn Connection) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn insert_frame(
+pub(crate) async fn insert_chunk(
     conn: &mut dyn Connection,
     spool: &str,
     start: i64,
-    frame: &[u8],
+    chunk: &[u8],
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT_FRAME)
+    query(INSERT_CHUNK)
         .bind(spool.to_owned())
         .bind(start)
-        .bind(frame.to_vec())
+        .bind(chunk.to_vec())
         .bind(now.unix_ms())
         .execute(conn)
         .await?;
     Ok(())
 }
 
-pub(crate) async fn frame(
+pub(crate) async fn chunk(
     conn: &mut dyn Connection,
     spool: &str,
     start: i64,
 ) -> Result<Option<Vec<u8>>> {
-    let row = query(FRAME)
+    let row = query(CHUNK)
         .bind(spool.to_owned())
         .bind(start)
         .fetch_optional(conn)
         .await?;
-    row.map(|row| row::bytes(&row, "frame")).transpose()
+    row.map(|row| row::bytes(&row, "chunk")).transpose()
 }
 
 pub(crate) async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Result<()> {

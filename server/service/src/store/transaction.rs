@@ -117,9 +117,8 @@ impl WriteTx<'_> {
     /// Commits.
     ///
     /// # Errors
-    /// Nothing was stored, but for [`Fault::Unknown`] and [`Fault::Forgotten`]. After a failed
-    /// sync of SQLite's log the commit may be on disk or not, and nobody can tell: the store takes
-    /// no more writes, and the process should stop.
+    /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. So it is after
+    /// a failed sync of SQLite's log: the store takes no more writes, and the process should stop.
     pub(crate) async fn commit(self) -> Result<()> {
         let (readers, dialect) = (self.readers, self.dialect);
         match self.try_commit().await? {
@@ -209,7 +208,7 @@ impl Unanswered {
     /// What became of the transaction. The server may still be at it.
     ///
     /// # Errors
-    /// Nothing was stored, but for [`Fault::Unknown`] and [`Fault::Forgotten`].
+    /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known.
     pub(super) async fn outcome(self, readers: &AnyPool, dialect: Dialect) -> Result<()> {
         let Self { transaction, error } = self;
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {

@@ -105,21 +105,22 @@ impl Service {
             BatchDecision::New(accepted, id) => (accepted, id),
             BatchDecision::Answered(accepted) => return Ok(accepted),
         };
+        // Before the commit: whatever ends this task now, a batch that is stored has its rows. Rows
+        // that no batch has are removed at the next start.
+        let spool = spooled.spool.name.clone();
+        spooled.spool.keep();
         if let Err(error) = tx.commit().await {
-            tracing::error!(%error, "the commit of an upload failed");
+            tracing::error!(detail = ?error, "the commit of an upload failed");
             let found = if error.may_be_under_way() {
                 Err(SendError::Lost)
             } else {
                 self.look_up_batch(id, error.reason()).await
             };
-            if found == Err(SendError::Lost) {
-                // Whether the file is needed isn't known: the next start finds out.
-                spooled.spool.keep();
-                return Err(SendError::Lost);
+            if matches!(found, Err(SendError::Refused(_))) {
+                self.remove_spool(&spool);
             }
             found?;
         }
-        spooled.spool.keep();
         self.inner.wake(Wake::BatchAccepted);
         Ok(accepted)
     }

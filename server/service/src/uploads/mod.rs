@@ -28,7 +28,7 @@ use domain::{
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
-/// Frames are handed to the file when there are so many bytes of them.
+/// Chunks are handed to the file when there are so many bytes of them.
 const WRITE_BYTES: usize = 256 * 1024;
 
 /// Uploads at a time, of all applications: each takes up to 20 MiB of memory.
@@ -308,7 +308,7 @@ pub struct Upload {
     parser: Option<BulkParser>,
     bytes_left: u64,
     chunks: ChunkWriter,
-    /// Frames that are not in the file yet.
+    /// Chunks that are not in the file yet.
     written: Vec<u8>,
     /// Of the file's bytes, when an answer is to be kept for it.
     digest: Option<Sha256>,

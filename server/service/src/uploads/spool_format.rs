@@ -7,7 +7,7 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 4 | version of the format, [`VERSION`] |
+//! | 4 | what tells a chunk from anything else, [`MARK`], and the version of the format, [`VERSION`] |
 //! | 4 | length of the rows in bytes |
 //! | 4 | how many rows there are |
 //! | 8 | pages to local numbers; for a text that all rows share, of a text of one page |
@@ -27,7 +27,7 @@ use crc::{CRC_32_ISO_HDLC, Crc};
 use domain::{BulkRow, Kind};
 
 use crate::error::{Error, Fault, Result};
-use crate::store::batches::FrameRow;
+use crate::store::batches::ChunkRow;
 
 /// Rows of a chunk: a transaction stores some chunks, and ends after the one in which a send came.
 const CHUNK_ROWS_MAX: u32 = 250;
@@ -36,7 +36,9 @@ const CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// Rows and bytes that are sorted together.
 const WINDOW_ROWS_MAX: usize = 64 * 1024;
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// To be raised with every change of the format.
+/// The first three bytes of each chunk, as its highest ones.
+const MARK: u32 = 0x4847_5300;
+/// To be raised with every change of the format; at most 255.
 const VERSION: u32 = 1;
 const CHECKSUM_BYTES: usize = 4;
 const HEAD_BYTES: usize = 4 + 4 + 4 + 8 + 8 + CHECKSUM_BYTES;
@@ -161,7 +163,7 @@ struct Head {
 impl Head {
     fn write(self, rows: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
-        out.put_u32_le(VERSION);
+        out.put_u32_le(MARK | VERSION);
         out.put_u32_le(self.length);
         out.put_u32_le(self.rows);
         out.put_u64_le(self.pages_local);
@@ -175,14 +177,19 @@ impl Head {
         if chunk.len() < HEAD_BYTES {
             return Err(ChunkError::Lost("a chunk is cut off".to_owned()));
         }
-        let version = chunk.get_u32_le();
+        let (mark, version) = {
+            let word = chunk.get_u32_le();
+            (word & !0xff, word & 0xff)
+        };
         let head = Self {
             length: chunk.get_u32_le(),
             rows: chunk.get_u32_le(),
             pages_local: chunk.get_u64_le(),
             pages_international: chunk.get_u64_le(),
         };
-        if version == VERSION {
+        if mark != MARK {
+            Err(ChunkError::Lost("a chunk doesn't begin as one".to_owned()))
+        } else if version == VERSION {
             Ok((head, chunk.get_u32_le()))
         } else {
             let why = format!(
@@ -217,7 +224,7 @@ pub(crate) struct Chunk {
 impl Chunk {
     /// Whom the rows are for.
     pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
-        let rows = FrameRow::parse_all(&self.json)?;
+        let rows = ChunkRow::parse_all(&self.json)?;
         let numbers = rows.into_iter();
         Ok(numbers
             .map(|row| (row.digits().to_owned(), row.kind()))
@@ -297,4 +304,51 @@ pub(crate) fn chunks(mut chain: &[u8]) -> impl Iterator<Item = &[u8]> {
         chain = rest;
         Some(chunk)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk() -> Vec<u8> {
+        let rows = b"[]";
+        let head = Head {
+            length: 2,
+            rows: 1,
+            ..Head::default()
+        };
+        let mut chunk = Vec::new();
+        head.write(rows, &mut chunk);
+        chunk.extend_from_slice(rows);
+        chunk
+    }
+
+    #[test]
+    fn a_chunk_is_read_as_it_was_written() {
+        let found = parse_chunk(chunk(), 7).unwrap();
+        assert_eq!((found.json.as_str(), found.rows), ("[]", 1));
+        assert_eq!(found.end, 7 + i64::try_from(chunk().len()).unwrap());
+    }
+
+    #[test]
+    fn damaged_bytes_are_lost_rows() {
+        // The first byte is the version.
+        for at in 1..chunk().len() {
+            let mut damaged = chunk();
+            damaged[at] ^= 0x10;
+            let read = parse_chunk(damaged, 0);
+            assert!(matches!(read, Err(ChunkError::Lost(_))), "byte {at}");
+        }
+        assert!(matches!(
+            parse_chunk(vec![0; 40], 0),
+            Err(ChunkError::Lost(_))
+        ));
+    }
+
+    #[test]
+    fn a_chunk_of_another_release_waits_for_it() {
+        let mut newer = chunk();
+        newer[0] += 1;
+        assert!(matches!(parse_chunk(newer, 0), Err(ChunkError::Io(_))));
+    }
 }

@@ -92,7 +92,7 @@ impl Service {
     ) -> Result<std::result::Result<Chunk, ChunkError>> {
         let Spools::Folder(folder) = &self.inner.spools else {
             let mut conn = self.store().read().await?;
-            let found = shared::frame(&mut conn, name, offset).await?;
+            let found = shared::chunk(&mut conn, name, offset).await?;
             return Ok(match found {
                 Some(bytes) => parse_chunk(bytes, offset),
                 None => Err(ChunkError::Lost("it isn't there".to_owned())),
@@ -139,7 +139,7 @@ impl SpoolWriter {
                 let service = spool.service();
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
                 for chunk in chunks(chain) {
-                    shared::insert_frame(&mut tx, &spool.name, *written, chunk, service.now())
+                    shared::insert_chunk(&mut tx, &spool.name, *written, chunk, service.now())
                         .await?;
                     *written += chunk.len().cast_signed() as i64;
                 }

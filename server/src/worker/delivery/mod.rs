@@ -47,8 +47,8 @@ pub(super) async fn serve<L: CarrierConnection>(
         let (credit, open, shutdown) = (credit.clone(), open.clone(), shutdown.clone());
         recording::run(service, carrier, connection, credit, open, shutdown)
     });
-    let claiming = claiming.instrument(tracing::info_span!("claiming"));
-    let recording = recording.instrument(tracing::info_span!("recording"));
+    let claiming = claiming.instrument(tracing::error_span!("claiming"));
+    let recording = recording.instrument(tracing::error_span!("recording"));
     tokio::join!(claiming, recording);
 }
 

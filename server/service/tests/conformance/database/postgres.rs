@@ -72,7 +72,7 @@ impl Database {
         let count = i64::try_from(count).unwrap();
         let mut conn = self.connect().await;
         loop {
-            let row = sqlx::query("SELECT COUNT(DISTINCT spool) FROM spool_frames")
+            let row = sqlx::query("SELECT COUNT(DISTINCT spool) FROM spool_chunks")
                 .fetch_one(&mut conn)
                 .await
                 .unwrap();
@@ -86,14 +86,14 @@ impl Database {
 
     pub async fn lose_spool(&self) {
         let mut conn = self.connect().await;
-        conn.execute("DELETE FROM spool_frames").await.unwrap();
+        conn.execute("DELETE FROM spool_chunks").await.unwrap();
     }
 
     pub async fn damage_spool(&self) {
         let mut conn = self.connect().await;
         conn.execute(
-            "UPDATE spool_frames SET frame = set_byte(frame, length(frame) - 3, 1) \
-             WHERE start = (SELECT MAX(start) FROM spool_frames)",
+            "UPDATE spool_chunks SET chunk = set_byte(chunk, length(chunk) - 3, 1) \
+             WHERE start = (SELECT MAX(start) FROM spool_chunks)",
         )
         .await
         .unwrap();

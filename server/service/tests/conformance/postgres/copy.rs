@@ -423,7 +423,7 @@ async fn a_copy_stops_and_leaves_nothing_when_rows_of_an_upload_cannot_be_read()
     let bytes = std::fs::read(&away).unwrap();
     let (last, mut damaged) = (bytes.len() - 3, bytes.clone());
     damaged[last] ^= 1;
-    // The rows that are left, but for some that are missing at a frame's end.
+    // The rows that are left, but for some that are missing at a chunk's end.
     for wrong in [&damaged[..], &bytes[..last]] {
         std::fs::write(&file, wrong).unwrap();
         let refused = copy(&world, &from, &target).await.unwrap_err();

@@ -13,7 +13,7 @@ use crate::database::{Backend, Database};
 /// Tables that only PostgreSQL has, and where SQLite's one process keeps the same.
 const ONLY_POSTGRES: [(&str, &str); 4] = [
     ("rate_buckets", "in memory"),
-    ("spool_frames", "in files of the data folder"),
+    ("spool_chunks", "in files of the data folder"),
     ("unusual_messages", "in the index messages_unusual"),
     ("uploads", "in memory"),
 ];
