@@ -111,7 +111,7 @@ struct Run {
     from: Option<i64>,
     /// The least id that a row of an upload may still become, when the sweep began.
     unexpanded: Option<i64>,
-    /// The first message that a dispatcher holds.
+    /// The first message that a connection holds.
     first_leased: Option<i64>,
     done: bool,
 }

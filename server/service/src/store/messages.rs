@@ -335,7 +335,7 @@ pub(crate) struct Overdue {
     pub(crate) status: MessageStatus,
     /// A carrier has it, or a part of it.
     pub(crate) taken: bool,
-    /// A dispatcher holds it now.
+    /// A connection holds it now.
     pub(crate) leased: bool,
     /// Why a part of it wasn't delivered, where a receipt said so.
     pub(crate) failed: Option<String>,
