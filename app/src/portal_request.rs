@@ -29,7 +29,7 @@ pub trait PortalRequest: Send + Sync {
     /// The session's token; `None` without a session.
     fn token(&self) -> Option<String>;
 
-    /// Who is signed in. The database is asked once in a request.
+    /// The account that is signed in. A request asks the database for it once.
     ///
     /// # Errors
     /// When the service fails.

@@ -47,8 +47,8 @@ pub enum ServeError {
     #[error("the worker broke down; the log says why")]
     WorkerBroke,
     #[error(
-        "the database couldn't be synced to disk: whether the last sends are stored isn't known, and they \
-         were not answered. Look at the disk, then start again"
+        "nothing can be written any more: whether the last sends are stored isn't known, and they were not \
+         answered. The log says why; if the disk couldn't be synced, look at it, then start again"
     )]
     StorageFailed,
     #[error("the system gives no randomness: {0}")]

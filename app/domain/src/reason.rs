@@ -1,7 +1,7 @@
 //! The answers of the SMS API: reason, code, HTTP status and words.
 
 /// Why a request was not done. Programs may match on its word (`as_str`), which is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     MissingParameter,
     DuplicateParameter,

@@ -4,7 +4,7 @@ use crate::{Kind, Number, Reason};
 
 /// What a message to a reserved test number meets. With a test key and at the sandbox carrier it is
 /// decided by the number; every other number is delivered there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TestNumber {
     /// The message is delivered.
     Delivered,

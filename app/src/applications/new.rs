@@ -67,7 +67,7 @@ pub(super) fn sender_name_fault(text: &str) -> Option<String> {
 
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
-    // Whoever is signed out is led to the sign-in page before filling the form in.
+    // A customer who is signed out is sent to the sign-in page before filling the form in.
     let data = Resource::new(|| (), |()| read(LoadAccount {}));
     view! { <Loaded data render=|_| view! { <Form/> }/> }
 }

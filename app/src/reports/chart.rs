@@ -107,7 +107,7 @@ pub fn ChartSection(chart: Chart) -> impl IntoView {
     }
 }
 
-/// What is drawn: a bar for each day, with a part for each status.
+/// The bars of the chart: one for each day, with a part for each status.
 struct Bars {
     chart: Chart,
     /// The statuses that have messages in these days, in the order of the bars.

@@ -47,6 +47,7 @@ pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use reports::MessageFilter;
 pub use store::audit::Actor;
 pub use store::deposits::DepositRecord;
+pub use store::dialect::without_password;
 pub use store::queue::QueueState;
 pub use store::submits::Outstanding;
 pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};

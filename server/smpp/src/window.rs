@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// The highest sequence number (SMPP 3.4, 5.1.4).
 const MAX_SEQUENCE: u32 = 0x7FFF_FFFF;
 /// Most submits of a bind that are remembered after they were given up, for an answer that comes
-/// late. Whoever keeps something for each keeps as many.
+/// late. A caller that stores something for each of them has to store as many.
 pub const LATE_ANSWERS_MAX: usize = 10_000;
 
 /// The submits of one bind.

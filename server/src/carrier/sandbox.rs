@@ -33,32 +33,13 @@ fn outcome(number: &Number) -> TestNumber {
 }
 
 /// A receipt that is due at some time.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Timestamp,
     id: Transid,
     application_id: ApplicationId,
     outcome: TestNumber,
 }
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.id).cmp(&(other.at, other.id))
-    }
-}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Due {}
 
 /// A carrier that sends to nobody.
 pub struct Sandbox {

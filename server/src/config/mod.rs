@@ -191,16 +191,11 @@ impl Settings {
 /// A URL without its password; anything else that is secret is hidden whole.
 fn masked(text: &str) -> String {
     if text.starts_with("sqlite:") {
-        return text.to_owned();
-    }
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return "***".to_owned();
-    };
-    // What follows the database's name can have a password too.
-    let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://***@{host}"),
-        None => format!("{scheme}://{rest}"),
+        text.to_owned()
+    } else if text.contains("://") {
+        service::without_password(text)
+    } else {
+        "***".to_owned()
     }
 }
 

@@ -101,6 +101,13 @@ impl Connection {
         self.0.get_mut().write_all(bytes)
     }
 
+    /// Sends a request and reads its answer's status; `None` when the connection is cut or closed
+    /// without one.
+    pub fn try_status(&mut self, request: &[u8]) -> Option<u16> {
+        self.try_write(request).ok()?;
+        self.read().map(|answer| answer.status)
+    }
+
     /// Says that nothing more will come.
     pub fn finish_writing(&mut self) {
         // Fails when the server has closed the connection already.
@@ -271,4 +278,17 @@ pub fn form(pairs: &[(&str, &str)]) -> String {
         .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
         .collect();
     pairs.join("&")
+}
+
+/// Sends the same request over all connections at once; the answers' statuses, `None` where a
+/// connection was closed without an answer.
+pub fn statuses_at_once(connections: Vec<Connection>, request: &[u8]) -> Vec<Option<u16>> {
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = connections
+            .into_iter()
+            .map(|mut connection| scope.spawn(move || connection.try_status(request)))
+            .collect();
+        let clients = clients.into_iter();
+        clients.map(|client| client.join().unwrap()).collect()
+    })
 }

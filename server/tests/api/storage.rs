@@ -1,6 +1,6 @@
 //! A disk that is full or broken.
 
-use crate::client::bare;
+use crate::client::{bare, statuses_at_once};
 use crate::faults::Disk;
 use crate::harness::{Keys, Place, TestServer, until};
 
@@ -65,20 +65,7 @@ fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
     let target = format!("/sms/send/{key}?number=57000001&message=Hi");
     let connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
     disk.fail("sync", "-wal");
-    let clients: Vec<_> = connections
-        .into_iter()
-        .map(|mut connection| {
-            let request = bare("GET", &target, &[]);
-            std::thread::spawn(move || {
-                connection.try_write(&request).ok()?;
-                connection.read().map(|answer| answer.status)
-            })
-        })
-        .collect();
-    let statuses: Vec<_> = clients
-        .into_iter()
-        .map(|client| client.join().unwrap())
-        .collect();
+    let statuses = statuses_at_once(connections, &bare("GET", &target, &[]));
     // Those of the batch have no answer; who came later is told that nothing was done.
     assert!(statuses.contains(&None), "{statuses:?}");
     let told = |status: &Option<u16>| matches!(status, None | Some(503));

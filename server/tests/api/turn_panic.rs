@@ -1,6 +1,6 @@
 //! A panic of the thread that writes.
 
-use crate::client::bare;
+use crate::client::{bare, statuses_at_once};
 use crate::faults::Clock;
 use crate::harness::{Place, TestServer};
 
@@ -17,20 +17,7 @@ fn after_a_panic_of_the_turns_thread_no_send_is_answered_200_and_the_process_exi
     let target = format!("/sms/send/{key}?number=57000001&message=Hi");
     let connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
     clock.make_panic("turn");
-    let clients: Vec<_> = connections
-        .into_iter()
-        .map(|mut connection| {
-            let request = bare("GET", &target, &[]);
-            std::thread::spawn(move || {
-                connection.try_write(&request).ok()?;
-                connection.read().map(|answer| answer.status)
-            })
-        })
-        .collect();
-    let statuses: Vec<_> = clients
-        .into_iter()
-        .map(|client| client.join().unwrap())
-        .collect();
+    let statuses = statuses_at_once(connections, &bare("GET", &target, &[]));
     // Those that the turn had taken have no answer; who came later is told that nothing was done.
     assert!(statuses.contains(&None), "{statuses:?}");
     let told = |status: &Option<u16>| matches!(status, None | Some(503));

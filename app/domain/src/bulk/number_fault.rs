@@ -1,10 +1,10 @@
-//! What is wrong with what stands in a number's place, told by how it is written: most bad files
-//! come out of spreadsheets and other programs, each with a spelling of its own.
+//! Faults in the number of a row, found by its spelling: most bad files come out of spreadsheets and
+//! other programs, each with a spelling of its own.
 
 use super::BulkMode;
 use crate::Number;
 
-/// What is wrong with what stands in the place of a row's number.
+/// A fault in the number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberFault {
     Missing,

@@ -59,8 +59,8 @@ impl Service {
         self.insert_account(actor, email, password, staff).await
     }
 
-    /// Who has this e-mail and password. An unknown e-mail is answered with the same words in the
-    /// same time.
+    /// The account with this e-mail and password. An unknown e-mail is answered with the same words
+    /// in the same time.
     ///
     /// # Errors
     /// `WrongCredentials`, `Throttled`.
@@ -145,21 +145,9 @@ impl Service {
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let (service, keep) = (self.clone(), token_hash(keep_token));
         run_detached(async move {
-            let (now, actor) = (service.now(), Actor::Account(account_id));
             let mut tx = service.store().begin().await?;
             still_in_force(&mut tx, account_id, &verified).await?;
-            accounts::set_password(&mut tx, account_id, &hash, now).await?;
-            accounts::spend_resets(&mut tx, account_id, now).await?;
-            sessions::delete_others(&mut tx, account_id, &keep).await?;
-            audit::insert(
-                &mut tx,
-                now,
-                &actor,
-                "account.password",
-                &actor.to_string(),
-                None,
-            )
-            .await?;
+            set_password(&mut tx, account_id, &hash, &keep, service.now()).await?;
             tx.commit().await
         })
         .await
@@ -204,21 +192,8 @@ impl Service {
             let account_id = accounts::use_reset(&mut tx, &token, now)
                 .await?
                 .ok_or(Refusal::ResetLinkInvalid)?;
-            accounts::set_password(&mut tx, account_id, &hash, now).await?;
-            accounts::spend_resets(&mut tx, account_id, now).await?;
-            sessions::delete_others(&mut tx, account_id, "").await?;
-            let actor = Actor::Account(account_id);
-            audit::insert(
-                &mut tx,
-                now,
-                &actor,
-                "account.password",
-                &actor.to_string(),
-                None,
-            )
-            .await?;
-            tx.commit().await?;
-            Ok(())
+            set_password(&mut tx, account_id, &hash, "", now).await?;
+            tx.commit().await
         })
         .await
     }
@@ -361,4 +336,21 @@ pub(crate) fn token_hash(token: &str) -> String {
 /// Longest throttle window: older counts can be forgotten.
 pub(crate) fn throttles_before(now: Timestamp) -> Timestamp {
     now.plus_ms(-HOUR_MS)
+}
+
+/// Sets a password: its account's reset links work no more, and all devices are signed out but the
+/// one whose token has this hash.
+async fn set_password(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    hash: &str,
+    keep: &str,
+    now: Timestamp,
+) -> Result<()> {
+    accounts::set_password(conn, account_id, hash, now).await?;
+    accounts::spend_resets(conn, account_id, now).await?;
+    sessions::delete_others(conn, account_id, keep).await?;
+    let actor = Actor::Account(account_id);
+    let subject = actor.to_string();
+    audit::insert(conn, now, &actor, "account.password", &subject, None).await
 }

@@ -188,7 +188,7 @@ impl Service {
         .await
     }
 
-    /// Says what becomes of the application's messages when a carrier's answer is lost, from now
+    /// Sets what becomes of the application's messages when a carrier's answer is lost, from now
     /// on.
     ///
     /// # Errors

@@ -186,7 +186,7 @@ async fn learn(
     let look_after = if none_waits {
         let scan_start = service.inner.scan_starts.of(carrier);
         let next = claims::next_due(tx, carrier, scan_start, first_unexpired(now)).await?;
-        // What is due and wasn't found is another process's for a moment.
+        // Another process is at the rows that are due and weren't found, for a moment.
         let after = next.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
         Some(Duration::from_millis(after.unsigned_abs()))
     } else {
@@ -269,7 +269,7 @@ impl Service {
     /// Lets messages go on that were put aside for a suspension which is over.
     ///
     /// # Errors
-    /// `Failed` when the database can't be read.
+    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn resume_put_aside(&self) -> Result<()> {
         let applications = {
             let mut conn = self.store().read().await?;

@@ -16,7 +16,8 @@ pub use open::OpenError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a verb didn't do its work.
+/// Why a verb didn't do its work. Every verb that reads may answer `Failed`, and every one that
+/// writes `Uncertain` too; the `# Errors` of a verb name its refusals.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The rules refuse it, and nothing was changed; the words are for the person who asked.

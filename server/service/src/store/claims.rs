@@ -124,7 +124,7 @@ statements! {
     /// `[[message, token]]`.
     const LEASED: Sql = Sql {
         sqlite: r"
-            SELECT q.message_id, q.hand_over, q.attempts, a.lost_answer = 'resend'
+            SELECT q.message_id, q.hand_over, q.attempts, a.lost_answer
             FROM queue q
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ?1 AND q.lease_token = ?2",
@@ -132,8 +132,7 @@ statements! {
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        q.message_id, q.hand_over, q.attempts,
-                        CASE a.lost_answer WHEN 'resend' THEN 1 ELSE 0 END)),
+                        q.message_id, q.hand_over, q.attempts, a.lost_answer)),
                 '[]')::text AS found
             FROM (
                 SELECT q.message_id, q.hand_over, q.attempts, q.application_id
@@ -347,24 +346,11 @@ pub(crate) struct Held {
     pub(crate) hand_over: HandOver,
     /// Submits that the carrier put off.
     pub(crate) attempts: i64,
-    #[serde(deserialize_with = "policy")]
     pub(crate) lost_answer: LostAnswer,
 }
 
 fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, D::Error> {
     Ok(i64::deserialize(from)? == 1)
-}
-
-fn policy<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<LostAnswer, D::Error> {
-    flag(from).map(policy_of)
-}
-
-const fn policy_of(resend: bool) -> LostAnswer {
-    if resend {
-        LostAnswer::Resend
-    } else {
-        LostAnswer::Hold
-    }
 }
 
 /// A row and the token that it was claimed with.
@@ -389,7 +375,7 @@ pub(crate) async fn held(
                     id: Transid(row.get(0)?),
                     hand_over: row::file_hand_over(row, 1)?,
                     attempts: row.get(2)?,
-                    lost_answer: policy_of(row.get(3)?),
+                    lost_answer: row::file_lost_answer(row, 3)?,
                 };
                 Ok((held.id, held))
             },

@@ -377,7 +377,7 @@ impl Dialect {
 
 /// A URL that may be shown: neither who signs in nor what follows the database's name, where a
 /// password can be too.
-pub(super) fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     let shown = url.split_once('?').map_or(url, |(shown, _)| shown);
     match (shown.find("://"), shown.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => {

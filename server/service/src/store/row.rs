@@ -1,6 +1,6 @@
 //! Reading values out of rows, with a name for what can't be read.
 
-use domain::{ApplicationId, BatchId, HandOver, MessageStatus, Transid};
+use domain::{ApplicationId, BatchId, HandOver, LostAnswer, MessageStatus, Transid};
 use serde::Deserialize;
 use serde::de::Error as _;
 
@@ -94,6 +94,18 @@ pub(crate) fn file_hand_over(row: &rusqlite::Row<'_>, column: usize) -> Result<H
             table: "queue",
             column: "hand_over",
             value: value.to_string(),
+        })
+    })
+}
+
+/// What an application wants when an answer is lost, from the word in a column of a file's row.
+pub(crate) fn file_lost_answer(row: &rusqlite::Row<'_>, column: usize) -> Result<LostAnswer> {
+    let value = row.get_ref(column)?.as_str().unwrap_or_default();
+    LostAnswer::parse(value).ok_or_else(|| {
+        Error::Failed(Fault::Corrupt {
+            table: "applications",
+            column: "lost_answer",
+            value: value.to_owned(),
         })
     })
 }

@@ -52,8 +52,8 @@ pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
             if std::panic::catch_unwind(run).is_err()
                 && let Some(inner) = inner.upgrade()
             {
-                tracing::error!("the turn's thread broke down: nothing is written any more");
                 inner.store.fail();
+                tracing::error!("the turn's thread panicked: nothing is written any more");
             }
             drop(ended);
         })?;
