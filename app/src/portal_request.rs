@@ -11,7 +11,7 @@ use leptos::context::use_context;
 use leptos_axum::ResponseOptions;
 use service::{ClientInfo, Service};
 
-use crate::applications::keys::NewKeys;
+use crate::applications::NewKeys;
 use crate::problem::{Cause, Problem};
 
 /// A request to the portal, with its session, its device and the service.

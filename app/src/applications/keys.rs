@@ -2,8 +2,8 @@
 
 use domain::Reference;
 use leptos::prelude::*;
-use serde::{Deserialize, Serialize};
 
+use super::new_keys::NewKeys;
 use crate::account::PasswordField;
 use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, PostForm, SecretField, SubmitButton};
@@ -13,24 +13,6 @@ use {
     crate::problem::Cause,
     domain::KeyKind,
 };
-
-/// Keys that were just made.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewKeys {
-    pub live: Option<String>,
-    pub test: Option<String>,
-}
-
-/// Hides the keys: only whether there are any is shown.
-impl std::fmt::Debug for NewKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = |key: &Option<String>| key.as_ref().map(|_| "hidden");
-        f.debug_struct("NewKeys")
-            .field("live", &shown(&self.live))
-            .field("test", &shown(&self.test))
-            .finish()
-    }
-}
 
 /// Gives new keys out and forgets them. It is called by POST, since it changes something.
 ///
@@ -55,42 +37,18 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
 pub async fn replace_key(reference: String, kind: String, password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let reference = Reference::parse(&reference)?;
-    let kind = kind_of(&kind)?;
+    let kind = match kind.as_str() {
+        LIVE => KeyKind::Live,
+        TEST => KeyKind::Test,
+        _ => return Err(Cause::Unreadable.into()),
+    };
     let token = current.token().unwrap_or_default();
     let key = current
         .service()
         .replace_key(account.id, reference, kind, &password, &token)
         .await?;
-    let kept = current
-        .keep_keys(reference, &NewKeys::one(kind, key.expose()))
-        .await;
+    let kept = current.keep_keys(reference, &NewKeys::of(&[key])).await;
     kept.map_err(Problem::after_change)
-}
-
-#[cfg(feature = "ssr")]
-fn kind_of(word: &str) -> Result<KeyKind, Cause> {
-    match word {
-        LIVE => Ok(KeyKind::Live),
-        TEST => Ok(KeyKind::Test),
-        _ => Err(Cause::Unreadable),
-    }
-}
-
-#[cfg(feature = "ssr")]
-impl NewKeys {
-    fn one(kind: KeyKind, key: &str) -> Self {
-        let key = Some(key.to_owned());
-        match kind {
-            KeyKind::Live => Self {
-                live: key,
-                test: None,
-            },
-            KeyKind::Test => Self {
-                live: None,
-                test: key,
-            },
-        }
-    }
 }
 
 const LIVE: &str = "live";

@@ -1,9 +1,10 @@
 //! My Applications: the list of applications, a new application, and one application's page.
 
-pub mod keys;
+mod keys;
 mod list;
 mod lost_answer;
 mod new;
+mod new_keys;
 mod quick_start;
 mod sender;
 mod show;
@@ -11,6 +12,7 @@ mod statement;
 
 pub use list::ApplicationsPage;
 pub use new::NewApplicationPage;
+pub use new_keys::NewKeys;
 pub use show::ApplicationPage;
 
 /// What stands in the place of the sender name of an application that has none.

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::ui::{Choice, Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
-    super::keys::NewKeys, crate::problem::Cause, domain::Reference, domain::records::AccountRecord,
+    super::new_keys::NewKeys, crate::problem::Cause, domain::Reference, domain::records::AccountRecord,
 };
 
 /// Creates an application, and shows its keys once on its page. An empty sender name is none.
@@ -50,10 +50,7 @@ async fn create(
         .service()
         .create_application(account.id, category, sender.as_ref())
         .await?;
-    let keys = NewKeys {
-        live: Some(new.live_key.expose().to_owned()),
-        test: Some(new.test_key.expose().to_owned()),
-    };
+    let keys = NewKeys::of(&[new.live_key, new.test_key]);
     let kept = current.keep_keys(new.reference, &keys).await;
     kept.map_err(Problem::after_change)?;
     Ok(new.reference)

@@ -9,8 +9,9 @@ use leptos_router::hooks::{use_params_map, use_query_map};
 use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
-use super::keys::{KeysShown, NewKeys, ReplaceKey, ReplaceKeys, TakeKeys};
+use super::keys::{KeysShown, ReplaceKey, ReplaceKeys, TakeKeys};
 use super::lost_answer::{LostAnswerSection, SetLostAnswer};
+use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
 use super::sender::{RequestSenderName, SenderSection};
 use super::statement::Statement;

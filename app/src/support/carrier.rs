@@ -1,10 +1,36 @@
 //! What the page of the carriers shows of one carrier.
 
-use domain::records::ConnectionRecord;
+#[cfg(feature = "ssr")]
+use domain::Timestamp;
+use domain::records::{CarrierRecord, ConnectionRecord};
 use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::carriers::CarrierNow;
 use crate::ui::{Fact, Moment, StateMark};
+
+/// One carrier as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarrierNow {
+    pub record: CarrierRecord,
+    /// Seconds since the oldest waiting message was accepted, by the server's clock.
+    oldest_age_s: Option<i64>,
+}
+
+#[cfg(feature = "ssr")]
+impl CarrierNow {
+    /// A carrier as it is at a moment.
+    pub fn of(mut record: CarrierRecord, now: Timestamp) -> Self {
+        for connection in &mut record.connections {
+            // The page doesn't show it, and it changes every few seconds.
+            connection.updated_at = connection.since;
+        }
+        let oldest = record.oldest_waiting_at;
+        Self {
+            record,
+            oldest_age_s: oldest.map(|at| now.ms_since(at).max(0) / 1000),
+        }
+    }
+}
 
 /// A carrier's state and figures.
 pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {

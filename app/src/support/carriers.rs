@@ -1,16 +1,19 @@
 //! `/support/carriers`: the carriers, which the page follows while it is open.
 
-use domain::records::CarrierRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::carrier::{connections, facts};
+use super::carrier::{CarrierNow, connections, facts};
 use crate::client::read;
 use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::staff, crate::problem::Cause, domain::Timestamp, service::Actor};
+use {
+    crate::portal_request::staff,
+    crate::problem::Cause,
+    service::{Actor, Service},
+};
 
 /// Where the carriers' changes are sent, as server-sent events; each is [`CarriersNow`] in JSON.
 pub const CARRIER_EVENTS_PATH: &str = "/support/carriers/events";
@@ -21,34 +24,20 @@ pub struct CarriersNow {
     carriers: Vec<CarrierNow>,
 }
 
-/// One carrier as the page shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarrierNow {
-    pub record: CarrierRecord,
-    /// Seconds since the oldest waiting message was accepted, by the server's clock.
-    pub oldest_age_s: Option<i64>,
-}
-
 #[cfg(feature = "ssr")]
 impl CarriersNow {
-    #[must_use]
-    pub fn of(carriers: Vec<CarrierRecord>, now: Timestamp) -> Self {
-        let shown = |mut record: CarrierRecord| {
-            for connection in &mut record.connections {
-                // The page doesn't show it, and it changes every few seconds.
-                connection.updated_at = connection.since;
-            }
-            let oldest_age_s = record
-                .oldest_waiting_at
-                .map(|at| now.ms_since(at).max(0) / 1000);
-            CarrierNow {
-                record,
-                oldest_age_s,
-            }
-        };
-        Self {
-            carriers: carriers.into_iter().map(shown).collect(),
-        }
+    /// Reads every carrier.
+    ///
+    /// # Errors
+    /// When the service fails.
+    pub async fn read(service: &Service) -> service::Result<Self> {
+        let carriers = service.carriers().await?.into_iter();
+        let now = service.clock().now();
+        Ok(Self {
+            carriers: carriers
+                .map(|record| CarrierNow::of(record, now))
+                .collect(),
+        })
     }
 }
 
@@ -59,9 +48,7 @@ impl CarriersNow {
 #[server(prefix = "/fn", endpoint = "carriers", input = GetUrl)]
 pub async fn load_carriers() -> Result<CarriersNow, Problem> {
     let (current, _) = staff().await?;
-    let service = current.service();
-    let carriers = service.carriers().await?;
-    Ok(CarriersNow::of(carriers, service.clock().now()))
+    Ok(CarriersNow::read(current.service()).await?)
 }
 
 /// Drains or resumes a carrier. A carrier that is drained or resumed already stays so.

@@ -1,6 +1,6 @@
 //! A request to the portal, with its session, its device and its account.
 
-use app::applications::keys::NewKeys;
+use app::applications::NewKeys;
 use app::portal_request::{PortalRequest, SiteSettings};
 use app::problem::{Cause, Problem};
 use async_trait::async_trait;

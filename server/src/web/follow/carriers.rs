@@ -23,8 +23,7 @@ impl Subject for Carriers {
     const READ_EVERY: Duration = Duration::from_secs(2);
 
     async fn read(&self, service: &Service) -> service::Result<Option<CarriersNow>> {
-        let carriers = service.carriers().await?;
-        Ok(Some(CarriersNow::of(carriers, service.clock().now())))
+        Ok(Some(CarriersNow::read(service).await?))
     }
 
     fn event(&self, carriers: &CarriersNow) -> serde_json::Result<(String, bool)> {
