@@ -11,7 +11,7 @@ use crate::client::read;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
-use crate::ui::{Loaded, mark_live};
+use crate::ui::{Loaded, Table, mark_live};
 
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -105,31 +105,19 @@ fn Sample(base_url: String) -> impl IntoView {
 
 #[component]
 fn Prices(prices: PriceList) -> impl IntoView {
-    let PriceList { currency, prices } = prices;
+    let rows = [
+        ("Local numbers (8 digits)", prices.prices.local),
+        ("International numbers", prices.prices.international),
+    ];
+    let table =
+        Table::narrow(&rows)
+            .column("To", |row| row.0)
+            .money("Per page", &prices.currency, |row| row.1);
     view! {
         <section>
             <h2>"Prices"</h2>
             <div class="table-scroll">
-                <table class="narrow">
-                    <thead>
-                        <tr>
-                            <th scope="col">"To"</th>
-                            <th scope="col" class="amount">
-                                {format!("Per page ({currency})")}
-                            </th>
-                        </tr>
-                    </thead>
-                    <tbody>
-                        <tr>
-                            <th scope="row">"Local numbers (8 digits)"</th>
-                            <td class="amount">{prices.local.to_string()}</td>
-                        </tr>
-                        <tr>
-                            <th scope="row">"International numbers"</th>
-                            <td class="amount">{prices.international.to_string()}</td>
-                        </tr>
-                    </tbody>
-                </table>
+                {table.view()}
             </div>
             <p>
                 "A page is up to 160 characters, in any script; a longer text has more pages. You \

@@ -9,7 +9,7 @@ use crate::client::read;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm};
+use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm, Table};
 
 /// The browsers in which the account is signed in.
 ///
@@ -76,27 +76,7 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
                  without use, and after 12 hours in any case."
             </p>
             <FormAlert form=one/>
-            <div class="table-scroll" tabindex="0" role="region" aria-label="Signed-in devices">
-                <table class="stacks">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Device"</th>
-                            <th scope="col">"Address"</th>
-                            <th scope="col">"Signed in (UTC)"</th>
-                            <th scope="col">"Last seen (UTC)"</th>
-                            <th scope="col">
-                                <span class="visually-hidden">"Action"</span>
-                            </th>
-                        </tr>
-                    </thead>
-                    <tbody>
-                        {devices
-                            .into_iter()
-                            .map(|device| view! { <DeviceRow device one/> })
-                            .collect_view()}
-                    </tbody>
-                </table>
-            </div>
+            {listed(&devices, one)}
             {if alone {
                 Either::Left(view! { <p>"No other device is signed in."</p> })
             } else {
@@ -114,32 +94,34 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
     }
 }
 
-#[component]
-fn DeviceRow(device: DeviceRecord, one: FormState) -> impl IntoView {
-    view! {
-        <tr>
-            <td data-label="Device">
+fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
+    Table::wide(devices)
+        .column("Device", |device| {
+            view! {
                 {browser_name(&device.user_agent)}
                 {device.current.then(|| view! { " " <span class="tag">"This device"</span> })}
                 <div class="fine">{device.user_agent.clone()}</div>
-            </td>
-            <td data-label="Address" class="figures">{device.address}</td>
-            <td data-label="Signed in (UTC)" class="figures">
-                <Moment at=device.signed_in_at/>
-            </td>
-            <td data-label="Last seen (UTC)" class="figures">
-                <Moment at=device.last_seen_at/>
-            </td>
-            <td class="row-action">
+            }
+        })
+        .styled("figures", "Address", |device| device.address.clone())
+        .styled("figures", "Signed in (UTC)", |device| {
+            view! { <Moment at=device.signed_in_at/> }
+        })
+        .styled("figures", "Last seen (UTC)", |device| {
+            view! { <Moment at=device.last_seen_at/> }
+        })
+        .buttons("Action", |device| {
+            let id = device.id.to_string();
+            view! {
                 <PostForm form=one class="form-inline">
-                    <input type="hidden" name="device" value=device.id.to_string()/>
+                    <input type="hidden" name="device" value=id/>
                     <button type="submit" class="button">
                         "Sign out this device"
                     </button>
                 </PostForm>
-            </td>
-        </tr>
-    }
+            }
+        })
+        .in_region("Signed-in devices")
 }
 
 /// Browser and operating system, as far as the user agent names them. The page shows the whole user

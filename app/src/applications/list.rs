@@ -11,7 +11,7 @@ use crate::client::read;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, StateMark};
+use crate::ui::{Loaded, Page, StateMark, Table};
 
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,15 +42,11 @@ pub fn ApplicationsPage() -> impl IntoView {
 
 #[component]
 fn List(data: Applications) -> impl IntoView {
-    let Applications {
-        applications,
-        currency,
-    } = data;
     let new =
         view! { <a class="button button-primary" href="/applications/new">"New application"</a> };
     view! {
         <Page title="My Applications" action=new.into_any()>
-            {if applications.is_empty() {
+            {if data.applications.is_empty() {
                 Either::Left(
                     view! {
                         <p class="empty">
@@ -60,69 +56,38 @@ fn List(data: Applications) -> impl IntoView {
                     },
                 )
             } else {
-                Either::Right(view! { <Table applications currency/> })
+                Either::Right(listed(&data))
             }}
         </Page>
     }
 }
 
-#[component]
-fn Table(applications: Vec<ApplicationRecord>, currency: String) -> impl IntoView {
-    view! {
-        <div class="table-scroll" tabindex="0" role="region" aria-label="Your applications">
-            <table class="stacks">
-                <thead>
-                    <tr>
-                        <th scope="col">"Category"</th>
-                        <th scope="col">"Sender name"</th>
-                        <th scope="col">"Status"</th>
-                        <th scope="col" class="amount">
-                            {format!("Balance ({currency})")}
-                        </th>
-                        <th scope="col">"Reference"</th>
-                    </tr>
-                </thead>
-                <tbody>
-                    {applications
-                        .into_iter()
-                        .map(|application| view! { <Row application/> })
-                        .collect_view()}
-                </tbody>
-            </table>
-        </div>
-    }
+fn listed(data: &Applications) -> AnyView {
+    Table::wide(&data.applications)
+        .column("Category", |application| {
+            link(application, application.category.to_string())
+        })
+        .column("Sender name", sender_name)
+        .column("Status", |application| {
+            view! { <StateMark state=application.status/> }
+        })
+        .money("Balance", &data.currency, |application| application.balance)
+        .styled("key", "Reference", |application| {
+            link(application, application.reference.to_string())
+        })
+        .in_region("Your applications")
 }
 
-#[component]
-fn Row(application: ApplicationRecord) -> impl IntoView {
-    let href = format!("/applications/{}", application.reference);
-    view! {
-        <tr>
-            <td data-label="Category">
-                <a href=href.clone()>{application.category.as_str()}</a>
-            </td>
-            <td data-label="Sender name">{sender_cell(&application)}</td>
-            <td data-label="Status">
-                <StateMark tone=application.status word=application.status.as_str()/>
-            </td>
-            <td data-label="Balance" class="amount">{application.balance.to_string()}</td>
-            <td data-label="Reference" class="key">
-                <a href=href>{application.reference.to_string()}</a>
-            </td>
-        </tr>
-    }
+fn link(application: &ApplicationRecord, text: String) -> impl IntoView + use<> {
+    view! { <a href=format!("/applications/{}", application.reference)>{text}</a> }
 }
 
 /// The sender name in use, and the one that is asked for.
-fn sender_cell(application: &ApplicationRecord) -> impl IntoView + use<> {
+fn sender_name(application: &ApplicationRecord) -> impl IntoView + use<> {
     let in_use = application.sender_name.clone();
     let asked = application.requested_sender.as_ref().map(|request| {
-        let (tone, word, name) = (
-            request.status,
-            request.status.as_str(),
-            request.name.clone(),
-        );
-        view! { <span class="asked">{name} " " <StateMark tone word/></span> }
+        let (name, status) = (request.name.clone(), request.status);
+        view! { <span class="asked">{name} " " <StateMark state=status/></span> }
     });
     let in_use = match (in_use, &asked) {
         (Some(name), _) => view! { <span>{name}</span> }.into_any(),

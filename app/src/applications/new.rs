@@ -11,7 +11,8 @@ use crate::problem::Problem;
 use crate::ui::{Choice, Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
-    super::new_keys::NewKeys, crate::problem::Cause, domain::Reference, domain::records::AccountRecord,
+    super::new_keys::NewKeys, crate::problem::Cause, domain::Reference,
+    domain::records::AccountRecord,
 };
 
 /// Creates an application, and shows its keys once on its page. An empty sender name is none.

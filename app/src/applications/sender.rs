@@ -82,7 +82,7 @@ fn Request(request: SenderRequestRecord) -> impl IntoView {
         <p class="notice">
             <strong>{request.name}</strong>
             " "
-            <StateMark tone=request.status word=request.status.as_str()/>
+            <StateMark state=request.status/>
             " · Requested "
             <Moment at=request.requested_at/>
             ". "

@@ -183,7 +183,7 @@ fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
     view! {
         <dl class="facts">
             <Fact term="Status">
-                <StateMark tone=application.status word=application.status.as_str()/>
+                <StateMark state=application.status/>
             </Fact>
             <Fact term="Balance" class="figures">
                 {format!("{} {currency}", application.balance)}

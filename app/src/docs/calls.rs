@@ -5,45 +5,17 @@ use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
 use domain::number::{DIGITS_MAX, DIGITS_MIN, LOCAL_DIGITS};
 use leptos::prelude::*;
 
-use crate::ui::StateMark;
+use crate::ui::{StateMark, Table};
 
 /// A parameter or field: name, whether it must be there, meaning.
 type Entry = (&'static str, &'static str, String);
 
-#[component]
-fn Entries(
-    /// Names the table to who can't see what stands around it.
-    label: &'static str,
-    second: &'static str,
-    entries: Vec<Entry>,
-) -> impl IntoView {
-    view! {
-        <div class="table-scroll" tabindex="0" role="region" aria-label=label>
-            <table class="stacks">
-                <thead>
-                    <tr>
-                        <th scope="col">"Name"</th>
-                        <th scope="col">{second}</th>
-                        <th scope="col">"Meaning"</th>
-                    </tr>
-                </thead>
-                <tbody>
-                    {entries
-                        .into_iter()
-                        .map(|(name, kind, meaning)| {
-                            view! {
-                                <tr>
-                                    <td data-label="Name" class="key">{name}</td>
-                                    <td data-label=second>{kind}</td>
-                                    <td data-label="Meaning">{meaning}</td>
-                                </tr>
-                            }
-                        })
-                        .collect_view()}
-                </tbody>
-            </table>
-        </div>
-    }
+fn listed(label: &'static str, second: &'static str, entries: &[Entry]) -> AnyView {
+    Table::wide(entries)
+        .styled("key", "Name", |entry| entry.0)
+        .column(second, |entry| entry.1)
+        .column("Meaning", |entry| entry.2.clone())
+        .in_region(label)
 }
 
 /// How a call is authorised.
@@ -101,9 +73,9 @@ pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
             "curl {base_url}/sms/send/{key} \\\n  --data number=58001234 \\\n  --data-urlencode 'message=Your code is 4711' \\\n  --data requestid=login-81",
         )}</code></pre>
         <h3>"Parameters"</h3>
-        <Entries label="Parameters of a send" second="Required" entries=parameters/>
+        {listed("Parameters of a send", "Required", &parameters)}
         <h3>"Answer"</h3>
-        <Entries label="Fields of the answer to a send" second="Present" entries=fields/>
+        {listed("Fields of the answer to a send", "Present", &fields)}
         <p>
             "200 means that the message is on disk, charged once, and will be handed to a carrier or its charge released. Without an answer, send again with the same header "
             <code>"Idempotency-Key"</code>
@@ -172,7 +144,7 @@ pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
             " is one of them, with its timeline and its explained charge."
         </p>
         <pre tabindex="0"><code>{format!("curl '{base_url}/sms/reports/{key}?requestid=login-81'")}</code></pre>
-        <Entries label="Parameters of reports" second="Required" entries=parameters/>
+        {listed("Parameters of reports", "Required", &parameters)}
     }
 }
 
@@ -205,37 +177,17 @@ const fn meaning(status: MessageStatus) -> &'static str {
 /// The statuses of a message.
 #[component]
 pub fn Statuses() -> impl IntoView {
+    let statuses = Table::wide(&MessageStatus::ALL)
+        .column("Status", |status| view! { <StateMark state=*status/> })
+        .column(
+            "Final",
+            |status| if status.is_final() { "yes" } else { "no" },
+        )
+        .column("Meaning", |status| meaning(*status))
+        .in_region("Statuses of a message");
     view! {
         <h2 id="statuses">"Statuses"</h2>
-        <div class="table-scroll" tabindex="0" role="region" aria-label="Statuses of a message">
-            <table class="stacks">
-                <thead>
-                    <tr>
-                        <th scope="col">"Status"</th>
-                        <th scope="col">"Final"</th>
-                        <th scope="col">"Meaning"</th>
-                    </tr>
-                </thead>
-                <tbody>
-                    {MessageStatus::ALL
-                        .into_iter()
-                        .map(|status| {
-                            view! {
-                                <tr>
-                                    <td data-label="Status">
-                                        <StateMark tone=status word=status.as_str()/>
-                                    </td>
-                                    <td data-label="Final">
-                                        {if status.is_final() { "yes" } else { "no" }}
-                                    </td>
-                                    <td data-label="Meaning">{meaning(status)}</td>
-                                </tr>
-                            }
-                        })
-                        .collect_view()}
-                </tbody>
-            </table>
-        </div>
+        {statuses}
     }
 }
 
@@ -253,33 +205,15 @@ pub fn Outcomes() -> impl IntoView {
             "the send, or the whole upload, answers that code",
         ),
     ];
+    let outcomes = Table::narrow(&numbers)
+        .styled("key", "Number", |number| number.0)
+        .column("Outcome", |number| number.1)
+        .in_region("Numbers with a fixed outcome");
     view! {
         <h2 id="test">"Test key"</h2>
         <p>
             "It takes the same calls with the same checks and answers, works while the application is Pending, spends play money (1,000, filled up daily) and sends to nobody. These numbers decide what becomes of a message:"
         </p>
-        <div class="table-scroll" tabindex="0" role="region" aria-label="Numbers with a fixed outcome">
-            <table class="narrow">
-                <thead>
-                    <tr>
-                        <th scope="col">"Number"</th>
-                        <th scope="col">"Outcome"</th>
-                    </tr>
-                </thead>
-                <tbody>
-                    {numbers
-                        .into_iter()
-                        .map(|(number, outcome)| {
-                            view! {
-                                <tr>
-                                    <td class="key">{number}</td>
-                                    <td>{outcome}</td>
-                                </tr>
-                            }
-                        })
-                        .collect_view()}
-                </tbody>
-            </table>
-        </div>
+        {outcomes}
     }
 }

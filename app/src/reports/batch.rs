@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::filter::CSV_PATH;
 use super::progress::{progress, spoken};
-use crate::ui::{Fact, Moment, StateMark};
+use crate::ui::{Fact, Moment, StateMark, Table};
 
 /// Where a batch's changes are sent, as server-sent events; each is a [`BatchRecord`] in JSON.
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
@@ -65,7 +65,7 @@ fn facts(batch: BatchRecord, currency: &str) -> impl IntoView + use<> {
     });
     view! {
         <dl class="facts">
-            <Fact term="Status"><StateMark tone=batch.status word=batch.status.as_str()/></Fact>
+            <Fact term="Status"><StateMark state=batch.status/></Fact>
             <Fact term="Progress">{progress}</Fact>
             <Fact term="Cost" class="figures">{cost}</Fact>
             <Fact term="Rows" class="figures">{batch.rows.to_string()}</Fact>
@@ -87,26 +87,9 @@ fn facts(batch: BatchRecord, currency: &str) -> impl IntoView + use<> {
     }
 }
 
-fn counts(counts: StatusCounts) -> impl IntoView {
-    let row = move |status: MessageStatus| {
-        view! {
-            <tr>
-                <th scope="row">
-                    <StateMark tone=status word=status.as_str()/>
-                </th>
-                <td class="amount">{counts.get(status).to_string()}</td>
-            </tr>
-        }
-    };
-    view! {
-        <table class="narrow">
-            <thead>
-                <tr>
-                    <th scope="col">"Status"</th>
-                    <th scope="col" class="amount">"Messages"</th>
-                </tr>
-            </thead>
-            <tbody>{MessageStatus::ALL.into_iter().map(row).collect_view()}</tbody>
-        </table>
-    }
+fn counts(counts: StatusCounts) -> AnyView {
+    Table::narrow(&MessageStatus::ALL)
+        .column("Status", |status| view! { <StateMark state=*status/> })
+        .amount("Messages", |status| counts.get(*status))
+        .view()
 }

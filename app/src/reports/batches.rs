@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::progress::progress;
 use crate::reports::ReportFilter;
-use crate::ui::{Moment, StateMark};
+use crate::ui::{Moment, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Problem},
@@ -93,7 +93,7 @@ pub fn BatchesSection(
         }
     });
     let listed = if !batches.items.is_empty() {
-        table(&batches.items, &currency).into_any()
+        listed(&batches.items, &currency)
     } else if filter.is_empty() {
         view! {
             <p class="empty">
@@ -112,50 +112,25 @@ pub fn BatchesSection(
     }
 }
 
-fn table(batches: &[BatchRecord], currency: &str) -> impl IntoView + use<> {
-    view! {
-        <div class="table-scroll" tabindex="0" role="region" aria-label="Uploaded batches">
-            <table class="stacks">
-                <thead>
-                    <tr>
-                        <th scope="col">"Time (UTC)"</th>
-                        <th scope="col">"Batchid"</th>
-                        <th scope="col">"Request id"</th>
-                        <th scope="col">"Status"</th>
-                        <th scope="col">"Progress"</th>
-                        <th scope="col" class="amount">"Rows"</th>
-                        <th scope="col" class="amount">
-                            {format!("Cost ({currency})")}
-                        </th>
-                    </tr>
-                </thead>
-                <tbody>{batches.iter().map(row).collect_view()}</tbody>
-            </table>
-        </div>
-    }
-}
-
-fn row(batch: &BatchRecord) -> impl IntoView + use<> {
-    let batchid = batch.batchid.to_string();
-    let href = format!("/reports/{batchid}");
-    view! {
-        <tr>
-            <td data-label="Time (UTC)" class="figures">
-                <Moment at=batch.created_at/>
-            </td>
-            <td data-label="Batchid" class="key">
+fn listed(batches: &[BatchRecord], currency: &str) -> AnyView {
+    Table::wide(batches)
+        .styled("figures", "Time (UTC)", |batch| {
+            view! { <Moment at=batch.created_at/> }
+        })
+        .styled("key", "Batchid", |batch| {
+            let batchid = batch.batchid.to_string();
+            let href = format!("/reports/{batchid}");
+            view! {
                 <span>
                     <a href=href>{batchid}</a>
                     {batch.test.then(|| view! { " " <span class="tag">"test"</span> })}
                 </span>
-            </td>
-            <td data-label="Request id" class="requestid">{batch.requestid.clone()}</td>
-            <td data-label="Status">
-                <StateMark tone=batch.status word=batch.status.as_str()/>
-            </td>
-            <td data-label="Progress">{progress(batch)}</td>
-            <td data-label="Rows" class="amount">{batch.rows.to_string()}</td>
-            <td data-label="Cost" class="amount">{batch.cost.to_string()}</td>
-        </tr>
-    }
+            }
+        })
+        .styled("requestid", "Request id", |batch| batch.requestid.clone())
+        .column("Status", |batch| view! { <StateMark state=batch.status/> })
+        .column("Progress", progress)
+        .amount("Rows", |batch| batch.rows)
+        .money("Cost", currency, |batch| batch.cost)
+        .in_region("Uploaded batches")
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::axis::{percent, top};
 use super::{counted, days};
+use crate::ui::Table;
 #[cfg(feature = "ssr")]
 use {
     crate::problem::Problem,
@@ -132,10 +133,6 @@ impl Bars {
             .sum()
     }
 
-    fn of_day(&self, counts: &StatusCounts) -> i64 {
-        self.statuses.iter().map(|status| counts.get(*status)).sum()
-    }
-
     /// The SVG. All its lengths are percentages, so that it fills any width without being
     /// stretched.
     fn drawing(&self) -> impl IntoView + use<> {
@@ -143,7 +140,7 @@ impl Bars {
             .chart
             .counts
             .iter()
-            .map(|day| self.of_day(&day.counts))
+            .map(|day| sum(&self.statuses, &day.counts))
             .max();
         let top = top(greatest.unwrap_or_default());
         let messages: i64 = self.statuses.iter().map(|status| self.total(*status)).sum();
@@ -189,11 +186,8 @@ impl Bars {
 
     /// A status' part of a day's bar. `below` is how many statuses are drawn below it.
     fn bar(&self, day: &DayCounts, below: usize, top: i64) -> impl IntoView + use<> {
-        let upto = |statuses: usize| -> i64 {
-            let under = self.statuses.iter().take(statuses);
-            under.map(|status| day.counts.get(*status)).sum()
-        };
-        let (foot, head) = (upto(below), upto(below + 1));
+        let foot = sum(&self.statuses[..below], &day.counts);
+        let head = sum(&self.statuses[..=below], &day.counts);
         let (at, days) = self.place(day.day);
         view! {
             <rect
@@ -238,91 +232,42 @@ impl Bars {
     }
 
     /// The key of the fills, with the number of messages of each status.
-    fn totals(&self) -> impl IntoView + use<> {
-        let row = |status: &MessageStatus| {
-            let word = status.as_str();
-            view! {
-                <tr>
-                    <th scope="row">
-                        <svg class="swatch" aria-hidden="true">
-                            <rect
-                                width="100%"
-                                height="100%"
-                                fill=format!("url(#fill-{word})")
-                            ></rect>
-                        </svg>
-                        {word}
-                    </th>
-                    <td class="amount">{self.total(*status).to_string()}</td>
-                </tr>
-            }
-        };
+    fn totals(&self) -> AnyView {
         // From the top of a bar to its foot.
-        let rows: Vec<_> = self.statuses.iter().rev().map(row).collect();
-        view! {
-            <table class="narrow">
-                <thead>
-                    <tr>
-                        <th scope="col">"Status"</th>
-                        <th scope="col" class="amount">"Messages"</th>
-                    </tr>
-                </thead>
-                <tbody>{rows}</tbody>
-            </table>
-        }
+        let statuses: Vec<_> = self.statuses.iter().rev().copied().collect();
+        Table::narrow(&statuses)
+            .column("Status", |status| swatch(*status))
+            .amount("Messages", |status| self.total(*status))
+            .view()
     }
 
-    /// The chart's figures.
-    fn table(&self) -> impl IntoView + use<> {
-        let heads: Vec<_> = self
-            .statuses
-            .iter()
-            .map(|status| {
-                view! {
-                    <th scope="col" class="amount">
-                        {status.as_str()}
-                    </th>
-                }
-            })
-            .collect();
-        let row = |day: &DayCounts| {
-            let cells: Vec<_> = self
-                .statuses
-                .iter()
-                .map(|status| {
-                    view! { <td class="amount">{day.counts.get(*status).to_string()}</td> }
-                })
-                .collect();
-            view! {
-                <tr>
-                    <th scope="row" class="figures">
-                        {days::name(day.day)}
-                    </th>
-                    {cells}
-                    <td class="amount">{self.of_day(&day.counts).to_string()}</td>
-                </tr>
-            }
-        };
-        let rows: Vec<_> = self.chart.counts.iter().rev().map(row).collect();
-        view! {
-            <div
-                class="table-scroll"
-                tabindex="0"
-                role="region"
-                aria-label="Messages by day and status"
-            >
-                <table class="narrow">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Day (UTC)"</th>
-                            {heads}
-                            <th scope="col" class="amount">"Together"</th>
-                        </tr>
-                    </thead>
-                    <tbody>{rows}</tbody>
-                </table>
-            </div>
+    /// The chart's figures, the newest day first.
+    fn table(&self) -> AnyView {
+        let days: Vec<_> = self.chart.counts.iter().rev().copied().collect();
+        let mut table =
+            Table::narrow(&days).styled("figures", "Day (UTC)", |day| days::name(day.day));
+        for status in &self.statuses {
+            table = table.amount(status.as_str(), |day| day.counts.get(*status));
         }
+        table
+            .amount("Together", |day| sum(&self.statuses, &day.counts))
+            .in_region("Messages by day and status")
+    }
+}
+
+/// How many messages have one of the statuses.
+fn sum(statuses: &[MessageStatus], counts: &StatusCounts) -> i64 {
+    statuses.iter().map(|status| counts.get(*status)).sum()
+}
+
+/// A status after its fill.
+fn swatch(status: MessageStatus) -> impl IntoView {
+    let word = status.as_str();
+    view! {
+        <svg class="swatch" aria-hidden="true">
+            <rect width="100%" height="100%" fill=format!("url(#fill-{word})")></rect>
+        </svg>
+        {word}
     }
 }
 

@@ -36,7 +36,7 @@ fn Facts(record: MessageRecord) -> impl IntoView {
     view! {
         <dl class="facts">
             <Fact term="Status">
-                <StateMark tone=record.status word=record.status.as_str()/>
+                <StateMark state=record.status/>
                 {error}
                 {explained.map(|sentence| view! { <p class="fine">{sentence}</p> })}
             </Fact>
@@ -80,7 +80,7 @@ fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
                         <li>
                             <Moment at=entry.at/>
                             " "
-                            <StateMark tone=entry.status word=entry.status.as_str()/>
+                            <StateMark state=entry.status/>
                             {entry
                                 .detail
                                 .map(|detail| view! { <span class="fine">{detail}</span> })}

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::explained::explained;
 use crate::reports::{CSV_PATH, ReportFilter};
-use crate::ui::{Moment, StateMark};
+use crate::ui::{Moment, StateMark, Table};
 
 /// The section of the page: a page of messages, and the link to the CSV of all of them.
 #[component]
@@ -44,7 +44,7 @@ pub fn MessagesSection(
     let download = filter.address(CSV_PATH, ("", ""));
     view! {
         {heading}
-        <Table messages=messages.items currency/>
+        {listed(&messages.items, &currency)}
         {next}
         // The router leaves downloads to the browser.
         <p>
@@ -56,58 +56,32 @@ pub fn MessagesSection(
     .into_any()
 }
 
-#[component]
-fn Table(messages: Vec<MessageRecord>, currency: String) -> impl IntoView {
-    view! {
-        <div class="table-scroll" tabindex="0" role="region" aria-label="Sent messages">
-            <table class="stacks">
-                <thead>
-                    <tr>
-                        <th scope="col">"Time (UTC)"</th>
-                        <th scope="col">"Number"</th>
-                        <th scope="col">"Message"</th>
-                        <th scope="col">"Status"</th>
-                        <th scope="col" class="amount">"Pages"</th>
-                        <th scope="col" class="amount">"Segments"</th>
-                        <th scope="col" class="amount">
-                            {format!("Cost ({currency})")}
-                        </th>
-                        <th scope="col">"Transid"</th>
-                    </tr>
-                </thead>
-                <tbody>
-                    {messages.into_iter().map(|message| view! { <Row message/> }).collect_view()}
-                </tbody>
-            </table>
-        </div>
-    }
-}
-
-#[component]
-fn Row(message: MessageRecord) -> impl IntoView {
-    let transid = message.transid.to_string();
-    let href = format!("/reports/{transid}");
-    let explained = explained(message.status, message.error.as_deref());
-    view! {
-        <tr>
-            <td data-label="Time (UTC)" class="figures">
-                <Moment at=message.created_at/>
-            </td>
-            <td data-label="Number" class="figures">{message.number}</td>
-            <td data-label="Message" class="message">
-                <span class="message-text">{message.message}</span>
+fn listed(messages: &[MessageRecord], currency: &str) -> AnyView {
+    Table::wide(messages)
+        .styled("figures", "Time (UTC)", |message| {
+            view! { <Moment at=message.created_at/> }
+        })
+        .styled("figures", "Number", |message| message.number.clone())
+        .styled("message", "Message", |message| {
+            view! {
+                <span class="message-text">{message.message.clone()}</span>
                 {message.test.then(|| view! { " " <span class="tag">"test"</span> })}
-            </td>
-            <td data-label="Status">
-                <StateMark tone=message.status word=message.status.as_str()/>
+            }
+        })
+        .column("Status", |message| {
+            let explained = explained(message.status, message.error.as_deref());
+            view! {
+                <StateMark state=message.status/>
                 {explained.map(|sentence| view! { <div class="fine reason">{sentence}</div> })}
-            </td>
-            <td data-label="Pages" class="amount">{message.pages.to_string()}</td>
-            <td data-label="Segments" class="amount">{message.segments.to_string()}</td>
-            <td data-label="Cost" class="amount">{message.cost.to_string()}</td>
-            <td data-label="Transid" class="key">
-                <a href=href>{transid}</a>
-            </td>
-        </tr>
-    }
+            }
+        })
+        .amount("Pages", |message| message.pages)
+        .amount("Segments", |message| message.segments)
+        .money("Cost", currency, |message| message.cost)
+        .styled("key", "Transid", |message| {
+            let transid = message.transid.to_string();
+            let href = format!("/reports/{transid}");
+            view! { <a href=href>{transid}</a> }
+        })
+        .in_region("Sent messages")
 }

@@ -2,11 +2,11 @@
 
 #[cfg(feature = "ssr")]
 use domain::Timestamp;
-use domain::records::{CarrierRecord, ConnectionRecord};
+use domain::records::CarrierRecord;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::ui::{Fact, Moment, StateMark};
+use crate::ui::{Fact, Moment, StateMark, Table};
 
 /// One carrier as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     view! {
         <dl class="facts">
             <Fact term="State">
-                <StateMark tone=state word=state.as_str()/>
+                <StateMark state=state/>
                 {since}
             </Fact>
             <Fact term="Waiting messages" class="figures">{waiting.to_string()}</Fact>
@@ -67,52 +67,29 @@ pub fn connections(carrier: &CarrierNow) -> AnyView {
         }
         .into_any();
     }
-    view! {
-        <table class="stacks">
-            <thead>
-                <tr>
-                    <th scope="col">"Connection"</th>
-                    <th scope="col">"State"</th>
-                    <th scope="col">"Since (UTC)"</th>
-                    <th scope="col" class="amount">
-                        "In flight"
-                    </th>
-                    <th scope="col" class="amount">
-                        "Per second"
-                    </th>
-                    <th scope="col" class="amount">
-                        "Throttled"
-                    </th>
-                    <th scope="col">"Last error"</th>
-                </tr>
-            </thead>
-            <tbody>{connections.iter().map(row).collect_view()}</tbody>
-        </table>
-    }
-    .into_any()
-}
-
-fn row(connection: &ConnectionRecord) -> impl IntoView + use<> {
-    let window = format!("{} of {}", connection.in_flight, connection.window);
-    view! {
-        <tr>
-            <td data-label="Connection" class="figures">
-                {format!("{}.{}", connection.node, connection.number)}
-            </td>
-            <td data-label="State">
-                <StateMark tone=connection.state word=connection.state.as_str()/>
-            </td>
-            <td data-label="Since (UTC)" class="figures">
-                <Moment at=connection.since/>
-            </td>
-            <td data-label="In flight" class="amount">{window}</td>
-            <td data-label="Per second" class="amount">{connection.rate.to_string()}</td>
-            <td data-label="Throttled" class="amount">{connection.throttled.to_string()}</td>
-            <td data-label="Last error">
-                {connection.last_error.clone().unwrap_or_else(|| "none".to_owned())}
-            </td>
-        </tr>
-    }
+    Table::wide(connections)
+        .styled("figures", "Connection", |connection| {
+            format!("{}.{}", connection.node, connection.number)
+        })
+        .column("State", |connection| {
+            view! { <StateMark state=connection.state/> }
+        })
+        .styled("figures", "Since (UTC)", |connection| {
+            view! { <Moment at=connection.since/> }
+        })
+        .amount("In flight", |connection| {
+            format!("{} of {}", connection.in_flight, connection.window)
+        })
+        .amount("Per second", |connection| connection.rate)
+        .amount("Throttled", |connection| connection.throttled)
+        .column("Last error", |connection| {
+            connection
+                .last_error
+                .as_deref()
+                .unwrap_or("none")
+                .to_owned()
+        })
+        .view()
 }
 
 /// A span of time in its two largest units.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::carrier::{CarrierNow, connections, facts};
 use crate::client::read;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm};
+use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, TableRegion};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -34,9 +34,7 @@ impl CarriersNow {
         let carriers = service.carriers().await?.into_iter();
         let now = service.clock().now();
         Ok(Self {
-            carriers: carriers
-                .map(|record| CarrierNow::of(record, now))
-                .collect(),
+            carriers: carriers.map(|record| CarrierNow::of(record, now)).collect(),
         })
     }
 }
@@ -145,14 +143,9 @@ fn Carrier(
         <section>
             <h2 id=heading.clone()>{name.clone()}</h2>
             {move || live.with(|live| live.carriers.get(place).map(facts))}
-            <div
-                class="table-scroll"
-                tabindex="0"
-                role="region"
-                aria-label=format!("Connections of {name}")
-            >
+            <TableRegion label=format!("Connections of {name}")>
                 {move || live.with(|live| live.carriers.get(place).map(connections))}
-            </div>
+            </TableRegion>
             <PostForm form class="form-inline">
                 <input type="hidden" name="name" value=name/>
                 <button

@@ -36,7 +36,7 @@ fn Contents(carriers: Vec<CarrierRecord>) -> impl IntoView {
         .map(|(state, count)| {
             view! {
                 <li>
-                    {format!("{count} ")} <StateMark tone=state word=state.as_str()/>
+                    {format!("{count} ")} <StateMark state=state/>
                 </li>
             }
         })

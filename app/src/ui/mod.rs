@@ -10,6 +10,7 @@ mod frame;
 mod loaded;
 mod mark;
 mod state;
+mod table;
 
 pub use copy::SecretField;
 pub use fact::Fact;
@@ -20,4 +21,5 @@ pub use form::{FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;
-pub use state::{Moment, StateMark, Tone};
+pub use state::{Moment, StateMark};
+pub use table::{Table, TableRegion};

@@ -4,102 +4,106 @@ use domain::records::{BatchStatus, CarrierState, ConnectionState};
 use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
 use leptos::prelude::*;
 
-/// How a state looks. Each tone has a shape of its own, so that it is told without its
-/// colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// A filled circle: all is well.
-    Good,
-    /// A ring: it waits.
-    Waiting,
-    /// A half-filled circle: it is under way.
-    Moving,
-    /// A triangle: it needs attention.
-    Bad,
-    /// A diamond: it isn't known yet.
-    Unclear,
+// How a state looks. Each class has a shape of its own, so that a state is told without its colour.
+
+/// A filled circle: all is well.
+const GOOD: &str = "state state-good";
+/// A ring: it waits.
+const WAITING: &str = "state state-waiting";
+/// A half-filled circle: it is under way.
+const MOVING: &str = "state state-moving";
+/// A triangle: it needs attention.
+const BAD: &str = "state state-bad";
+/// A diamond: it isn't known yet.
+const UNCLEAR: &str = "state state-unclear";
+
+/// A state as pages show it.
+#[derive(Clone, Copy)]
+pub struct State {
+    class: &'static str,
+    word: &'static str,
 }
 
-impl Tone {
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Good => "state state-good",
-            Self::Waiting => "state state-waiting",
-            Self::Moving => "state state-moving",
-            Self::Bad => "state state-bad",
-            Self::Unclear => "state state-unclear",
-        }
-    }
-}
-
-impl From<ApplicationStatus> for Tone {
+impl From<ApplicationStatus> for State {
     fn from(status: ApplicationStatus) -> Self {
-        match status {
-            ApplicationStatus::Pending => Self::Waiting,
-            ApplicationStatus::Active => Self::Good,
-            ApplicationStatus::Suspended => Self::Bad,
-        }
+        let class = match status {
+            ApplicationStatus::Pending => WAITING,
+            ApplicationStatus::Active => GOOD,
+            ApplicationStatus::Suspended => BAD,
+        };
+        let word = status.as_str();
+        Self { class, word }
     }
 }
 
-impl From<SenderStatus> for Tone {
+impl From<SenderStatus> for State {
     fn from(status: SenderStatus) -> Self {
-        match status {
-            SenderStatus::Pending => Self::Waiting,
-            SenderStatus::Accepted => Self::Good,
-            SenderStatus::Rejected => Self::Bad,
-            SenderStatus::Replaced => Self::Unclear,
-        }
+        let class = match status {
+            SenderStatus::Pending => WAITING,
+            SenderStatus::Accepted => GOOD,
+            SenderStatus::Rejected => BAD,
+            SenderStatus::Replaced => UNCLEAR,
+        };
+        let word = status.as_str();
+        Self { class, word }
     }
 }
 
-impl From<MessageStatus> for Tone {
+impl From<MessageStatus> for State {
     fn from(status: MessageStatus) -> Self {
-        match status {
-            MessageStatus::Queued => Self::Waiting,
-            MessageStatus::Sending | MessageStatus::Submitted => Self::Moving,
-            MessageStatus::Delivered => Self::Good,
-            MessageStatus::Unknown => Self::Unclear,
-            MessageStatus::Failed | MessageStatus::Expired | MessageStatus::Rejected => Self::Bad,
-        }
+        let class = match status {
+            MessageStatus::Queued => WAITING,
+            MessageStatus::Sending | MessageStatus::Submitted => MOVING,
+            MessageStatus::Delivered => GOOD,
+            MessageStatus::Unknown => UNCLEAR,
+            MessageStatus::Failed | MessageStatus::Expired | MessageStatus::Rejected => BAD,
+        };
+        let word = status.as_str();
+        Self { class, word }
     }
 }
 
-impl From<BatchStatus> for Tone {
+impl From<BatchStatus> for State {
     fn from(status: BatchStatus) -> Self {
-        match status {
-            BatchStatus::Expanding => Self::Waiting,
-            BatchStatus::Sending => Self::Moving,
-            BatchStatus::Done => Self::Good,
-        }
+        let class = match status {
+            BatchStatus::Expanding => WAITING,
+            BatchStatus::Sending => MOVING,
+            BatchStatus::Done => GOOD,
+        };
+        let word = status.as_str();
+        Self { class, word }
     }
 }
 
-impl From<CarrierState> for Tone {
+impl From<CarrierState> for State {
     fn from(state: CarrierState) -> Self {
-        match state {
-            CarrierState::Up => Self::Good,
-            CarrierState::Drained => Self::Waiting,
-            CarrierState::Down => Self::Bad,
-        }
+        let class = match state {
+            CarrierState::Up => GOOD,
+            CarrierState::Drained => WAITING,
+            CarrierState::Down => BAD,
+        };
+        let word = state.as_str();
+        Self { class, word }
     }
 }
 
-impl From<ConnectionState> for Tone {
+impl From<ConnectionState> for State {
     fn from(state: ConnectionState) -> Self {
-        match state {
-            ConnectionState::Bound => Self::Good,
-            ConnectionState::Connecting => Self::Moving,
-            ConnectionState::Probing | ConnectionState::Waiting => Self::Bad,
-            ConnectionState::Closed => Self::Waiting,
-        }
+        let class = match state {
+            ConnectionState::Bound => GOOD,
+            ConnectionState::Connecting => MOVING,
+            ConnectionState::Probing | ConnectionState::Waiting => BAD,
+            ConnectionState::Closed => WAITING,
+        };
+        let word = state.as_str();
+        Self { class, word }
     }
 }
 
-/// A state: its word, after the shape of its tone.
+/// A state: its word, after the shape of its class.
 #[component]
-pub fn StateMark(#[prop(into)] tone: Tone, word: &'static str) -> impl IntoView {
-    view! { <span class=tone.class()>{word}</span> }
+pub fn StateMark(#[prop(into)] state: State) -> impl IntoView {
+    view! { <span class=state.class>{state.word}</span> }
 }
 
 /// A moment in UTC, shown to the second; its attribute has the milliseconds.

@@ -1,0 +1,171 @@
+//! Tables of records.
+
+use std::fmt::Display;
+
+use leptos::prelude::*;
+
+/// The class of tables that become a list of their rows on a narrow screen.
+const STACKED: &str = "stacks";
+/// The class of tables that are no wider than what stands in them.
+const NARROW: &str = "narrow";
+
+/// A table with a row for each of these values. Its columns are added from left to right.
+#[must_use]
+pub struct Table<'a, T> {
+    class: &'static str,
+    values: &'a [T],
+    headings: Vec<AnyView>,
+    /// The cells of each row.
+    rows: Vec<Vec<AnyView>>,
+}
+
+impl<'a, T> Table<'a, T> {
+    /// A wide table. On a narrow screen each of its rows becomes a list.
+    pub fn wide(values: &'a [T]) -> Self {
+        Self::new(STACKED, values)
+    }
+
+    /// A table of few columns. The cells of its first column are the headings of the rows.
+    pub fn narrow(values: &'a [T]) -> Self {
+        Self::new(NARROW, values)
+    }
+
+    fn new(class: &'static str, values: &'a [T]) -> Self {
+        Self {
+            class,
+            values,
+            headings: Vec::new(),
+            rows: values.iter().map(|_| Vec::new()).collect(),
+        }
+    }
+
+    /// Adds a column.
+    pub fn column<V: IntoView + 'static>(
+        self,
+        heading: &'static str,
+        cell: impl Fn(&T) -> V,
+    ) -> Self {
+        self.styled("", heading, cell)
+    }
+
+    /// Adds a column whose cells have a class.
+    pub fn styled<V: IntoView + 'static>(
+        self,
+        class: &'static str,
+        heading: &'static str,
+        cell: impl Fn(&T) -> V,
+    ) -> Self {
+        self.add(class, heading, heading.into_any(), cell)
+    }
+
+    /// Adds a column of numbers.
+    pub fn amount<D: Display>(self, heading: &'static str, amount: impl Fn(&T) -> D) -> Self {
+        self.styled("amount", heading, |value| amount(value).to_string())
+    }
+
+    /// Adds a column of amounts of money.
+    pub fn money<D: Display>(
+        self,
+        heading: &'static str,
+        currency: &str,
+        amount: impl Fn(&T) -> D,
+    ) -> Self {
+        let shown = format!("{heading} ({currency})").into_any();
+        self.add("amount", heading, shown, |value| amount(value).to_string())
+    }
+
+    /// Adds a column of buttons. Only screen readers are told its heading.
+    pub fn buttons<V: IntoView + 'static>(
+        self,
+        heading: &'static str,
+        cell: impl Fn(&T) -> V,
+    ) -> Self {
+        let hidden = view! { <span class="visually-hidden">{heading}</span> };
+        self.add("row-action", heading, hidden.into_any(), cell)
+    }
+
+    fn add<V: IntoView + 'static>(
+        mut self,
+        class: &'static str,
+        heading: &'static str,
+        shown: AnyView,
+        cell: impl Fn(&T) -> V,
+    ) -> Self {
+        let element = if self.class == NARROW && self.headings.is_empty() {
+            row_heading
+        } else {
+            data_cell
+        };
+        for (value, row) in self.values.iter().zip(&mut self.rows) {
+            row.push(element(class, heading, cell(value).into_any()));
+        }
+        self.headings.push(column_heading(class, shown));
+        self
+    }
+
+    /// The table.
+    pub fn view(self) -> AnyView {
+        let rows = self.rows.into_iter();
+        let rows: Vec<_> = rows.map(|cells| view! { <tr>{cells}</tr> }).collect();
+        view! {
+            <table class=self.class>
+                <thead>
+                    <tr>{self.headings}</tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        }
+        .into_any()
+    }
+
+    /// The table in a region of its own.
+    pub fn in_region(self, label: &'static str) -> AnyView {
+        let table = self.view();
+        view! { <TableRegion label>{table}</TableRegion> }.into_any()
+    }
+}
+
+fn column_heading(class: &'static str, shown: AnyView) -> AnyView {
+    let class = (class == "amount").then_some(class);
+    view! {
+        <th scope="col" class=class>
+            {shown}
+        </th>
+    }
+    .into_any()
+}
+
+fn row_heading(class: &'static str, _heading: &'static str, content: AnyView) -> AnyView {
+    let class = (!class.is_empty()).then_some(class);
+    view! {
+        <th scope="row" class=class>
+            {content}
+        </th>
+    }
+    .into_any()
+}
+
+fn data_cell(class: &'static str, heading: &'static str, content: AnyView) -> AnyView {
+    let class = (!class.is_empty()).then_some(class);
+    view! {
+        <td data-label=heading class=class>
+            {content}
+        </td>
+    }
+    .into_any()
+}
+
+/// The place of a table. Where it is narrower than the table, it scrolls, also by keyboard.
+#[component]
+pub fn TableRegion(
+    /// Names the table to those who can't see what stands around it.
+    #[prop(into)]
+    label: String,
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <div class="table-scroll" tabindex="0" role="region" aria-label=label>
+            {children()}
+        </div>
+    }
+}
