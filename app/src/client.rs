@@ -3,6 +3,8 @@
 //! The library's own way compiles the whole path from arguments to answer anew for each function,
 //! which makes the portal's WebAssembly half as large again. Here all functions share one path.
 
+#[cfg(not(feature = "ssr"))]
+use leptos::server_fn::Protocol as _;
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,34 +16,19 @@ use crate::problem::Problem;
 /// of the page.
 pub const STATUS_OF_REFUSALS: u16 = 299;
 
-/// Calls a server function that reads, by GET.
+/// Calls a server function, in a browser by the HTTP method that the function is declared with.
 ///
 /// # Errors
 /// What the function refuses, or that there was no answer.
-pub async fn read<S>(call: S) -> Result<S::Output, Problem>
+pub async fn call<S>(function: S) -> Result<S::Output, Problem>
 where
     S: ServerFn<Error = Problem> + Serialize,
     S::Output: DeserializeOwned,
 {
     #[cfg(feature = "ssr")]
-    return S::run_body(call).await;
+    return S::run_body(function).await;
     #[cfg(not(feature = "ssr"))]
-    browser::call(S::PATH, &call, browser::Method::Get).await
-}
-
-/// Calls a server function that changes something and answers with a value, by POST.
-///
-/// # Errors
-/// What the function refuses, or that there was no answer.
-pub async fn take<S>(call: S) -> Result<S::Output, Problem>
-where
-    S: ServerFn<Error = Problem> + Serialize,
-    S::Output: DeserializeOwned,
-{
-    #[cfg(feature = "ssr")]
-    return S::run_body(call).await;
-    #[cfg(not(feature = "ssr"))]
-    browser::call(S::PATH, &call, browser::Method::Post).await
+    browser::call(S::PATH, &function, <S::Protocol>::METHOD.into()).await
 }
 
 #[cfg(feature = "hydrate")]
@@ -65,6 +52,16 @@ mod browser {
     pub enum Method {
         Get,
         Post,
+    }
+
+    impl From<http::Method> for Method {
+        fn from(method: http::Method) -> Self {
+            if method == http::Method::GET {
+                Self::Get
+            } else {
+                Self::Post
+            }
+        }
     }
 
     impl Method {

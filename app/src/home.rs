@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_meta::Title;
 use serde::{Deserialize, Serialize};
 
-use crate::client::read;
+use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
@@ -39,7 +39,7 @@ pub async fn load_home() -> Result<Home, Problem> {
 
 #[component]
 pub fn HomePage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| read(LoadHome {}));
+    let data = Resource::new(|| (), |()| call(LoadHome {}));
     view! { <Loaded data render=|home| view! { <Welcome home/> }/> }
 }
 

@@ -63,8 +63,9 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// The pages. The server renders a page as a whole before it sends any of it: a page is small, and
-/// so it is the same with and without JavaScript.
+/// The pages. The server renders a page as a whole before it sends any of it (`SsrMode::Async`,
+/// which goes for the routes below too): a page is small, and so it is the same with and without
+/// JavaScript.
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();
@@ -73,33 +74,21 @@ pub fn App() -> impl IntoView {
         <Router>
             <Routes fallback=LostPage>
                 <ParentRoute path=path!("") view=Frame ssr=SsrMode::Async>
-                    <Route path=path!("/") view=HomePage ssr=SsrMode::Async/>
-                    <Route path=path!("/register") view=RegisterPage ssr=SsrMode::Async/>
-                    <Route path=path!("/login") view=SignInPage ssr=SsrMode::Async/>
-                    <Route path=path!("/forgot") view=ForgotPage ssr=SsrMode::Async/>
-                    <Route path=path!("/reset/:token") view=ResetPage ssr=SsrMode::Async/>
-                    <Route path=path!("/applications") view=ApplicationsPage ssr=SsrMode::Async/>
-                    <Route
-                        path=path!("/applications/new")
-                        view=NewApplicationPage
-                        ssr=SsrMode::Async
-                    />
-                    <Route
-                        path=path!("/applications/:reference")
-                        view=ApplicationPage
-                        ssr=SsrMode::Async
-                    />
-                    <Route path=path!("/reports") view=ReportsPage ssr=SsrMode::Async/>
-                    <Route path=path!("/reports/:id") view=ReportPage ssr=SsrMode::Async/>
-                    <Route path=path!("/devices") view=DevicesPage ssr=SsrMode::Async/>
-                    <Route path=path!("/account") view=AccountPage ssr=SsrMode::Async/>
-                    <Route path=path!("/docs") view=DocsPage ssr=SsrMode::Async/>
-                    <Route path=path!("/support") view=SupportPage ssr=SsrMode::Async/>
-                    <Route
-                        path=path!("/support/carriers")
-                        view=CarriersPage
-                        ssr=SsrMode::Async
-                    />
+                    <Route path=path!("/") view=HomePage/>
+                    <Route path=path!("/register") view=RegisterPage/>
+                    <Route path=path!("/login") view=SignInPage/>
+                    <Route path=path!("/forgot") view=ForgotPage/>
+                    <Route path=path!("/reset/:token") view=ResetPage/>
+                    <Route path=path!("/applications") view=ApplicationsPage/>
+                    <Route path=path!("/applications/new") view=NewApplicationPage/>
+                    <Route path=path!("/applications/:reference") view=ApplicationPage/>
+                    <Route path=path!("/reports") view=ReportsPage/>
+                    <Route path=path!("/reports/:id") view=ReportPage/>
+                    <Route path=path!("/devices") view=DevicesPage/>
+                    <Route path=path!("/account") view=AccountPage/>
+                    <Route path=path!("/docs") view=DocsPage/>
+                    <Route path=path!("/support") view=SupportPage/>
+                    <Route path=path!("/support/carriers") view=CarriersPage/>
                 </ParentRoute>
             </Routes>
         </Router>

@@ -5,7 +5,7 @@ use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
-use crate::client::read;
+use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
@@ -60,7 +60,7 @@ pub fn DevicesPage() -> impl IntoView {
     let others = FormState::new::<SignOutOthers>("others-alert");
     let data = Resource::new(
         move || (one.accepted.get(), others.accepted.get()),
-        |_| read(LoadDevices {}),
+        |_| call(LoadDevices {}),
     );
     let render = move |devices: Vec<DeviceRecord>| view! { <Devices devices one others/> };
     view! { <Loaded data render/> }
@@ -82,7 +82,7 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
             } else {
                 Either::Right(
                     view! {
-                        <PostForm form=others class="form-inline">
+                        <PostForm form=others inline=true>
                             <button type="submit" class="button button-primary">
                                 "Sign out all other devices"
                             </button>
@@ -113,7 +113,7 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
         .buttons("Action", |device| {
             let id = device.id.to_string();
             view! {
-                <PostForm form=one class="form-inline">
+                <PostForm form=one inline=true>
                     <input type="hidden" name="device" value=id/>
                     <button type="submit" class="button">
                         "Sign out this device"

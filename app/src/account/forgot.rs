@@ -7,7 +7,7 @@ use super::fields::EmailField;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormState, Page, PostForm, SubmitButton};
 
 /// Asks for a reset link. The answer is the same whether or not the account exists.
 ///
@@ -52,7 +52,6 @@ pub fn ForgotPage() -> impl IntoView {
                  password."
             </p>
             <PostForm form>
-                <FormAlert form/>
                 <EmailField form/>
                 <SubmitButton label="Send reset link" form primary=true/>
             </PostForm>

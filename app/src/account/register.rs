@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use super::fields::{EmailField, NewPasswordField};
 use super::next_page;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{CurrentRequest, current_request, local_path},
@@ -59,7 +59,6 @@ pub fn RegisterPage() -> impl IntoView {
                  signed in as soon as it exists."
             </p>
             <PostForm form>
-                <FormAlert form/>
                 <input type="hidden" name="next" value=next_page()/>
                 <EmailField form/>
                 <NewPasswordField label="Password" form/>

@@ -5,7 +5,7 @@ use leptos_router::hooks::use_params_map;
 
 use super::fields::NewPasswordField;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::current_request, domain::Password};
 
@@ -35,7 +35,6 @@ pub fn ResetPage() -> impl IntoView {
         <Page title="Set a new password">
             <p class="lead">"Every device that is signed in to the account will be signed out."</p>
             <PostForm form>
-                <FormAlert form/>
                 <input type="hidden" name="token" value=token/>
                 <NewPasswordField form/>
                 <SubmitButton label="Set new password" form primary=true/>

@@ -6,9 +6,9 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 
 use super::fields::{NewPasswordField, PasswordField};
-use crate::client::read;
+use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
+use crate::ui::{Fact, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
 
@@ -41,7 +41,7 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
 
 #[component]
 pub fn AccountPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| read(LoadAccount {}));
+    let data = Resource::new(|| (), |()| call(LoadAccount {}));
     view! { <Loaded data render=|account| view! { <Settings account/> }/> }
 }
 
@@ -75,7 +75,6 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                  stay as they are."
             </p>
             <PostForm form>
-                <FormAlert form/>
                 // Password managers keep the new password under this name.
                 <input
                     type="hidden"

@@ -7,7 +7,7 @@ use super::next_page;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{current_request, local_path};
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormState, Page, PostForm, SubmitButton};
 
 /// Signs in and goes on to `next`.
 ///
@@ -37,7 +37,6 @@ pub fn SignInPage() -> impl IntoView {
     view! {
         <Page title="Sign in">
             <PostForm form>
-                <FormAlert form/>
                 <input type="hidden" name="next" value=next_page()/>
                 <EmailField form/>
                 <PasswordField form/>

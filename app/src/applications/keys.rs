@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::new_keys::NewKeys;
 use crate::account::PasswordField;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, PostForm, SecretField, SubmitButton};
+use crate::ui::{FormState, PostForm, SecretField, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{current_request, is_shown, signed_in},
@@ -105,7 +105,6 @@ pub fn ReplaceKeys(reference: Reference, form: FormState) -> impl IntoView {
                  signed out. Enter your account's password to replace a key."
             </p>
             <PostForm form>
-                <FormAlert form/>
                 <input type="hidden" name="reference" value=reference.to_string()/>
                 <PasswordField form/>
                 <div class="buttons">

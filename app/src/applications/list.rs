@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
-use crate::client::read;
+use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
@@ -36,7 +36,7 @@ pub async fn load_applications() -> Result<Applications, Problem> {
 
 #[component]
 pub fn ApplicationsPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| read(LoadApplications {}));
+    let data = Resource::new(|| (), |()| call(LoadApplications {}));
     view! { <Loaded data render=|data| view! { <List data/> }/> }
 }
 

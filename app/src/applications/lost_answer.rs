@@ -4,7 +4,7 @@ use domain::{LostAnswer, Reference};
 use leptos::prelude::*;
 
 use crate::problem::Problem;
-use crate::ui::{Choice, FormAlert, FormState, PostForm, SubmitButton};
+use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, crate::problem::Cause};
 
@@ -55,7 +55,6 @@ pub fn LostAnswerSection(
             </ul>
             <p>"In force: " <strong>{in_force.label()}</strong></p>
             <PostForm form>
-                <FormAlert form/>
                 <input type="hidden" name="reference" value=reference.to_string()/>
                 <Choice
                     label="If a carrier's answer is lost"

@@ -4,11 +4,11 @@ use domain::{Category, SenderName};
 use leptos::prelude::*;
 
 use crate::account::LoadAccount;
-use crate::client::read;
+use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{CurrentRequest, signed_in};
 use crate::problem::Problem;
-use crate::ui::{Choice, Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton};
+use crate::ui::{Choice, Field, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     super::new_keys::NewKeys, crate::problem::Cause, domain::Reference,
@@ -66,7 +66,7 @@ pub(super) fn sender_name_fault(text: &str) -> Option<String> {
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
     // A customer who is signed out is sent to the sign-in page before filling the form in.
-    let data = Resource::new(|| (), |()| read(LoadAccount {}));
+    let data = Resource::new(|| (), |()| call(LoadAccount {}));
     view! { <Loaded data render=|_| view! { <Form/> }/> }
 }
 
@@ -86,7 +86,6 @@ fn Form() -> impl IntoView {
                  soon as the application is active."
             </p>
             <PostForm form>
-                <FormAlert form/>
                 <Choice label="Category" name="category" options=categories chosen/>
                 <Field
                     label="Sender name"

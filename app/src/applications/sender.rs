@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::new::sender_name_fault;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Moment, PostForm, StateMark, SubmitButton};
+use crate::ui::{Field, FormState, Moment, PostForm, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::signed_in,
@@ -49,7 +49,6 @@ pub fn SenderSection(application: ApplicationRecord, form: FormState) -> impl In
             <p>{in_use(application.sender_name.as_deref())}</p>
             {application.requested_sender.map(|request| view! { <Request request/> })}
             <PostForm form>
-                <FormAlert form/>
                 <input type="hidden" name="reference" value=application.reference.to_string()/>
                 <Field
                     label="Sender name"

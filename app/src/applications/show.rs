@@ -15,7 +15,7 @@ use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
 use super::sender::{RequestSenderName, SenderSection};
 use super::statement::Statement;
-use crate::client::{read, take};
+use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{
     Fact, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, SubmitButton,
@@ -111,11 +111,11 @@ pub fn ApplicationPage() -> impl IntoView {
             );
             (reference.get(), cursor.get(), changes)
         },
-        |(reference, cursor, _)| read(LoadApplication { reference, cursor }),
+        |(reference, cursor, _)| call(LoadApplication { reference, cursor }),
     );
     let keys = Resource::new(
         move || (reference.get(), forms.replace.accepted.get()),
-        |(reference, _)| take(TakeKeys { reference }),
+        |(reference, _)| call(TakeKeys { reference }),
     );
     let render = move |data| view! { <Application data keys forms/> };
     view! { <Loaded data render/> }
@@ -223,7 +223,7 @@ fn Activation(application: ApplicationRecord, form: FormState) -> impl IntoView 
             <p>"You requested activation " <Moment at/> ". We check it as soon as we can."</p>
         }),
         None => Either::Right(view! {
-            <PostForm form class="form-inline">
+            <PostForm form inline=true>
                 <input type="hidden" name="reference" value=application.reference.to_string()/>
                 <SubmitButton label="Request activation" form primary=true/>
             </PostForm>

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use crate::client::read;
+use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
@@ -46,7 +46,7 @@ pub async fn load_docs() -> Result<Docs, Problem> {
 
 #[component]
 pub fn DocsPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| read(LoadDocs {}));
+    let data = Resource::new(|| (), |()| call(LoadDocs {}));
     view! { <Loaded data render=|docs| view! { <Chapters docs/> }/> }
 }
 

@@ -12,7 +12,7 @@ use super::chart::{Chart, ChartSection};
 use super::filter::ReportFilter;
 use super::filters::Filters;
 use super::messages::MessagesSection;
-use crate::client::read;
+use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
@@ -109,7 +109,7 @@ fn is_about_filters(problem: &Problem) -> bool {
 pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
-    let data = Resource::new(move || filter.get(), |filter| read(LoadReports { filter }));
+    let data = Resource::new(move || filter.get(), |filter| call(LoadReports { filter }));
     view! { <Loaded data render=|reports| view! { <ReportsContent reports/> }/> }
 }
 

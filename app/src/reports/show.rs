@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::BatchContent;
 use super::message::MessageContent;
-use crate::client::read;
+use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
@@ -58,7 +58,7 @@ pub async fn load_report(id: String) -> Result<Report, Problem> {
 pub fn ReportPage() -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let data = Resource::new(move || id.get(), |id| read(LoadReport { id }));
+    let data = Resource::new(move || id.get(), |id| call(LoadReport { id }));
     view! { <Loaded data render=|report| view! { <ReportContent report/> }/> }
 }
 

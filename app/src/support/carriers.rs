@@ -5,7 +5,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::carrier::{CarrierNow, connections, facts};
-use crate::client::read;
+use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, TableRegion};
 #[cfg(feature = "ssr")]
@@ -72,7 +72,7 @@ const RESUME: &str = "resume";
 #[component]
 pub fn CarriersPage() -> impl IntoView {
     let form = FormState::new::<ChangeCarrier>("carrier-alert");
-    let data = Resource::new(|| (), |()| read(LoadCarriers {}));
+    let data = Resource::new(|| (), |()| call(LoadCarriers {}));
     let render = move |carriers| view! { <Carriers carriers form/> };
     view! { <Loaded data render/> }
 }
@@ -89,7 +89,7 @@ fn Carriers(carriers: CarriersNow, form: FormState) -> impl IntoView {
         if form.accepted.get() > 0 {
             // At once, and without new buttons: the button that was pressed keeps the focus.
             leptos::task::spawn_local(async move {
-                if let Ok(carriers) = read(LoadCarriers {}).await {
+                if let Ok(carriers) = call(LoadCarriers {}).await {
                     live.try_set(carriers);
                 }
             });
@@ -146,7 +146,7 @@ fn Carrier(
             <TableRegion label=format!("Connections of {name}")>
                 {move || live.with(|live| live.carriers.get(place).map(connections))}
             </TableRegion>
-            <PostForm form class="form-inline">
+            <PostForm form inline=true>
                 <input type="hidden" name="name" value=name/>
                 <button
                     type="submit"

@@ -4,7 +4,7 @@ use domain::records::{CarrierRecord, CarrierState};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
-use crate::client::read;
+use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ pub async fn load_support() -> Result<Vec<CarrierRecord>, Problem> {
 
 #[component]
 pub fn SupportPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| read(LoadSupport {}));
+    let data = Resource::new(|| (), |()| call(LoadSupport {}));
     view! { <Loaded data render=|carriers| view! { <Contents carriers/> }/> }
 }
 

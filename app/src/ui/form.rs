@@ -62,11 +62,13 @@ impl FormState {
     }
 }
 
-/// A form of a server function.
+/// A form of a server function, with its problem above its fields.
 #[component]
 pub fn PostForm(
     form: FormState,
-    #[prop(default = "form")] class: &'static str,
+    /// Whether the form is a button in a line, beside which there is no place for a problem.
+    #[prop(optional)]
+    inline: bool,
     children: Children,
 ) -> impl IntoView {
     let node = NodeRef::<leptos::html::Form>::new();
@@ -80,12 +82,13 @@ pub fn PostForm(
     });
     view! {
         <form
-            class=class
+            class=if inline { "form-inline" } else { "form" }
             method="post"
             action=form.address
             node_ref=node
             on:submit=move |event| submit(&event, form)
         >
+            {(!inline).then(|| view! { <FormAlert form/> })}
             {children()}
         </form>
     }

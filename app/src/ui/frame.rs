@@ -7,7 +7,7 @@ use leptos_router::hooks::use_location;
 
 use super::{FormState, Mark, NotFound, PostForm};
 use crate::account::{LoadViewer, SignOut};
-use crate::client::read;
+use crate::client::call;
 
 /// Header, page and footer. The header shows who is signed in.
 #[component]
@@ -18,17 +18,14 @@ pub fn Frame() -> impl IntoView {
     // page.
     let viewer = Resource::new(
         move || (path.get(), sign_out.accepted.get()),
-        |_| read(LoadViewer {}),
+        |_| call(LoadViewer {}),
     );
 
     view! {
         <a class="skip" href="#main">"Skip to the content"</a>
         <header class="bar">
             <div class="bar-inner">
-                <a class="brand" href="/">
-                    <Mark/>
-                    <span>"Heliograph"</span>
-                </a>
+                <Brand/>
                 <Transition>
                     {move || Suspend::new(async move {
                         match viewer.await {
@@ -53,6 +50,16 @@ pub fn Frame() -> impl IntoView {
 }
 
 #[component]
+fn Brand() -> impl IntoView {
+    view! {
+        <a class="brand" href="/">
+            <Mark/>
+            <span>"Heliograph"</span>
+        </a>
+    }
+}
+
+#[component]
 fn SignedInBar(account: AccountRecord, sign_out: FormState) -> impl IntoView {
     view! {
         <nav class="nav" aria-label="Main">
@@ -65,7 +72,7 @@ fn SignedInBar(account: AccountRecord, sign_out: FormState) -> impl IntoView {
         </nav>
         <div class="whoami">
             <span class="whoami-mail">{account.email}</span>
-            <PostForm form=sign_out class="form-inline">
+            <PostForm form=sign_out inline=true>
                 <button type="submit" class="button button-quiet">"Sign out"</button>
             </PostForm>
         </div>
@@ -91,10 +98,7 @@ pub fn LostPage() -> impl IntoView {
     view! {
         <header class="bar">
             <div class="bar-inner">
-                <a class="brand" href="/">
-                    <Mark/>
-                    <span>"Heliograph"</span>
-                </a>
+                <Brand/>
             </div>
         </header>
         <main id="main" tabindex="-1">
