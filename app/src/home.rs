@@ -46,12 +46,7 @@ pub fn HomePage() -> impl IntoView {
 #[component]
 fn Welcome(home: Home) -> impl IntoView {
     mark_live();
-    let Home {
-        prices,
-        base_url,
-        signed_in,
-    } = home;
-    let doors = if signed_in {
+    let doors = if home.signed_in {
         Either::Left(view! {
             <a class="button button-primary" href="/applications">"Go to My Applications"</a>
         })
@@ -73,10 +68,10 @@ fn Welcome(home: Home) -> impl IntoView {
                 </p>
                 <p class="buttons">{doors}</p>
             </div>
-            <Sample base_url/>
+            <Sample base_url=home.base_url/>
         </section>
         <div class="pair">
-            <Prices prices/>
+            <Prices prices=home.prices/>
             <Steps/>
         </div>
     }

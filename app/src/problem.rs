@@ -94,7 +94,7 @@ impl Cause {
             Self::SenderName => return Cow::Owned(InvalidSenderName.to_string()),
             Self::SenderNameMissing => "Enter the sender name that you would like to use.",
             Self::Category => "Choose a category.",
-            Self::Filter(filter) => filter.sentence(),
+            Self::Filter(filter) => filter.field_and_sentence().1,
         })
     }
 
@@ -111,37 +111,33 @@ impl Cause {
                 Refusal::SenderNameTaken | Refusal::SenderNameUnchanged | Refusal::SenderlessTaken,
             ) => "sender",
             Self::Category | Self::Refused(Refusal::CategoryTaken) => "category",
-            Self::Filter(filter) => filter.field(),
+            Self::Filter(filter) => filter.field_and_sentence().0,
             _ => return None,
         })
     }
 }
 
 impl Filter {
-    const fn sentence(self) -> &'static str {
+    /// The name of its field, and what the field takes.
+    const fn field_and_sentence(self) -> (&'static str, &'static str) {
+        const DAY: &str = "A day is written like 2026-11-21.";
         match self {
-            Self::Application => "An application is named by its reference, 6 digits.",
-            Self::Status => "There is no such message status.",
-            Self::Number => "A number has 4 to 15 digits.",
-            Self::Transid => {
-                "A transid is m_ and 13 letters and digits: the answer to a send has it."
-            }
-            Self::Batch => {
-                "A batchid is b_ and 13 letters and digits: the answer to an upload has it."
-            }
-            Self::From | Self::To => "A day is written like 2026-11-21.",
-        }
-    }
-
-    const fn field(self) -> &'static str {
-        match self {
-            Self::Application => "application",
-            Self::Status => "status",
-            Self::Number => "number",
-            Self::Transid => "transid",
-            Self::Batch => "batchid",
-            Self::From => "from",
-            Self::To => "to",
+            Self::Application => (
+                "application",
+                "An application is named by its reference, 6 digits.",
+            ),
+            Self::Status => ("status", "There is no such message status."),
+            Self::Number => ("number", "A number has 4 to 15 digits."),
+            Self::Transid => (
+                "transid",
+                "A transid is m_ and 13 letters and digits: the answer to a send has it.",
+            ),
+            Self::Batch => (
+                "batchid",
+                "A batchid is b_ and 13 letters and digits: the answer to an upload has it.",
+            ),
+            Self::From => ("from", DAY),
+            Self::To => ("to", DAY),
         }
     }
 }

@@ -1,13 +1,12 @@
 //! `/forgot`: asking for a link that resets the password.
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_query_map;
 
 use super::fields::EmailField;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
-use crate::ui::{FormState, Page, PostForm, SubmitButton};
+use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 
 /// Asks for a reset link. The answer is the same whether or not the account exists.
 ///
@@ -28,25 +27,14 @@ pub async fn forgot(email: String) -> Result<(), Problem> {
 #[component]
 pub fn ForgotPage() -> impl IntoView {
     let form = FormState::new::<Forgot>("forgot-alert");
-    let query = use_query_map();
-    let sent = move || query.with(|query| query.get("sent").is_some());
 
     view! {
         <Page title="Reset the password">
-            <div role="status">
-                {move || {
-                    sent()
-                        .then(|| {
-                            view! {
-                                <p class="notice">
-                                    "If there is an account with this e-mail, support will send \
-                                     it a link to set a new password. The link works once, within \
-                                     one hour."
-                                </p>
-                            }
-                        })
-                }}
-            </div>
+            <AcceptedNotice
+                parameter="sent"
+                sentence="If there is an account with this e-mail, support will send it a link to \
+                          set a new password. The link works once, within one hour."
+            />
             <p class="lead">
                 "Enter the e-mail of your account, and support will send you a link to set a new \
                  password."

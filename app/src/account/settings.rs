@@ -3,12 +3,11 @@
 use domain::records::AccountRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 
 use super::fields::{NewPasswordField, PasswordField};
 use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Page, PostForm, SubmitButton};
+use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
 
@@ -48,9 +47,7 @@ pub fn AccountPage() -> impl IntoView {
 #[component]
 fn Settings(account: AccountRecord) -> impl IntoView {
     let form = FormState::new::<ChangePassword>("account-alert");
-    let query = use_query_map();
     let email = account.email.clone();
-    let changed = move || query.with(|query| query.get("changed").is_some());
 
     view! {
         <Page title="Account">
@@ -58,18 +55,10 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                 <Fact term="E-mail">{email}</Fact>
             </dl>
             <h2>"Password"</h2>
-            <div role="status">
-                {move || {
-                    changed()
-                        .then(|| {
-                            view! {
-                                <p class="notice">
-                                    "The password is changed, and all other devices are signed out."
-                                </p>
-                            }
-                        })
-                }}
-            </div>
+            <AcceptedNotice
+                parameter="changed"
+                sentence="The password is changed, and all other devices are signed out."
+            />
             <p>
                 "Changing the password signs out all other devices. The keys of your applications \
                  stay as they are."

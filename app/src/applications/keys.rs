@@ -34,9 +34,12 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
 /// When nobody is signed in, the password is wrong, the application isn't the account's, there were
 /// too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "replace-key")]
-pub async fn replace_key(reference: String, kind: String, password: String) -> Result<(), Problem> {
+pub async fn replace_key(
+    reference: Reference,
+    kind: String,
+    password: String,
+) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    let reference = Reference::parse(&reference)?;
     let kind = match kind.as_str() {
         LIVE => KeyKind::Live,
         TEST => KeyKind::Test,

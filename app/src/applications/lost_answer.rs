@@ -3,10 +3,10 @@
 use domain::{LostAnswer, Reference};
 use leptos::prelude::*;
 
+#[cfg(feature = "ssr")]
+use crate::portal_request::signed_in;
 use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
-#[cfg(feature = "ssr")]
-use {crate::portal_request::signed_in, crate::problem::Cause};
 
 /// Saves the choice.
 ///
@@ -14,13 +14,11 @@ use {crate::portal_request::signed_in, crate::problem::Cause};
 /// When nobody is signed in, the application isn't the account's, there is no such choice, or the
 /// service fails.
 #[server(prefix = "/fn", endpoint = "set-lost-answer")]
-pub async fn set_lost_answer(reference: String, lost_answer: String) -> Result<(), Problem> {
+pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    let reference = Reference::parse(&reference)?;
-    let policy = LostAnswer::parse(&lost_answer).ok_or(Cause::Unreadable)?;
     let service = current.service();
     Ok(service
-        .set_lost_answer(account.id, reference, policy)
+        .set_lost_answer(account.id, reference, lost_answer)
         .await?)
 }
 

@@ -1,18 +1,14 @@
 //! An application's sender name, and the request for another one.
 
-use domain::SenderStatus;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
+use domain::{Reference, SenderStatus};
 use leptos::prelude::*;
 
 use super::new::sender_name_fault;
 use crate::problem::Problem;
 use crate::ui::{Field, FormState, Moment, PostForm, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
-use {
-    crate::portal_request::signed_in,
-    crate::problem::Cause,
-    domain::{Reference, SenderName},
-};
+use {crate::portal_request::signed_in, crate::problem::Cause, domain::SenderName};
 
 /// Asks for a sender name; staff accept or reject it.
 ///
@@ -20,11 +16,10 @@ use {
 /// When nobody is signed in, the application isn't the account's, the name can't be used, or the
 /// service fails.
 #[server(prefix = "/fn", endpoint = "request-sender-name")]
-pub async fn request_sender_name(reference: String, sender: String) -> Result<(), Problem> {
+pub async fn request_sender_name(reference: Reference, sender: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let keep = |problem: Problem| problem.typed("sender", &sender);
     let name = named(&sender).map_err(keep)?;
-    let reference = Reference::parse(&reference)?;
     let asked = current
         .service()
         .request_sender_name(account.id, reference, &name)

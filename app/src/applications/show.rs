@@ -14,7 +14,7 @@ use super::lost_answer::{LostAnswerSection, SetLostAnswer};
 use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
 use super::sender::{RequestSenderName, SenderSection};
-use super::statement::Statement;
+use super::statement::statement;
 use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{
@@ -69,12 +69,10 @@ pub async fn load_application(
 /// When nobody is signed in, the application isn't the account's or isn't Pending, or the service
 /// fails.
 #[server(prefix = "/fn", endpoint = "request-activation")]
-pub async fn request_activation(reference: String) -> Result<(), Problem> {
+pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    Ok(current
-        .service()
-        .request_activation(account.id, Reference::parse(&reference)?)
-        .await?)
+    let service = current.service();
+    Ok(service.request_activation(account.id, reference).await?)
 }
 
 /// The page's forms.
@@ -127,12 +125,7 @@ fn Application(
     keys: Resource<Result<Option<NewKeys>, Problem>>,
     forms: Forms,
 ) -> impl IntoView {
-    let ApplicationView {
-        application,
-        statement,
-        currency,
-        base_url,
-    } = data;
+    let application = data.application;
     let reference = application.reference;
     let is_sms = application.category == Category::Sms;
     let in_force = application.lost_answer;
@@ -142,14 +135,12 @@ fn Application(
     };
     let new_keys = move || {
         Suspend::new(async move {
-            keys.await
-                .ok()
-                .flatten()
-                .map(|keys| view! { <KeysShown keys/> })
+            let keys = keys.await.ok().flatten();
+            keys.map(|keys| view! { <KeysShown keys/> })
         })
     };
     let quick_start = move || {
-        let base_url = base_url.clone();
+        let base_url = data.base_url.clone();
         Suspend::new(async move {
             let test_key = keys.await.ok().flatten().and_then(|keys| keys.test);
             view! { <QuickStart reference base_url test_key/> }
@@ -159,10 +150,10 @@ fn Application(
     view! {
         <Page title>
             <Transition>{new_keys}</Transition>
-            <Overview application=application.clone() currency=currency.clone()/>
-            <Standing application=application.clone() form=forms.activate/>
+            <Overview application=application.clone() currency=data.currency.clone()/>
+            {standing(&application, forms.activate)}
             <Deposits reference/>
-            <Statement reference statement currency/>
+            {statement(reference, data.statement, &data.currency)}
             <div class="pair">
                 <SenderSection application form=forms.sender/>
                 <ReplaceKeys reference form=forms.replace/>
@@ -180,18 +171,16 @@ fn Application(
 
 #[component]
 fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
+    let sender_name = application.sender_name.as_deref();
+    let sender_name = sender_name.unwrap_or(NO_SENDER_NAME).to_owned();
     view! {
         <dl class="facts">
-            <Fact term="Status">
-                <StateMark state=application.status/>
-            </Fact>
+            <Fact term="Status"><StateMark state=application.status/></Fact>
             <Fact term="Balance" class="figures">
                 {format!("{} {currency}", application.balance)}
             </Fact>
             <Fact term="Reference" class="key">{application.reference.to_string()}</Fact>
-            <Fact term="Sender name">
-                {application.sender_name.unwrap_or_else(|| NO_SENDER_NAME.to_owned())}
-            </Fact>
+            <Fact term="Sender name">{sender_name}</Fact>
             <Fact term="Test balance" class="figures">
                 {application.test_balance.to_string()}
             </Fact>
@@ -201,30 +190,32 @@ fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
 }
 
 /// What the status means for the customer, and what to do about it.
-#[component]
-fn Standing(application: ApplicationRecord, form: FormState) -> impl IntoView {
+fn standing(application: &ApplicationRecord, form: FormState) -> AnyView {
     match application.status {
         ApplicationStatus::Active => ().into_any(),
-        ApplicationStatus::Suspended => view! {
-            <p class="notice">
-                "The API key sends nothing while the application is suspended. Reason: "
-                {application.suspend_reason.unwrap_or_else(|| "none given".to_owned())}
-            </p>
+        ApplicationStatus::Suspended => {
+            let reason = application.suspend_reason.as_deref();
+            view! {
+                <p class="notice">
+                    "The API key sends nothing while the application is suspended. Reason: "
+                    {reason.unwrap_or("none given").to_owned()}
+                </p>
+            }
+            .into_any()
         }
-        .into_any(),
-        ApplicationStatus::Pending => view! { <Activation application form/> }.into_any(),
+        ApplicationStatus::Pending => activation(application, form).into_any(),
     }
 }
 
-#[component]
-fn Activation(application: ApplicationRecord, form: FormState) -> impl IntoView {
+fn activation(application: &ApplicationRecord, form: FormState) -> impl IntoView + use<> {
+    let reference = application.reference.to_string();
     let next = match application.activation_requested_at {
         Some(at) => Either::Left(view! {
             <p>"You requested activation " <Moment at/> ". We check it as soon as we can."</p>
         }),
         None => Either::Right(view! {
             <PostForm form inline=true>
-                <input type="hidden" name="reference" value=application.reference.to_string()/>
+                <input type="hidden" name="reference" value=reference/>
                 <SubmitButton label="Request activation" form primary=true/>
             </PostForm>
         }),

@@ -8,12 +8,11 @@ use leptos::prelude::*;
 use crate::ui::{Moment, Table};
 
 /// The statement's table, or a sentence that there is no transfer yet.
-#[component]
-pub fn Statement(
+pub fn statement(
     reference: Reference,
     statement: Paged<StatementLine>,
-    currency: String,
-) -> impl IntoView {
+    currency: &str,
+) -> impl IntoView + use<> {
     let next = statement.next.map(|cursor| {
         let href = format!(
             "/applications/{reference}?cursor={}#statement",
@@ -26,7 +25,7 @@ pub fn Statement(
         {if statement.items.is_empty() {
             Either::Left(view! { <p class="empty">"Nothing was paid in or charged yet."</p> })
         } else {
-            Either::Right(transfers(&statement.items, &currency))
+            Either::Right(transfers(&statement.items, currency))
         }}
         {next}
     }

@@ -60,12 +60,8 @@ fn key_sample(reference: Option<Reference>) -> String {
 
 #[component]
 fn Chapters(docs: Docs) -> impl IntoView {
-    let Docs {
-        base_url,
-        currency,
-        reference,
-    } = docs;
-    let key = key_sample(reference);
+    let base_url = docs.base_url;
+    let key = key_sample(docs.reference);
     view! {
         <Page title="API reference">
             <p class="lead">
@@ -85,7 +81,7 @@ fn Chapters(docs: Docs) -> impl IntoView {
                 <a href="#codes">"Codes"</a>
             </nav>
             <Keys key=key.clone() base_url=base_url.clone()/>
-            <Send key=key.clone() base_url=base_url.clone() currency/>
+            <Send key=key.clone() base_url=base_url.clone() currency=docs.currency/>
             <Bulk key=key.clone() base_url=base_url.clone()/>
             <ReportsCall key=key.clone() base_url=base_url.clone()/>
             <Balance key base_url/>

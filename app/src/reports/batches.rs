@@ -78,12 +78,11 @@ fn first_id(moment: Timestamp) -> BatchId {
 }
 
 /// The section of the page.
-#[component]
-pub fn BatchesSection(
-    batches: Paged<BatchRecord>,
-    filter: ReportFilter,
-    currency: String,
-) -> impl IntoView {
+pub fn batches_section(
+    batches: &Paged<BatchRecord>,
+    filter: &ReportFilter,
+    currency: &str,
+) -> impl IntoView + use<> {
     let next = batches.next.as_deref().map(|next| {
         let address = filter.address("/reports", ("batches", next));
         view! {
@@ -93,7 +92,7 @@ pub fn BatchesSection(
         }
     });
     let listed = if !batches.items.is_empty() {
-        listed(&batches.items, &currency)
+        listed(&batches.items, currency)
     } else if filter.is_empty() {
         view! {
             <p class="empty">

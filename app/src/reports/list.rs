@@ -7,11 +7,11 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::batches::BatchesSection;
+use super::batches::batches_section;
 use super::chart::{Chart, ChartSection};
 use super::filter::ReportFilter;
 use super::filters::Filters;
-use super::messages::MessagesSection;
+use super::messages::messages_section;
 use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
@@ -115,38 +115,20 @@ pub fn ReportsPage() -> impl IntoView {
 
 #[component]
 fn ReportsContent(reports: Reports) -> impl IntoView {
-    let Reports {
-        applications,
-        filter,
-        currency,
-        found,
-    } = reports;
-    let (found, problem) = match found {
-        Ok(found) => (Some(found), None),
-        Err(problem) => (None, Some(problem)),
-    };
-    let sections = {
-        let filter = filter.clone();
-        found.map(|found| view! { <FoundSections found filter currency/> })
-    };
-    view! {
-        <Page title="Reports">
-            <Filters applications filter problem/>
-            {sections}
-        </Page>
-    }
-}
-
-#[component]
-fn FoundSections(found: Found, filter: ReportFilter, currency: String) -> impl IntoView {
-    let chart = found.chart.map(|chart| view! { <ChartSection chart/> });
-    let batches = found.batches.map(|batches| {
-        let (filter, currency) = (filter.clone(), currency.clone());
-        view! { <BatchesSection batches filter currency/> }
+    let (filter, currency) = (reports.filter, reports.currency);
+    let problem = reports.found.as_ref().err().cloned();
+    let sections = reports.found.ok().map(|found| {
+        let batches = found.batches;
+        view! {
+            {found.chart.map(|chart| view! { <ChartSection chart/> })}
+            {batches.map(|batches| batches_section(&batches, &filter, &currency))}
+            {messages_section(&found.messages, &filter, &currency)}
+        }
     });
     view! {
-        {chart}
-        {batches}
-        <MessagesSection messages=found.messages filter currency/>
+        <Page title="Reports">
+            <Filters applications=reports.applications filter=filter.clone() problem/>
+            {sections}
+        </Page>
     }
 }

@@ -9,20 +9,15 @@ use crate::ui::{Fact, Moment, StateMark};
 
 #[component]
 pub fn MessageContent(detail: MessageDetail, currency: String) -> impl IntoView {
-    let MessageDetail {
-        record,
-        timeline,
-        charge,
-    } = detail;
-    let text = record.message.clone();
+    let text = detail.record.message.clone();
     view! {
-        <Facts record/>
+        <Facts record=detail.record/>
         <h2>"Text"</h2>
         <blockquote class="sms">{text}</blockquote>
         <h2>"Timeline (UTC)"</h2>
-        <Timeline timeline/>
+        <Timeline timeline=detail.timeline/>
         <h2>"Charge"</h2>
-        <Charge charge currency/>
+        <Charge charge=detail.charge currency/>
     }
 }
 

@@ -7,16 +7,16 @@ use super::explained::explained;
 use crate::reports::{CSV_PATH, ReportFilter};
 use crate::ui::{Moment, StateMark, Table};
 
-/// The section of the page: a page of messages, and the link to the CSV of all of them.
-#[component]
-pub fn MessagesSection(
-    messages: Paged<MessageRecord>,
-    filter: ReportFilter,
-    currency: String,
-) -> impl IntoView {
+/// A page of messages and the link to the CSV file of all of them, or a sentence that says why
+/// there are none.
+pub fn messages_section(
+    messages: &Paged<MessageRecord>,
+    filter: &ReportFilter,
+    currency: &str,
+) -> AnyView {
     let heading = view! { <h2 id="messages">"Messages"</h2> };
-    let next = messages.next.map(|cursor| {
-        let address = filter.address("/reports", ("cursor", &cursor));
+    let next = messages.next.as_deref().map(|cursor| {
+        let address = filter.address("/reports", ("cursor", cursor));
         view! {
             <p>
                 <a href=address rel="next">
@@ -44,7 +44,7 @@ pub fn MessagesSection(
     let download = filter.address(CSV_PATH, ("", ""));
     view! {
         {heading}
-        {listed(&messages.items, &currency)}
+        {listed(&messages.items, currency)}
         {next}
         // The router leaves downloads to the browser.
         <p>

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use leptos::server::ServerActionError;
 use leptos::server_fn::ServerFn;
 use leptos::server_fn::error::ServerFnUrlError;
+use leptos_router::hooks::use_query_map;
 
 use super::loaded::LeaveToSignIn;
 use crate::problem::{Cause, Problem};
@@ -140,6 +141,19 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
             {move || cause().map(|cause| view! { <p class="alert">{cause.sentence()}</p> })}
         </div>
         {move || (cause() == Some(Cause::SignedOut)).then(|| view! { <LeaveToSignIn/> })}
+    }
+}
+
+/// Says that a form was accepted, where the page's address has this parameter. Screen readers read
+/// it out when it appears.
+#[component]
+pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl IntoView {
+    let query = use_query_map();
+    let is_shown = move || query.with(|query| query.get(parameter).is_some());
+    view! {
+        <div role="status">
+            {move || is_shown().then(|| view! { <p class="notice">{sentence}</p> })}
+        </div>
     }
 }
 

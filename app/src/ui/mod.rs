@@ -17,7 +17,7 @@ pub use fact::Fact;
 pub use field::{Choice, Field};
 #[cfg(feature = "hydrate")]
 pub use follow::follow;
-pub use form::{FormAlert, FormState, PostForm, SubmitButton};
+pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;
