@@ -16,7 +16,7 @@ function chromium(): string {
       accessSync(candidate, constants.X_OK);
       return candidate;
     } catch {
-      // Not this one.
+      // There is no such program: the next candidate is tried.
     }
   }
   throw new Error('No Chromium on the PATH: install it, or name it in CHROMIUM.');
@@ -27,7 +27,7 @@ export default defineConfig({
   outputDir: 'test-results',
   fullyParallel: true,
   forbidOnly: true,
-  // A test that passes at the second try has found something.
+  // A test that fails once and then passes has found a fault.
   retries: 0,
   workers: 2,
   // Time is bounded, not measured: a busy machine needs several times what an idle one does.
@@ -43,7 +43,7 @@ export default defineConfig({
       args: [
         // Chromium's sandbox doesn't run as root.
         ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
-        // Nothing of the browser's own goes out, and nothing else could.
+        // The browser sends no requests of its own, and can reach this machine alone.
         '--disable-background-networking',
         '--disable-component-update',
         '--disable-default-apps',
@@ -54,7 +54,7 @@ export default defineConfig({
         '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
       ],
     },
-    // Neither where the server is nor how it writes: what depends on them shows as a mismatch.
+    // Unlike the server's: a text that depends on the place shows as a difference at hydration.
     locale: 'fr-FR',
     timezoneId: 'Asia/Kathmandu',
     actionTimeout: 10_000,

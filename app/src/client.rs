@@ -92,9 +92,10 @@ mod browser {
         method: Method,
     ) -> Result<T, Problem> {
         let form = serde_qs::to_string(arguments).map_err(|_| Problem::from(Cause::Failed))?;
-        // Resources want futures that may change threads; a browser has one thread.
+        // A resource takes a future only if it is `Send`; a browser has one thread.
         let text = SendWrapper::new(fetch_text(address, &form, method)).await?;
-        // By the reader that also reads the data in the page, so that each type has one reader.
+        // The same parser also reads the data in the page: a second one would make the
+        // WebAssembly larger for each type.
         serde_json::from_str(&text).map_err(|_| method.unexplained().into())
     }
 

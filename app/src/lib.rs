@@ -4,7 +4,7 @@
 //! A page and its server functions share a file. A server function parses its arguments, calls one
 //! verb of the service and answers. In the server's build `current_request` says who is asking.
 
-// The type of a page's view is nested as deep as its elements.
+// The type of a page's view is nested as deeply as its elements are.
 #![recursion_limit = "512"]
 #![expect(
     clippy::needless_pass_by_value,

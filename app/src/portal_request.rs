@@ -111,7 +111,7 @@ pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     Ok((current, account))
 }
 
-/// The address of the sign-in page that leads back to a page of ours.
+/// The address of the sign-in page that leads back to a page of this site.
 #[must_use]
 pub fn sign_in_path(next: &str) -> String {
     match local_path(next) {

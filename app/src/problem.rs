@@ -1,5 +1,5 @@
-//! Why a page or a form can't be served, in a form that reaches the person: in the answer where
-//! scripts run, in the address of the page where they don't.
+//! Problems: why a page or a form can't be served. Where scripts run, a problem reaches the person
+//! in the answer; where none run, in the address of the page.
 
 use std::borrow::Cow;
 
@@ -36,26 +36,26 @@ pub enum Cause {
     Failed,
     /// A fault of ours that leaves open whether anything was changed; the log has the details.
     Uncertain,
-    /// A question got no answer from the server.
+    /// A request for data got no answer from the server.
     Unreachable,
     /// A form got no answer from the server, which may have received it.
     NoAnswer,
     /// The request isn't one that our forms make.
     Unreadable,
-    /// The e-mail can't be one.
+    /// The text isn't an e-mail address.
     Email,
-    /// The new password can't be one.
+    /// The new password breaks the rules for passwords.
     Password,
-    /// The sender name can't be one.
+    /// The sender name breaks the rules for sender names.
     SenderName,
     SenderNameMissing,
     /// There is no such category.
     Category,
-    /// A filter of the reports has a value that it can't have.
+    /// A filter of the reports has an invalid value.
     Filter(Filter),
 }
 
-/// The filters of the reports whose values can be wrong.
+/// The filters of the reports whose values can be invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filter {
     Application,
@@ -208,7 +208,7 @@ from_invalid! {
     InvalidEmail => Cause::Email,
     InvalidPassword => Cause::Password,
     InvalidSenderName => Cause::SenderName,
-    // A reference stands in an address: where it can't be one, there is no page.
+    // A reference is a part of an address: where its text isn't one, there is no page.
     domain::ids::InvalidReference => Cause::NotFound,
 }
 

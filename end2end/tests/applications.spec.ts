@@ -137,7 +137,7 @@ test('the key can be copied, and selected where no scripts run', async ({
   }
 });
 
-test('an application of another category does not send', async ({ portal, server }) => {
+test('an application of a category other than SMS cannot send', async ({ portal, server }) => {
   await portal.register();
   const { key, reference } = await portal.createApplication('', 'Electricity');
   await server.staff('application', 'approve', reference);

@@ -74,7 +74,7 @@ async function overflowing(page: Page): Promise<string[]> {
 
 /** The faults that axe calls serious or critical. */
 async function seriousFaults(page: Page): Promise<string[]> {
-  // With `preload` axe would fetch the style sheets again, as if the page did.
+  // With `preload` axe would fetch the style sheets again, which a page must not do.
   const { violations } = await new AxeBuilder({ page }).options({ preload: false }).analyze();
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

@@ -1,4 +1,4 @@
-//! `/devices`: where an account is signed in.
+//! `/devices`: the browsers in which an account is signed in.
 
 use domain::records::DeviceRecord;
 use leptos::either::Either;
@@ -33,7 +33,7 @@ pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
         .service()
         .sign_out_device(account.id, device)
         .await?;
-    // If it was this browser, the page leads on to the sign-in page.
+    // When it was this browser, the devices page leads to the sign-in page.
     leptos_axum::redirect("/devices");
     Ok(())
 }

@@ -24,7 +24,7 @@ pub use reset::ResetPage;
 pub use settings::{AccountPage, LoadAccount};
 pub use sign_in::SignInPage;
 
-/// Who is signed in, if anybody.
+/// The account that is signed in, if there is one.
 ///
 /// # Errors
 /// When the service fails.

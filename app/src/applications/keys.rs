@@ -17,7 +17,7 @@ use {
 /// Gives new keys out and forgets them. It is called by POST, since it changes something.
 ///
 /// # Errors
-/// When the reference can't be one, or the session can't be read or written.
+/// When the text isn't a reference, or the session can't be read or written.
 #[server(prefix = "/fn", endpoint = "take-keys")]
 pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
     if !is_shown() {
@@ -97,7 +97,7 @@ pub fn KeysShown(keys: NewKeys) -> impl IntoView {
     }
 }
 
-/// The form that replaces a key: one password, one button for each.
+/// The form that replaces a key: a field for the password, and a button for each of the two keys.
 #[component]
 pub fn ReplaceKeys(reference: Reference, form: FormState) -> impl IntoView {
     view! {

@@ -1,4 +1,4 @@
-//! The choice what becomes of an application's messages when a carrier's answer is lost.
+//! The setting that says what becomes of an application's messages when a carrier's answer is lost.
 
 use domain::{LostAnswer, Reference};
 use leptos::prelude::*;

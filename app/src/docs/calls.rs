@@ -1,4 +1,4 @@
-//! The calls of the API.
+//! The chapters about the calls of the API.
 
 use domain::MessageStatus;
 use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
@@ -18,7 +18,7 @@ fn listed(label: &'static str, second: &'static str, entries: &[Entry]) -> AnyVi
         .in_region(label)
 }
 
-/// How a call is authorised.
+/// The chapter about keys: how a call is authorised.
 #[component]
 pub fn Keys(key: String, base_url: String) -> impl IntoView {
     view! {
@@ -32,7 +32,7 @@ pub fn Keys(key: String, base_url: String) -> impl IntoView {
     }
 }
 
-/// `/sms/send`.
+/// The chapter about `/sms/send`.
 #[component]
 pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
     let parameters = vec![
@@ -84,7 +84,7 @@ pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
     }
 }
 
-/// `/sms/bulk` and `/sms/batches`.
+/// The chapter about `/sms/bulk` and `/sms/batches`.
 #[component]
 pub fn Bulk(key: String, base_url: String) -> impl IntoView {
     view! {
@@ -108,7 +108,7 @@ pub fn Bulk(key: String, base_url: String) -> impl IntoView {
     }
 }
 
-/// `/sms/reports`.
+/// The chapter about `/sms/reports`.
 #[component]
 pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
     let parameters = vec![
@@ -148,7 +148,7 @@ pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
     }
 }
 
-/// `/sms/balance`.
+/// The chapter about `/sms/balance`.
 #[component]
 pub fn Balance(key: String, base_url: String) -> impl IntoView {
     view! {
@@ -174,7 +174,7 @@ const fn meaning(status: MessageStatus) -> &'static str {
     }
 }
 
-/// The statuses of a message.
+/// The chapter about the statuses of a message.
 #[component]
 pub fn Statuses() -> impl IntoView {
     let statuses = Table::wide(&MessageStatus::ALL)
@@ -191,7 +191,7 @@ pub fn Statuses() -> impl IntoView {
     }
 }
 
-/// The numbers that decide the outcome.
+/// The chapter about the test key: which number leads to which outcome of a message.
 #[component]
 pub fn Outcomes() -> impl IntoView {
     let numbers = [

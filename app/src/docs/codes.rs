@@ -1,4 +1,4 @@
-//! The table of codes, from the list that the API itself answers by.
+//! The chapter about codes. Its table is made from the list by which the API answers.
 
 use domain::Reason;
 use domain::reason::CODE_SUCCESS;

@@ -22,11 +22,11 @@ use codes::Codes;
 pub struct Docs {
     pub base_url: String,
     pub currency: String,
-    /// Of an application of the reader's own, for the snippets.
+    /// The reference of one of the reader's own applications, for the snippets.
     pub reference: Option<Reference>,
 }
 
-/// What the reference needs to know of the reader, who needn't be signed in.
+/// What the page shows of the settings and of the reader, who needn't be signed in.
 #[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
 pub async fn load_docs() -> Result<Docs, Problem> {
     let current = current_request()?;

@@ -13,7 +13,7 @@ use {
     service::{BatchFilter, MessageFilter, Service},
 };
 
-/// Batches on one page.
+/// How many batches one page has.
 #[cfg(feature = "ssr")]
 const BATCHES: i64 = 5;
 
@@ -70,14 +70,14 @@ fn bounds(
     Ok((from.unwrap_or(BatchId(0)), below))
 }
 
-/// The first id that is made at a moment.
+/// The smallest id that can be made at a moment.
 #[cfg(feature = "ssr")]
 fn first_id(moment: Timestamp) -> BatchId {
     let (least, greatest) = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
     BatchId(ids::compose_id(moment.unix_ms().clamp(least, greatest), 0))
 }
 
-/// The section of the page.
+/// The batches, or a sentence that there are none.
 pub fn batches_section(
     batches: &Paged<BatchRecord>,
     filter: &ReportFilter,

@@ -34,7 +34,7 @@ pub struct Chart {
     last_day: i64,
     /// Without the days that have no messages.
     counts: Vec<DayCounts>,
-    /// The one status that is asked for, if one is.
+    /// The status of the filters, if they name one.
     status: Option<MessageStatus>,
     reference: Option<Reference>,
 }
@@ -74,7 +74,7 @@ impl Chart {
     }
 }
 
-/// The section of the page.
+/// The chart and its table, or a sentence that there are no messages.
 #[component]
 pub fn ChartSection(chart: Chart) -> impl IntoView {
     let (first, last) = (days::name(chart.first_day), days::name(chart.last_day));
@@ -260,7 +260,7 @@ fn sum(statuses: &[MessageStatus], counts: &StatusCounts) -> i64 {
     statuses.iter().map(|status| counts.get(*status)).sum()
 }
 
-/// A status after its fill.
+/// A status in the key: a sample of its fill, and its word.
 fn swatch(status: MessageStatus) -> impl IntoView {
     let word = status.as_str();
     view! {

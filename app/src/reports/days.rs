@@ -5,10 +5,10 @@ use domain::timestamp::DAY_MS;
 #[cfg(feature = "ssr")]
 use {service::MessageFilter, std::ops::RangeInclusive};
 
-/// Days that a chart shows when nothing else is asked for.
+/// How many days a chart shows when the filters name none.
 #[cfg(feature = "ssr")]
 const DAYS: i64 = 30;
-/// Most days of a chart: on a narrow screen a day is still 3 pixels wide.
+/// The most days that a chart shows: on a narrow screen a day is still 3 pixels wide.
 #[cfg(feature = "ssr")]
 const DAYS_MAX: i64 = 92;
 

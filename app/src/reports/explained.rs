@@ -5,7 +5,7 @@ use domain::{DeliveryError, MessageStatus};
 /// Why a message isn't delivered, as far as is known; `None` while it is on its way, and once it
 /// has arrived. `error` is what its report names.
 pub fn explained(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
-    // Where a carrier has words of its own, the status alone explains it.
+    // An error in the carrier's own words gets the sentence of the status.
     let by_status = match status {
         MessageStatus::Queued
         | MessageStatus::Sending

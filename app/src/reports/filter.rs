@@ -13,7 +13,7 @@ use {
     service::MessageFilter,
 };
 
-/// Where the CSV of the filtered messages is.
+/// The path of the CSV file of the filtered messages.
 pub const CSV_PATH: &str = "/reports/messages.csv";
 
 /// What was typed into the filters. An empty one filters nothing.
@@ -31,9 +31,9 @@ pub struct ReportFilter {
     pub from: String,
     /// The last day, UTC.
     pub to: String,
-    /// Where the list of messages goes on.
+    /// The cursor of the list of messages.
     pub cursor: String,
-    /// Where the list of batches goes on.
+    /// The cursor of the list of batches.
     pub batches: String,
 }
 
@@ -55,7 +55,7 @@ impl ReportFilter {
         }
     }
 
-    /// The filters with their names in the address; without where the lists go on.
+    /// The filters with their names in the address, without the cursors.
     fn conditions(&self) -> [(&'static str, &str); 8] {
         [
             ("application", &self.application),
@@ -75,8 +75,8 @@ impl ReportFilter {
         self.conditions().iter().all(|(_, text)| text.is_empty())
     }
 
-    /// An address with these filters, and with where a list goes on: the name `cursor` or `batches`
-    /// and its value.
+    /// An address with these filters and the cursor of a list: its name, `cursor` or `batches`, and
+    /// its value.
     #[must_use]
     pub fn address(&self, path: &str, on: (&str, &str)) -> String {
         let mut address = path.to_owned();
@@ -94,7 +94,7 @@ impl ReportFilter {
     /// The filters as the service takes them.
     ///
     /// # Errors
-    /// Names the first filter whose value it can't have.
+    /// [`Cause::Filter`] with the first filter whose value is invalid.
     #[cfg(feature = "ssr")]
     pub fn parse(&self, limit: i64) -> Result<(Option<Reference>, MessageFilter), Problem> {
         let reference = given(&self.application, Filter::Application, |text| {
@@ -134,7 +134,7 @@ fn given<T>(
     }
 }
 
-/// When a day begins.
+/// The moment at which a day begins.
 #[cfg(feature = "ssr")]
 fn midnight(day: &str) -> Option<Timestamp> {
     Timestamp::parse(&format!("{day}T00:00:00Z"))

@@ -23,7 +23,7 @@ use {
     domain::Refusal,
 };
 
-/// Messages on one page.
+/// How many messages one page has.
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 50;
 
@@ -80,7 +80,7 @@ async fn find(
     let messages = service
         .account_messages(account_id, reference, &wanted)
         .await?;
-    // Further pages are of the messages alone.
+    // Further pages have messages alone.
     let (chart, batches) = if wanted.cursor.is_none() {
         (
             Chart::find(service, account_id, reference, &wanted).await?,
@@ -96,7 +96,7 @@ async fn find(
     })
 }
 
-/// Such a problem is shown beside the filters, where it can be corrected.
+/// Whether a problem is shown beside the filters, where it can be corrected.
 #[cfg(feature = "ssr")]
 fn is_about_filters(problem: &Problem) -> bool {
     matches!(

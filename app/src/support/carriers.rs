@@ -87,7 +87,8 @@ fn Carriers(carriers: CarriersNow, form: FormState) -> impl IntoView {
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);
     Effect::new(move || {
         if form.accepted.get() > 0 {
-            // At once, and without new buttons: the button that was pressed keeps the focus.
+            // The states are replaced in place, without waiting for the next event: the button that
+            // was pressed stays there and keeps the focus.
             leptos::task::spawn_local(async move {
                 if let Ok(carriers) = call(LoadCarriers {}).await {
                     live.try_set(carriers);
@@ -124,7 +125,7 @@ fn spoken(carriers: &[CarrierNow]) -> String {
     format!("{}.", states.join(", "))
 }
 
-/// One carrier: its place in the list, which doesn't change while the server runs.
+/// One carrier. It is found by its place in the list, which is the same while the server runs.
 #[component]
 fn Carrier(
     place: usize,

@@ -1,4 +1,4 @@
-//! Facts about what a page shows.
+//! The entries of a page's list of facts.
 
 use leptos::prelude::*;
 
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 #[component]
 pub fn Fact(
     term: &'static str,
-    /// How the value is set: `figures` or `key`.
+    /// The class of the value: `figures` or `key`.
     #[prop(optional)]
     class: Option<&'static str>,
     children: Children,

@@ -11,17 +11,17 @@ pub fn Field(
     name: &'static str,
     #[prop(default = "text")] kind: &'static str,
     #[prop(default = "off")] autocomplete: &'static str,
-    /// Whether the browser should insist on it.
+    /// Whether the browser keeps the form back while the field is empty.
     #[prop(optional)]
     required: bool,
-    /// What to know before typing.
+    /// A sentence below the field about what can be typed.
     #[prop(optional, into)]
     hint: Option<String>,
-    /// What stands in it at first.
+    /// The text in the field at first.
     #[prop(optional, into)]
     value: Option<String>,
     form: FormState,
-    /// Checks what is being typed: a sentence when it can't be used.
+    /// Checks the text while it is typed: gives a sentence when it can't be used.
     #[prop(optional)]
     check: Option<fn(&str) -> Option<String>>,
 ) -> impl IntoView {
@@ -67,7 +67,7 @@ pub fn Field(
     }
 }
 
-/// What stands below a field: the fault of what is being typed, or else the hint.
+/// The sentence below a field: what is wrong with the text that is typed, or else the hint.
 #[component]
 fn FieldHint(id: String, hint: Option<String>, fault: RwSignal<Option<String>>) -> impl IntoView {
     view! {
@@ -77,12 +77,12 @@ fn FieldHint(id: String, hint: Option<String>, fault: RwSignal<Option<String>>) 
     }
 }
 
-/// A choice among words.
+/// A list under its label, from which one word is chosen.
 #[component]
 pub fn Choice(
     label: &'static str,
     name: &'static str,
-    /// Value and word of each.
+    /// The value and the word of each choice.
     options: Vec<(String, String)>,
     /// The value that is chosen at first.
     #[prop(optional, into)]

@@ -27,7 +27,7 @@ where
                 return;
             };
             if !goes_on(&state) {
-                // An open source would ask the server again.
+                // Left open, the source would connect again when the server ends its answer.
                 source.close();
             }
             live.set(state);

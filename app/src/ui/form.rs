@@ -1,4 +1,4 @@
-//! Forms that post to a server function: by script where scripts run, by the browser where not.
+//! Forms that post to a server function: by a script, or by the browser where no scripts run.
 
 use leptos::prelude::*;
 use leptos::server::ServerActionError;
@@ -74,7 +74,7 @@ pub fn PostForm(
 ) -> impl IntoView {
     let node = NodeRef::<leptos::html::Form>::new();
     Effect::new(move || {
-        // The page may stay open, and what was accepted needn't be sent again.
+        // The page may stay open: its fields are emptied, so that nothing is sent a second time.
         if form.accepted.get() > 0
             && let Some(node) = node.get_untracked()
         {
@@ -112,7 +112,7 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
     form.pending.set(true);
     leptos::task::spawn_local(async move {
         let answer = crate::client::post(form.address, &fields).await;
-        // The page may have been left meanwhile.
+        // The signals are gone if the page was left meanwhile.
         form.pending.try_set(false);
         match answer {
             Ok(next) => {

@@ -81,7 +81,7 @@ fn SignedInBar(account: AccountRecord, sign_out: FormState) -> impl IntoView {
 
 #[component]
 fn VisitorBar(path: Memo<String>) -> impl IntoView {
-    // These pages have the link in their text already.
+    // These pages have a link to the sign-in page in their text.
     let offer = move || !matches!(path.get().as_str(), "/" | "/login" | "/register");
     view! {
         <nav class="nav" aria-label="Main">

@@ -1,4 +1,4 @@
-//! Pages, and what stands in their place while data is loaded or when that fails.
+//! Pages, and what is shown instead while their data is loaded or when it can't be.
 
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// Stands in the place of a page that can't be shown.
+/// The page that is shown instead of one that can't be shown: it says why.
 #[component]
 pub fn ProblemPage(problem: Problem) -> impl IntoView {
     #[cfg(feature = "ssr")]

@@ -4,7 +4,7 @@ use domain::records::{BatchStatus, CarrierState, ConnectionState};
 use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
 use leptos::prelude::*;
 
-// How a state looks. Each class has a shape of its own, so that a state is told without its colour.
+// The classes of states. Each has a shape of its own: a state can be told without its colour.
 
 /// A filled circle: all is well.
 const GOOD: &str = "state state-good";

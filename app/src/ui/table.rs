@@ -1,4 +1,4 @@
-//! Tables of records.
+//! Tables: a row for each record, made column by column.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ const STACKED: &str = "stacks";
 /// The class of tables that are no wider than what stands in them.
 const NARROW: &str = "narrow";
 
-/// A table with a row for each of these values. Its columns are added from left to right.
+/// A table with a row for each value of a list. Its columns are added from left to right.
 #[must_use]
 pub struct Table<'a, T> {
     class: &'static str,
