@@ -28,7 +28,10 @@ where
     #[cfg(feature = "ssr")]
     return S::run_body(function).await;
     #[cfg(not(feature = "ssr"))]
-    browser::call(S::PATH, &function, <S::Protocol>::METHOD.into()).await
+    {
+        let is_post = <S::Protocol>::METHOD == http::Method::POST;
+        browser::call(S::PATH, &function, is_post).await
+    }
 }
 
 #[cfg(feature = "hydrate")]
@@ -48,37 +51,21 @@ mod browser {
     use super::STATUS_OF_REFUSALS;
     use crate::problem::{Cause, Problem};
 
-    #[derive(Clone, Copy, PartialEq, Eq)]
-    pub enum Method {
-        Get,
-        Post,
-    }
-
-    impl From<http::Method> for Method {
-        fn from(method: http::Method) -> Self {
-            if method == http::Method::GET {
-                Self::Get
-            } else {
-                Self::Post
-            }
+    /// The problem when no answer came: what was posted may have arrived.
+    fn unanswered(is_post: bool) -> Problem {
+        if is_post {
+            Cause::NoAnswer.into()
+        } else {
+            Cause::Unreachable.into()
         }
     }
 
-    impl Method {
-        /// The problem when no answer came: what was posted may have arrived.
-        const fn unanswered(self) -> Cause {
-            match self {
-                Self::Get => Cause::Unreachable,
-                Self::Post => Cause::NoAnswer,
-            }
-        }
-
-        /// The problem when an answer came that says nothing: what was posted may have been done.
-        const fn unexplained(self) -> Cause {
-            match self {
-                Self::Get => Cause::Failed,
-                Self::Post => Cause::Uncertain,
-            }
+    /// The problem when an answer came that says nothing: what was posted may have been done.
+    fn unexplained(is_post: bool) -> Problem {
+        if is_post {
+            Cause::Uncertain.into()
+        } else {
+            Cause::Failed.into()
         }
     }
 
@@ -89,14 +76,14 @@ mod browser {
     pub async fn call<A: Serialize, T: DeserializeOwned>(
         address: &str,
         arguments: &A,
-        method: Method,
+        is_post: bool,
     ) -> Result<T, Problem> {
         let form = serde_qs::to_string(arguments).map_err(|_| Problem::from(Cause::Failed))?;
         // A resource takes a future only if it is `Send`; a browser has one thread.
-        let text = SendWrapper::new(fetch_text(address, &form, method)).await?;
+        let text = SendWrapper::new(fetch_text(address, &form, is_post)).await?;
         // The same parser also reads the data in the page: a second one would make the
         // WebAssembly larger for each type.
-        serde_json::from_str(&text).map_err(|_| method.unexplained().into())
+        serde_json::from_str(&text).map_err(|_| unexplained(is_post))
     }
 
     /// Posts a form to a server function as the browser would, and gives the page to go to, if any.
@@ -114,42 +101,40 @@ mod browser {
         Ok(next.and_then(Result::ok).flatten())
     }
 
-    async fn fetch_text(address: &str, form: &str, method: Method) -> Result<String, Problem> {
-        let answer = match method {
-            Method::Get => fetch(&format!("{address}?{form}"), None).await?,
-            Method::Post => {
-                let form = UrlSearchParams::new_with_str(form).map_err(not_sent)?;
-                fetch(address, Some(&form)).await?
-            }
+    async fn fetch_text(address: &str, form: &str, is_post: bool) -> Result<String, Problem> {
+        let answer = if is_post {
+            let form = UrlSearchParams::new_with_str(form).map_err(not_sent)?;
+            fetch(address, Some(&form)).await?
+        } else {
+            fetch(&format!("{address}?{form}"), None).await?
         };
-        text(&answer, method).await
+        text(&answer, is_post).await
     }
 
     /// Asks by POST where there is a form, and by GET where there is none.
     async fn fetch(address: &str, form: Option<&UrlSearchParams>) -> Result<Response, Problem> {
         let request = RequestInit::new();
-        let mut method = Method::Get;
+        let is_post = form.is_some();
         if let Some(form) = form {
-            method = Method::Post;
             request.set_method("POST");
             request.set_body(form);
         }
         let answer = leptos::prelude::window().fetch_with_str_and_init(address, &request);
         let answer = JsFuture::from(answer)
             .await
-            .map_err(|_| Problem::from(method.unanswered()))?;
+            .map_err(|_| unanswered(is_post))?;
         let answer: Response = answer.unchecked_into();
         match answer.status() {
-            STATUS_OF_REFUSALS => Err(Problem::de(text(&answer, method).await?.into())),
+            STATUS_OF_REFUSALS => Err(Problem::de(text(&answer, is_post).await?.into())),
             200..=299 => Ok(answer),
             // The request was refused before its function ran.
             400..=499 => Err(Cause::Failed.into()),
-            _ => Err(method.unexplained().into()),
+            _ => Err(unexplained(is_post)),
         }
     }
 
-    async fn text(answer: &Response, method: Method) -> Result<String, Problem> {
-        let unanswered = |_: JsValue| Problem::from(method.unanswered());
+    async fn text(answer: &Response, is_post: bool) -> Result<String, Problem> {
+        let unanswered = |_: JsValue| unanswered(is_post);
         let text = JsFuture::from(answer.text().map_err(unanswered)?)
             .await
             .map_err(unanswered)?;
