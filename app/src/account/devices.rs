@@ -9,7 +9,7 @@ use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Moment, Page, PostForm, Table};
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, Table};
 
 /// The browsers in which the account is signed in.
 ///
@@ -110,7 +110,7 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
         .styled("figures", "Last seen (UTC)", |device| {
             view! { <Moment at=device.last_seen_at/> }
         })
-        .buttons("Action", |device| {
+        .styled(BUTTONS, "Action", |device| {
             let id = device.id.to_string();
             view! {
                 <PostForm form=one inline=true>

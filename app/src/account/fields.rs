@@ -46,14 +46,8 @@ pub fn NewPasswordField(
             autocomplete="new-password"
             required=true
             hint=Cause::Password.sentence()
-            check=fault
+            check=|text| Some(Password::parse(text).err()?.to_string())
             form
         />
     }
-}
-
-/// The sentence about a password that can't be used.
-fn fault(text: &str) -> Option<String> {
-    let invalid = Password::parse(text).err()?;
-    Some(invalid.to_string())
 }

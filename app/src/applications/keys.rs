@@ -68,31 +68,23 @@ pub fn KeysShown(keys: NewKeys) -> impl IntoView {
             let _ = section.focus();
         }
     });
+    let fields: Vec<_> = [
+        ("API key", "api-key", keys.live, "Copy key"),
+        ("Test key", "test-key", keys.test, "Copy test key"),
+    ]
+    .into_iter()
+    .filter_map(|(label, name, value, copy_label)| {
+        let value = value?;
+        Some(view! { <SecretField label name value copy_label/> })
+    })
+    .collect();
     view! {
         <section class="once" tabindex="-1" node_ref=section>
             <p>
                 <strong>"Keep this now: it is shown this once."</strong>
                 " We store only a fingerprint of a key. Whoever has the key can spend the balance."
             </p>
-            {keys
-                .live
-                .map(|value| {
-                    view! {
-                        <SecretField label="API key" name="api-key" value copy_label="Copy key"/>
-                    }
-                })}
-            {keys
-                .test
-                .map(|value| {
-                    view! {
-                        <SecretField
-                            label="Test key"
-                            name="test-key"
-                            value
-                            copy_label="Copy test key"
-                        />
-                    }
-                })}
+            {fields}
         </section>
     }
 }

@@ -1,7 +1,6 @@
 //! `/applications`: the list of applications.
 
 use domain::records::ApplicationRecord;
-use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -46,18 +45,7 @@ fn List(data: Applications) -> impl IntoView {
         view! { <a class="button button-primary" href="/applications/new">"New application"</a> };
     view! {
         <Page title="My Applications" action=new.into_any()>
-            {if data.applications.is_empty() {
-                Either::Left(
-                    view! {
-                        <p class="empty">
-                            "You have no application yet. An application has an API key, a balance \
-                             and, if you like, a sender name; your system sends with its key."
-                        </p>
-                    },
-                )
-            } else {
-                Either::Right(listed(&data))
-            }}
+            {listed(&data)}
         </Page>
     }
 }
@@ -75,7 +63,11 @@ fn listed(data: &Applications) -> AnyView {
         .styled("key", "Reference", |application| {
             link(application, application.reference.to_string())
         })
-        .in_region("Your applications")
+        .in_region_or(
+            "Your applications",
+            "You have no application yet. An application has an API key, a balance and, if you \
+             like, a sender name; your system sends with its key.",
+        )
 }
 
 fn link(application: &ApplicationRecord, text: String) -> impl IntoView + use<> {

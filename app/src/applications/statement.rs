@@ -22,11 +22,7 @@ pub fn statement(
     });
     view! {
         <h2 id="statement">"Statement"</h2>
-        {if statement.items.is_empty() {
-            Either::Left(view! { <p class="empty">"Nothing was paid in or charged yet."</p> })
-        } else {
-            Either::Right(transfers(&statement.items, currency))
-        }}
+        {transfers(&statement.items, currency)}
         {next}
     }
 }
@@ -44,7 +40,7 @@ fn transfers(lines: &[StatementLine], currency: &str) -> AnyView {
             format!("{}{}", kind(line.kind).1, line.amount)
         })
         .money("Balance", currency, |line| line.balance_after)
-        .in_region("Transfers")
+        .in_region_or("Transfers", "Nothing was paid in or charged yet.")
 }
 
 /// What a transfer is called, and the sign of its amount.

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::filter::CSV_PATH;
 use super::progress::{progress, spoken};
-use crate::ui::{Fact, Moment, StateMark, Table};
+use crate::ui::{Fact, Moment, StateMark, Table, optional_fact};
 
 /// Where a batch's changes are sent, as server-sent events; each is a [`BatchRecord`] in JSON.
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
@@ -53,16 +53,7 @@ pub fn BatchContent(batch: BatchRecord, currency: String) -> impl IntoView {
 fn facts(batch: BatchRecord, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
     let cost = format!("{} {currency}", batch.cost);
-    let requestid = batch.requestid.map(|requestid| {
-        view! {
-            <Fact term="Request id" class="key">{requestid}</Fact>
-        }
-    });
-    let done = batch.done_at.map(|at| {
-        view! {
-            <Fact term="Done (UTC)" class="figures"><Moment at/></Fact>
-        }
-    });
+    let done = batch.done_at.map(|at| view! { <Moment at/> });
     view! {
         <dl class="facts">
             <Fact term="Status"><StateMark state=batch.status/></Fact>
@@ -74,9 +65,9 @@ fn facts(batch: BatchRecord, currency: &str) -> impl IntoView + use<> {
                 {if batch.test { "the test key (to nobody)" } else { "the API key" }}
             </Fact>
             <Fact term="Created (UTC)" class="figures"><Moment at=batch.created_at/></Fact>
-            {done}
+            {optional_fact("Done (UTC)", "figures", done)}
             <Fact term="Batchid" class="key">{batch.batchid.to_string()}</Fact>
-            {requestid}
+            {optional_fact("Request id", "key", batch.requestid)}
         </dl>
         {(batch.status == BatchStatus::Expanding)
             .then(|| {

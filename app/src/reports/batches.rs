@@ -91,27 +91,24 @@ pub fn batches_section(
             </p>
         }
     });
-    let listed = if !batches.items.is_empty() {
-        listed(&batches.items, currency)
-    } else if filter.is_empty() {
+    let nothing = if filter.is_empty() {
         view! {
-            <p class="empty">
-                "No file was uploaded yet. One call takes up to a million messages: "
-                <a href="/docs">"the API reference"</a> " has it."
-            </p>
+            "No file was uploaded yet. One call takes up to a million messages: "
+            <a href="/docs">"the API reference"</a>
+            " has it."
         }
         .into_any()
     } else {
-        view! { <p class="empty">"No batch fits these filters."</p> }.into_any()
+        "No batch fits these filters.".into_any()
     };
     view! {
         <h2 id="batches">"Batches"</h2>
-        {listed}
+        {listed(&batches.items, currency, nothing)}
         {next}
     }
 }
 
-fn listed(batches: &[BatchRecord], currency: &str) -> AnyView {
+fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView {
     Table::wide(batches)
         .styled("figures", "Time (UTC)", |batch| {
             view! { <Moment at=batch.created_at/> }
@@ -131,5 +128,5 @@ fn listed(batches: &[BatchRecord], currency: &str) -> AnyView {
         .column("Progress", progress)
         .amount("Rows", |batch| batch.rows)
         .money("Cost", currency, |batch| batch.cost)
-        .in_region("Uploaded batches")
+        .in_region_or("Uploaded batches", nothing)
 }

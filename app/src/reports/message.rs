@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::counted;
 use super::explained::explained;
-use crate::ui::{Fact, Moment, StateMark};
+use crate::ui::{Fact, Moment, StateMark, optional_fact};
 
 #[component]
 pub fn MessageContent(detail: MessageDetail, currency: String) -> impl IntoView {
@@ -28,6 +28,9 @@ fn Facts(record: MessageRecord) -> impl IntoView {
     let pages = counted(record.pages, "page");
     let length = format!("{pages}, {}", counted(record.segments, "segment"));
     let error = record.error.map(|error| format!(" ({error})"));
+    let batch = record.batchid.map(|batchid| {
+        view! { <a href=format!("/reports/{batchid}")>{batchid.to_string()}</a> }
+    });
     view! {
         <dl class="facts">
             <Fact term="Status">
@@ -44,22 +47,8 @@ fn Facts(record: MessageRecord) -> impl IntoView {
                 {length}
             </Fact>
             <Fact term="Transid" class="key">{record.transid.to_string()}</Fact>
-            {record
-                .batchid
-                .map(|batchid| {
-                    view! {
-                        <Fact term="Batch" class="key">
-                            <a href=format!("/reports/{batchid}")>{batchid.to_string()}</a>
-                        </Fact>
-                    }
-                })}
-            {record
-                .requestid
-                .map(|requestid| {
-                    view! {
-                        <Fact term="Request id" class="key">{requestid}</Fact>
-                    }
-                })}
+            {optional_fact("Batch", "key", batch)}
+            {optional_fact("Request id", "key", record.requestid)}
         </dl>
     }
 }

@@ -13,8 +13,7 @@ pub fn messages_section(
     messages: &Paged<MessageRecord>,
     filter: &ReportFilter,
     currency: &str,
-) -> AnyView {
-    let heading = view! { <h2 id="messages">"Messages"</h2> };
+) -> impl IntoView + use<> {
     let next = messages.next.as_deref().map(|cursor| {
         let address = filter.address("/reports", ("cursor", cursor));
         view! {
@@ -25,38 +24,34 @@ pub fn messages_section(
             </p>
         }
     });
-    if messages.items.is_empty() {
-        let nothing = if next.is_some() {
-            "None of the messages searched so far fits these filters. The next page goes on with \
-             older ones."
-        } else if filter.is_empty() {
-            "No message was sent yet. An application's page has the call that sends the first one."
-        } else {
-            "No message fits these filters."
-        };
-        return view! {
-            {heading}
-            <p class="empty">{nothing}</p>
-            {next}
-        }
-        .into_any();
-    }
+    let nothing = if next.is_some() {
+        "None of the messages searched so far fits these filters. The next page goes on with older \
+         ones."
+    } else if filter.is_empty() {
+        "No message was sent yet. An application's page has the call that sends the first one."
+    } else {
+        "No message fits these filters."
+    };
     let download = filter.address(CSV_PATH, ("", ""));
-    view! {
-        {heading}
-        {listed(&messages.items, currency)}
-        {next}
+    let download = (!messages.items.is_empty()).then(|| {
         // The router leaves downloads to the browser.
-        <p>
-            <a class="button" href=download download="messages.csv" rel="external">
-                "Download CSV"
-            </a>
-        </p>
+        view! {
+            <p>
+                <a class="button" href=download download="messages.csv" rel="external">
+                    "Download CSV"
+                </a>
+            </p>
+        }
+    });
+    view! {
+        <h2 id="messages">"Messages"</h2>
+        {listed(&messages.items, currency, nothing)}
+        {next}
+        {download}
     }
-    .into_any()
 }
 
-fn listed(messages: &[MessageRecord], currency: &str) -> AnyView {
+fn listed(messages: &[MessageRecord], currency: &str, nothing: &'static str) -> AnyView {
     Table::wide(messages)
         .styled("figures", "Time (UTC)", |message| {
             view! { <Moment at=message.created_at/> }
@@ -83,5 +78,5 @@ fn listed(messages: &[MessageRecord], currency: &str) -> AnyView {
             let href = format!("/reports/{transid}");
             view! { <a href=href>{transid}</a> }
         })
-        .in_region("Sent messages")
+        .in_region_or("Sent messages", nothing)
 }

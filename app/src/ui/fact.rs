@@ -18,3 +18,12 @@ pub fn Fact(
         </div>
     }
 }
+
+/// A fact that is left out where it has no value.
+pub fn optional_fact<V: IntoView + 'static>(
+    term: &'static str,
+    class: &'static str,
+    value: Option<V>,
+) -> impl IntoView {
+    value.map(|value| view! { <Fact term class>{value}</Fact> })
+}

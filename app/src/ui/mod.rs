@@ -13,7 +13,7 @@ mod state;
 mod table;
 
 pub use copy::SecretField;
-pub use fact::Fact;
+pub use fact::{Fact, optional_fact};
 pub use field::{Choice, Field};
 #[cfg(feature = "hydrate")]
 pub use follow::follow;
@@ -22,4 +22,4 @@ pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;
 pub use state::{Moment, StateMark};
-pub use table::{Table, TableRegion};
+pub use table::{BUTTONS, Table, TableRegion};

@@ -17,12 +17,9 @@ const BAD: &str = "state state-bad";
 /// A diamond: it isn't known yet.
 const UNCLEAR: &str = "state state-unclear";
 
-/// A state as pages show it.
+/// A state as pages show it: its class and its word.
 #[derive(Clone, Copy)]
-pub struct State {
-    class: &'static str,
-    word: &'static str,
-}
+pub struct State(&'static str, &'static str);
 
 impl From<ApplicationStatus> for State {
     fn from(status: ApplicationStatus) -> Self {
@@ -31,8 +28,7 @@ impl From<ApplicationStatus> for State {
             ApplicationStatus::Active => GOOD,
             ApplicationStatus::Suspended => BAD,
         };
-        let word = status.as_str();
-        Self { class, word }
+        Self(class, status.as_str())
     }
 }
 
@@ -44,8 +40,7 @@ impl From<SenderStatus> for State {
             SenderStatus::Rejected => BAD,
             SenderStatus::Replaced => UNCLEAR,
         };
-        let word = status.as_str();
-        Self { class, word }
+        Self(class, status.as_str())
     }
 }
 
@@ -58,8 +53,7 @@ impl From<MessageStatus> for State {
             MessageStatus::Unknown => UNCLEAR,
             MessageStatus::Failed | MessageStatus::Expired | MessageStatus::Rejected => BAD,
         };
-        let word = status.as_str();
-        Self { class, word }
+        Self(class, status.as_str())
     }
 }
 
@@ -70,8 +64,7 @@ impl From<BatchStatus> for State {
             BatchStatus::Sending => MOVING,
             BatchStatus::Done => GOOD,
         };
-        let word = status.as_str();
-        Self { class, word }
+        Self(class, status.as_str())
     }
 }
 
@@ -82,8 +75,7 @@ impl From<CarrierState> for State {
             CarrierState::Drained => WAITING,
             CarrierState::Down => BAD,
         };
-        let word = state.as_str();
-        Self { class, word }
+        Self(class, state.as_str())
     }
 }
 
@@ -95,15 +87,15 @@ impl From<ConnectionState> for State {
             ConnectionState::Probing | ConnectionState::Waiting => BAD,
             ConnectionState::Closed => WAITING,
         };
-        let word = state.as_str();
-        Self { class, word }
+        Self(class, state.as_str())
     }
 }
 
 /// A state: its word, after the shape of its class.
 #[component]
 pub fn StateMark(#[prop(into)] state: State) -> impl IntoView {
-    view! { <span class=state.class>{state.word}</span> }
+    let State(class, word) = state;
+    view! { <span class=class>{word}</span> }
 }
 
 /// A moment in UTC, shown to the second; its attribute has the milliseconds.

@@ -8,6 +8,8 @@ use leptos::prelude::*;
 const STACKED: &str = "stacks";
 /// The class of tables that are no wider than what stands in them.
 const NARROW: &str = "narrow";
+/// The class of cells with buttons.
+pub const BUTTONS: &str = "row-action";
 
 /// A table with a row for each value of a list. Its columns are added from left to right.
 #[must_use]
@@ -48,14 +50,15 @@ impl<'a, T> Table<'a, T> {
         self.styled("", heading, cell)
     }
 
-    /// Adds a column whose cells have a class.
+    /// Adds a column whose cells have a class. Of [`BUTTONS`] only screen readers are told the
+    /// heading.
     pub fn styled<V: IntoView + 'static>(
         self,
         class: &'static str,
         heading: &'static str,
         cell: impl Fn(&T) -> V,
     ) -> Self {
-        self.add(class, heading, heading.into_any(), cell)
+        self.add(class, heading, heading.to_owned(), cell)
     }
 
     /// Adds a column of numbers.
@@ -70,34 +73,21 @@ impl<'a, T> Table<'a, T> {
         currency: &str,
         amount: impl Fn(&T) -> D,
     ) -> Self {
-        let shown = format!("{heading} ({currency})").into_any();
+        let shown = format!("{heading} ({currency})");
         self.add("amount", heading, shown, |value| amount(value).to_string())
-    }
-
-    /// Adds a column of buttons. Only screen readers are told its heading.
-    pub fn buttons<V: IntoView + 'static>(
-        self,
-        heading: &'static str,
-        cell: impl Fn(&T) -> V,
-    ) -> Self {
-        let hidden = view! { <span class="visually-hidden">{heading}</span> };
-        self.add("row-action", heading, hidden.into_any(), cell)
     }
 
     fn add<V: IntoView + 'static>(
         mut self,
         class: &'static str,
         heading: &'static str,
-        shown: AnyView,
+        shown: String,
         cell: impl Fn(&T) -> V,
     ) -> Self {
-        let element = if self.class == NARROW && self.headings.is_empty() {
-            row_heading
-        } else {
-            data_cell
-        };
+        let names_rows = self.class == NARROW && self.headings.is_empty();
         for (value, row) in self.values.iter().zip(&mut self.rows) {
-            row.push(element(class, heading, cell(value).into_any()));
+            let content = cell(value).into_any();
+            row.push(cell_element(class, heading, names_rows, content));
         }
         self.headings.push(column_heading(class, shown));
         self
@@ -123,36 +113,39 @@ impl<'a, T> Table<'a, T> {
         let table = self.view();
         view! { <TableRegion label>{table}</TableRegion> }.into_any()
     }
+
+    /// The table in a region of its own, or a sentence in the place of a table without rows.
+    pub fn in_region_or(self, label: &'static str, sentence: impl IntoView + 'static) -> AnyView {
+        if self.rows.is_empty() {
+            view! { <p class="empty">{sentence}</p> }.into_any()
+        } else {
+            self.in_region(label)
+        }
+    }
 }
 
-fn column_heading(class: &'static str, shown: AnyView) -> AnyView {
+fn column_heading(class: &'static str, shown: String) -> AnyView {
+    let heading = match class {
+        // The buttons say what they do.
+        BUTTONS => view! { <span class="visually-hidden">{shown}</span> }.into_any(),
+        _ => shown.into_any(),
+    };
     let class = (class == "amount").then_some(class);
-    view! {
-        <th scope="col" class=class>
-            {shown}
-        </th>
-    }
-    .into_any()
+    view! { <th scope="col" class=class>{heading}</th> }.into_any()
 }
 
-fn row_heading(class: &'static str, _heading: &'static str, content: AnyView) -> AnyView {
+fn cell_element(
+    class: &'static str,
+    heading: &'static str,
+    names_rows: bool,
+    content: AnyView,
+) -> AnyView {
     let class = (!class.is_empty()).then_some(class);
-    view! {
-        <th scope="row" class=class>
-            {content}
-        </th>
+    if names_rows {
+        view! { <th scope="row" class=class>{content}</th> }.into_any()
+    } else {
+        view! { <td data-label=heading class=class>{content}</td> }.into_any()
     }
-    .into_any()
-}
-
-fn data_cell(class: &'static str, heading: &'static str, content: AnyView) -> AnyView {
-    let class = (!class.is_empty()).then_some(class);
-    view! {
-        <td data-label=heading class=class>
-            {content}
-        </td>
-    }
-    .into_any()
 }
 
 /// The place of a table. Where it is narrower than the table, it scrolls, also by keyboard.
