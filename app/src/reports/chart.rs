@@ -126,41 +126,25 @@ impl Bars {
     }
 
     fn total(&self, status: MessageStatus) -> i64 {
-        self.chart
-            .counts
-            .iter()
-            .map(|day| day.counts.get(status))
-            .sum()
+        let days = self.chart.counts.iter();
+        days.map(|day| day.counts.get(status)).sum()
     }
 
     /// The SVG. All its lengths are percentages, so that it fills any width without being
     /// stretched.
     fn drawing(&self) -> impl IntoView + use<> {
-        let greatest = self
-            .chart
-            .counts
-            .iter()
-            .map(|day| sum(&self.statuses, &day.counts))
-            .max();
-        let top = top(greatest.unwrap_or_default());
+        let days = &self.chart.counts;
+        let totals = days.iter().map(|day| sum(&self.statuses, &day.counts));
+        let top = top(totals.max().unwrap_or_default());
         let messages: i64 = self.statuses.iter().map(|status| self.total(*status)).sum();
-        let groups: Vec<_> = self
-            .statuses
-            .iter()
-            .enumerate()
-            .map(|(below, status)| {
-                let bars: Vec<_> = self
-                    .chart
-                    .counts
-                    .iter()
-                    .filter(|day| day.counts.get(*status) > 0)
-                    .map(|day| self.bar(day, below, top))
-                    .collect();
-                view! { <g fill=format!("url(#fill-{})", status.as_str())>{bars}</g> }
-            })
-            .collect();
+        let group = |(below, status): (usize, &MessageStatus)| {
+            let days = days.iter().filter(|day| day.counts.get(*status) > 0);
+            let bars: Vec<_> = days.map(|day| self.bar(day, below, top)).collect();
+            view! { <g fill=format!("url(#fill-{})", status.as_str())>{bars}</g> }
+        };
+        let groups: Vec<_> = self.statuses.iter().enumerate().map(group).collect();
         let scale = [0, top / 2, top];
-        let hints: Vec<_> = self.chart.counts.iter().map(|day| self.hint(day)).collect();
+        let hints: Vec<_> = days.iter().map(|day| self.hint(day)).collect();
         view! {
             <svg class="chart-bars" role="img" aria-labelledby="chart-title">
                 <title id="chart-title">
