@@ -76,6 +76,7 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
                  without use, and after 12 hours in any case."
             </p>
             <FormAlert form=one/>
+            <FormAlert form=others/>
             {listed(&devices, one)}
             {if alone {
                 Either::Left(view! { <p>"No other device is signed in."</p> })
