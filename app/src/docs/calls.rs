@@ -19,8 +19,7 @@ fn listed(label: &'static str, second: &'static str, entries: &[Entry]) -> AnyVi
 }
 
 /// The chapter about keys: how a call is authorised.
-#[component]
-pub fn Keys(key: String, base_url: String) -> impl IntoView {
+pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
     view! {
         <h2 id="keys">"Keys"</h2>
         <p>
@@ -33,8 +32,7 @@ pub fn Keys(key: String, base_url: String) -> impl IntoView {
 }
 
 /// The chapter about `/sms/send`.
-#[component]
-pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
+pub fn send(key: &str, base_url: &str, currency: &str) -> impl IntoView + use<> {
     let parameters = vec![
         (
             "number",
@@ -85,8 +83,7 @@ pub fn Send(key: String, base_url: String, currency: String) -> impl IntoView {
 }
 
 /// The chapter about `/sms/bulk` and `/sms/batches`.
-#[component]
-pub fn Bulk(key: String, base_url: String) -> impl IntoView {
+pub fn bulk(key: &str, base_url: &str) -> impl IntoView + use<> {
     view! {
         <h2 id="bulk">"Send a file"</h2>
         <p>
@@ -109,8 +106,7 @@ pub fn Bulk(key: String, base_url: String) -> impl IntoView {
 }
 
 /// The chapter about `/sms/reports`.
-#[component]
-pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
+pub fn reports(key: &str, base_url: &str) -> impl IntoView + use<> {
     let parameters = vec![
         (
             "transid, requestid, batchid, number, status",
@@ -149,8 +145,7 @@ pub fn ReportsCall(key: String, base_url: String) -> impl IntoView {
 }
 
 /// The chapter about `/sms/balance`.
-#[component]
-pub fn Balance(key: String, base_url: String) -> impl IntoView {
+pub fn balance(key: &str, base_url: &str) -> impl IntoView + use<> {
     view! {
         <h2 id="balance">"Ask for the balance"</h2>
         <p>
@@ -175,8 +170,7 @@ const fn meaning(status: MessageStatus) -> &'static str {
 }
 
 /// The chapter about the statuses of a message.
-#[component]
-pub fn Statuses() -> impl IntoView {
+pub fn statuses() -> impl IntoView {
     let statuses = Table::wide(&MessageStatus::ALL)
         .column("Status", |status| view! { <StateMark state=*status/> })
         .column(
@@ -192,8 +186,7 @@ pub fn Statuses() -> impl IntoView {
 }
 
 /// The chapter about the test key: which number leads to which outcome of a message.
-#[component]
-pub fn Outcomes() -> impl IntoView {
+pub fn outcomes() -> impl IntoView {
     let numbers = [
         ("00000001", "delivered"),
         ("00000002", "failed: the handset is unavailable"),

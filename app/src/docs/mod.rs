@@ -14,7 +14,6 @@ use crate::portal_request::current_request;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 
-use calls::{Balance, Bulk, Keys, Outcomes, ReportsCall, Send, Statuses};
 use codes::Codes;
 
 /// What the page shows.
@@ -80,13 +79,13 @@ fn Chapters(docs: Docs) -> impl IntoView {
                 <a href="#test">"Test key"</a>
                 <a href="#codes">"Codes"</a>
             </nav>
-            <Keys key=key.clone() base_url=base_url.clone()/>
-            <Send key=key.clone() base_url=base_url.clone() currency=docs.currency/>
-            <Bulk key=key.clone() base_url=base_url.clone()/>
-            <ReportsCall key=key.clone() base_url=base_url.clone()/>
-            <Balance key base_url/>
-            <Statuses/>
-            <Outcomes/>
+            {calls::keys(&key, &base_url)}
+            {calls::send(&key, &base_url, &docs.currency)}
+            {calls::bulk(&key, &base_url)}
+            {calls::reports(&key, &base_url)}
+            {calls::balance(&key, &base_url)}
+            {calls::statuses()}
+            {calls::outcomes()}
             <Codes/>
         </Page>
     }
