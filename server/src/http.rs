@@ -154,7 +154,8 @@ async fn talk<H: Handler>(
     handler: H,
     stop: CancellationToken,
 ) {
-    let stream = Refusals::new(stream, handler.clone());
+    let refusing = handler.clone();
+    let stream = Refusals::new(stream, move |status| refusing.refuse(status));
     let service = service_fn(move |request| handler.clone().handle(peer, request));
     let connection = http1::Builder::new()
         .timer(HeaderTimer::default())

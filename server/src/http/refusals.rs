@@ -13,8 +13,6 @@ use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::Handler;
-
 /// How long what a refused client still sends is read: a connection that is closed with something
 /// unread is reset, and the client might not see its answer.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,10 +22,13 @@ const NO_BODY: &str = "\r\ncontent-length: 0\r\n";
 /// Bytes of hyper's own answers, at most.
 const HEAD_BYTES_MAX: usize = 256;
 
-/// A connection's stream, with hyper's own answers in the handler's words.
-pub struct Refusals<S, H> {
+/// What is answered instead of hyper's own answer with this status; `None` to leave that as it is.
+type Refuse = Box<dyn Fn(StatusCode) -> Option<Response<Bytes>> + Send>;
+
+/// A connection's stream, with answers of ours in the place of hyper's own.
+pub struct Refusals<S> {
     stream: S,
-    handler: H,
+    refuse: Refuse,
     refused: Option<Refused>,
 }
 
@@ -39,11 +40,14 @@ struct Refused {
     dropping: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S, H: Handler> Refusals<S, H> {
-    pub const fn new(stream: S, handler: H) -> Self {
+impl<S> Refusals<S> {
+    pub fn new(
+        stream: S,
+        refuse: impl Fn(StatusCode) -> Option<Response<Bytes>> + Send + 'static,
+    ) -> Self {
         Self {
             stream,
-            handler,
+            refuse: Box::new(refuse),
             refused: None,
         }
     }
@@ -53,7 +57,7 @@ impl<S, H: Handler> Refusals<S, H> {
         let Some((status, head)) = own_answer(written) else {
             return false;
         };
-        let Some(response) = self.handler.refuse(status) else {
+        let Some(response) = (self.refuse)(status) else {
             return false;
         };
         self.refused = Some(Refused {
@@ -96,7 +100,7 @@ fn with_body(head: &str, response: &Response<Bytes>) -> Bytes {
     answer.into()
 }
 
-impl<S: AsyncWrite + Unpin, H> Refusals<S, H> {
+impl<S: AsyncWrite + Unpin> Refusals<S> {
     /// Writes our own answer, if there is one.
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(refused) = &mut self.refused else {
@@ -113,7 +117,7 @@ impl<S: AsyncWrite + Unpin, H> Refusals<S, H> {
     }
 }
 
-impl<S: AsyncRead + Unpin, H> Refusals<S, H> {
+impl<S: AsyncRead + Unpin> Refusals<S> {
     /// Reads what still comes, until its end or for as long as there is time.
     fn poll_drop_rest(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(dropping) = self.refused.as_mut().and_then(|one| one.dropping.as_mut()) else {
@@ -133,7 +137,7 @@ impl<S: AsyncRead + Unpin, H> Refusals<S, H> {
     }
 }
 
-impl<S: AsyncRead + Unpin, H: Handler> AsyncRead for Refusals<S, H> {
+impl<S: AsyncRead + Unpin> AsyncRead for Refusals<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -143,7 +147,7 @@ impl<S: AsyncRead + Unpin, H: Handler> AsyncRead for Refusals<S, H> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, H: Handler> AsyncWrite for Refusals<S, H> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Refusals<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
