@@ -6,24 +6,24 @@ mod carriers;
 mod requests;
 mod shards;
 mod turns;
+mod values;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use domain::Timestamp;
 use domain::records::CarrierRecord;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet, text};
+use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 use service::{QueueState, TurnFigures};
 
 use requests::Requests;
+use values::{age_s, seconds};
 
 /// The media type of [`Metrics::render`]'s text.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -134,59 +134,5 @@ impl Readings {
                 ConstGauge::new(seconds(age_ms)),
             );
         }
-    }
-}
-
-/// Seconds since then; 0 for a moment to come, and for none.
-fn age_s(since: Option<Timestamp>, now: Timestamp) -> f64 {
-    seconds(since.map_or(0, |since| now.ms_since(since)))
-}
-
-fn seconds(ms: i64) -> f64 {
-    Duration::from_millis(ms.max(0).unsigned_abs()).as_secs_f64()
-}
-
-/// A metric's values at one moment, by their labels.
-#[derive(Debug)]
-struct ByLabels<L, M>(Vec<(L, M)>);
-
-impl<L: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for ByLabels<L, M> {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        for (labels, value) in &self.0 {
-            value.encode(encoder.encode_family(labels)?)?;
-        }
-        Ok(())
-    }
-
-    fn metric_type(&self) -> MetricType {
-        M::TYPE
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-/// A histogram at one moment.
-#[derive(Clone, Debug)]
-struct ConstHistogram {
-    sum: f64,
-    count: u64,
-    /// Upper bounds, the last of which is `f64::INFINITY`, and how many values lie between each and the
-    /// one before.
-    buckets: Vec<(f64, u64)>,
-}
-
-impl TypedMetric for ConstHistogram {
-    const TYPE: MetricType = MetricType::Histogram;
-}
-
-impl EncodeMetric for ConstHistogram {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        encoder.encode_histogram::<NoLabelSet>(self.sum, self.count, &self.buckets, None)
-    }
-
-    fn metric_type(&self) -> MetricType {
-        Self::TYPE
     }
 }

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::{ByLabels, age_s};
+use super::values::{ByLabels, age_s};
 
 pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now: Timestamp) {
     let mut carriers = Carriers { registry, carriers };

@@ -5,7 +5,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use service::{Histogram, TurnFigures};
 
-use super::{ByLabels, ConstHistogram};
+use super::values::{ByLabels, ConstHistogram};
 
 pub(super) fn register(registry: &mut Registry, figures: &TurnFigures) {
     registry.register(

@@ -1,0 +1,62 @@
+//! Values of metrics at one moment.
+
+use std::fmt;
+use std::time::Duration;
+
+use domain::Timestamp;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::{MetricType, TypedMetric};
+
+/// Seconds since then; 0 for a moment to come, and for none.
+pub fn age_s(since: Option<Timestamp>, now: Timestamp) -> f64 {
+    seconds(since.map_or(0, |since| now.ms_since(since)))
+}
+
+pub fn seconds(ms: i64) -> f64 {
+    Duration::from_millis(ms.max(0).unsigned_abs()).as_secs_f64()
+}
+
+/// A metric's values at one moment, by their labels.
+#[derive(Debug)]
+pub struct ByLabels<L, M>(pub Vec<(L, M)>);
+
+impl<L: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for ByLabels<L, M> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for (labels, value) in &self.0 {
+            value.encode(encoder.encode_family(labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        M::TYPE
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A histogram at one moment.
+#[derive(Clone, Debug)]
+pub struct ConstHistogram {
+    pub sum: f64,
+    pub count: u64,
+    /// Upper bounds, the last of which is `f64::INFINITY`, and how many values lie between each and the
+    /// one before.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+impl TypedMetric for ConstHistogram {
+    const TYPE: MetricType = MetricType::Histogram;
+}
+
+impl EncodeMetric for ConstHistogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_histogram::<NoLabelSet>(self.sum, self.count, &self.buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
