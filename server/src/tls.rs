@@ -1,6 +1,6 @@
 //! Certificate and key for serving HTTPS ourselves, and authorities for calling others.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
@@ -9,7 +9,14 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use crate::config::{ConfigError, TlsFiles};
+use crate::config::ConfigError;
+
+/// Certificate chain and private key, both PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
 
 /// Reads both files and makes what accepts TLS 1.2 and 1.3 connections.
 pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {

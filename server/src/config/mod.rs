@@ -3,6 +3,7 @@
 //! Everything is checked before anything starts, and an error names the setting.
 
 pub mod carriers;
+mod error;
 mod keys;
 mod layers;
 mod network;
@@ -17,7 +18,9 @@ use std::time::Duration;
 
 use domain::{Money, Prices, SenderName};
 
+use crate::tls::TlsFiles;
 use carriers::Carriers;
+pub use error::ConfigError;
 pub use layers::Source;
 use layers::{Tables, Values};
 pub use network::Network;
@@ -43,24 +46,6 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 /// Longest that the sandbox carrier may be told to take: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
-
-/// What is wrong with the settings, in a sentence that names the setting.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
-
-impl ConfigError {
-    pub fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
-    }
-}
-
-/// Certificate chain and private key, both PEM.
-#[derive(Clone, Debug)]
-pub struct TlsFiles {
-    pub cert: PathBuf,
-    pub key: PathBuf,
-}
 
 /// The settings in force.
 #[derive(Clone, Debug)]

@@ -289,7 +289,7 @@ async fn only_the_named_authority_is_trusted() {
     );
     fs::write(&cert, made.cert.pem()).unwrap();
     fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let acceptor = crate::tls::acceptor(&crate::config::TlsFiles {
+    let acceptor = crate::tls::acceptor(&crate::tls::TlsFiles {
         cert: cert.clone(),
         key,
     })
