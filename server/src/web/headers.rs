@@ -1,17 +1,19 @@
 //! The headers of the portal's answers.
 
 use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use leptos::nonce::use_nonce;
 use leptos::prelude::use_context;
 use leptos_axum::ResponseOptions;
 
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 /// The policy of answers that aren't pages.
 const POLICY_OF_FILES: &str = "default-src 'none'; frame-ancestors 'none'";
 
@@ -40,31 +42,20 @@ pub fn provide_policy() {
 /// Adds the headers of every answer of the portal, unless the answer has its own.
 pub async fn protect(is_https: bool, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    add(headers, CONTENT_SECURITY_POLICY, POLICY_OF_FILES);
-    // Pages show balances, numbers and, once, keys.
-    add(headers, CACHE_CONTROL, "no-store");
-    // Without scripts a form's problem is sent to the page that the header Referer names.
-    add(headers, REFERRER_POLICY, "same-origin");
-    add(headers, X_CONTENT_TYPE_OPTIONS, "nosniff");
-    add(
-        headers,
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    );
-    add(
-        headers,
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    );
-    if is_https {
-        add(headers, STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    let always = [
+        (CONTENT_SECURITY_POLICY, POLICY_OF_FILES),
+        // Pages show balances, numbers and, once, keys.
+        (CACHE_CONTROL, "no-store"),
+        // Without scripts a form's problem is sent to the page that the header Referer names.
+        (REFERRER_POLICY, "same-origin"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (OPENER_POLICY, "same-origin"),
+        (RESOURCE_POLICY, "same-origin"),
+    ];
+    let of_https = is_https.then_some((STRICT_TRANSPORT_SECURITY, "max-age=31536000"));
+    for (name, value) in always.into_iter().chain(of_https) {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().entry(name).or_insert(value);
     }
     response
-}
-
-fn add(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
-    headers
-        .entry(name)
-        .or_insert(HeaderValue::from_static(value));
 }
