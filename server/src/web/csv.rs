@@ -15,8 +15,7 @@ use domain::records::{MessageRecord, Paged};
 use futures_util::stream::try_unfold;
 use service::{MessageFilter, Refusal, Service};
 
-use super::Portal;
-use super::portal_request::ServedRequest;
+use super::portal_request::{Portal, ServedRequest};
 use crate::report_csv;
 
 /// Messages read at a time: the file is as long as the list, and never in memory as a whole.

@@ -4,90 +4,31 @@
 
 pub mod batch;
 pub mod carriers;
+pub mod followers;
 
-use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
+use axum::extract::Request;
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
+use domain::records::AccountRecord;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use service::Service;
-use tokio_util::sync::CancellationToken;
 
-use super::Portal;
+use super::portal_request::{Portal, ServedRequest};
+use followers::Entry;
 
 /// After this time without an event a comment is sent: proxies end a connection that is silent for
 /// a minute, and only a write shows that the client has left.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Most pages of one account that follow something at a time. A browser has six connections to a
-/// server, and each of these pages holds one.
-const PER_ACCOUNT_MAX: usize = 4;
 /// How long a page waits before it asks again after its answer was ended.
 const BACK_AFTER: Duration = Duration::from_secs(5);
-
-/// The answers that go on now.
-#[derive(Clone)]
-pub struct Followers {
-    /// The tokens that end them, by account, the oldest first.
-    open: Arc<Mutex<HashMap<i64, VecDeque<CancellationToken>>>>,
-    stop: CancellationToken,
-}
-
-impl Followers {
-    /// No answer yet; all end when `stop` is cancelled.
-    pub fn new(stop: CancellationToken) -> Self {
-        Self {
-            open: Arc::default(),
-            stop,
-        }
-    }
-
-    /// Adds an answer to an account. Where there are too many, the oldest ends: its page may be
-    /// gone, and asks again if it isn't.
-    fn enter(&self, account_id: i64) -> Entry {
-        let end = self.stop.child_token();
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let ends = open.entry(account_id).or_default();
-        ends.push_back(end.clone());
-        if ends.len() > PER_ACCOUNT_MAX
-            && let Some(oldest) = ends.pop_front()
-        {
-            oldest.cancel();
-        }
-        Entry {
-            followers: self.clone(),
-            account_id,
-            end,
-        }
-    }
-}
-
-/// An answer's entry among the followers; dropped when the answer ends.
-struct Entry {
-    followers: Followers,
-    account_id: i64,
-    end: CancellationToken,
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.end.cancel();
-        let open = &self.followers.open;
-        let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ends) = open.get_mut(&self.account_id) {
-            ends.retain(|end| !end.is_cancelled());
-            if ends.is_empty() {
-                open.remove(&self.account_id);
-            }
-        }
-    }
-}
 
 /// What an open page follows.
 trait Subject: Send + Sync + 'static {
@@ -106,16 +47,42 @@ trait Subject: Send + Sync + 'static {
     fn event(&self, state: &Self::State) -> serde_json::Result<(String, bool)>;
 }
 
-/// The answer to an account that may follow a subject. `token` names the account's session, `state`
-/// was just read.
-fn answer<S: Subject>(
+/// The answer to a request for the changes of the subject that `find` has for its account;
+/// `missing` says that there is none. After a refusal a browser doesn't ask again, as it does after
+/// any other end.
+async fn answer<S: Subject>(
     portal: Portal,
-    (account_id, token): (i64, String),
-    subject: S,
-    state: S::State,
+    request: Request,
+    find: impl FnOnce(&AccountRecord) -> Option<S> + Send,
+    missing: &'static str,
 ) -> Response {
+    let (parts, _) = request.into_parts();
+    let current = ServedRequest::new(portal.clone(), &parts);
+    let followed = follow(portal, &current, find, missing).await;
+    followed.unwrap_or_else(|problem| {
+        let sentence = problem.cause.sentence().into_owned();
+        (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
+    })
+}
+
+async fn follow<S: Subject>(
+    portal: Portal,
+    current: &ServedRequest,
+    find: impl FnOnce(&AccountRecord) -> Option<S> + Send,
+    missing: &'static str,
+) -> Result<Response, Problem> {
+    let (Some(account), Some(token)) = (current.account().await?, current.token()) else {
+        return Ok((StatusCode::UNAUTHORIZED, "Sign in again.").into_response());
+    };
+    let not_found = (StatusCode::NOT_FOUND, missing);
+    let Some(subject) = find(&account) else {
+        return Ok(not_found.into_response());
+    };
+    let Some(state) = subject.read(&portal.service).await? else {
+        return Ok(not_found.into_response());
+    };
     let following = Following {
-        entry: portal.followers.enter(account_id),
+        entry: portal.followers.enter(account.id),
         service: portal.service,
         token,
         subject,
@@ -127,18 +94,7 @@ fn answer<S: Subject>(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Without it nginx collects events before it passes them on.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
-}
-
-// After these refusals a browser doesn't ask again, as it does after any other end.
-
-fn signed_out() -> Response {
-    (StatusCode::UNAUTHORIZED, "Sign in again.").into_response()
-}
-
-fn failed(problem: &Problem) -> Response {
-    let sentence = problem.cause.sentence().into_owned();
-    (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
+    Ok(response)
 }
 
 /// A subject that a page follows.

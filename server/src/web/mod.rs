@@ -28,8 +28,8 @@ use tower_sessions::SessionManagerLayer;
 use tower_sessions::cookie::SameSite;
 
 use crate::config::Settings;
-use follow::Followers;
-use portal_request::ServedRequest;
+use follow::followers::Followers;
+use portal_request::{Portal, ServedRequest};
 use session_store::ServiceSessions;
 
 /// Name of the session's cookie.
@@ -37,14 +37,6 @@ const COOKIE: &str = "heliograph";
 /// Most bytes of a form. The largest one has a few lines, and server functions read a form of any
 /// size into memory.
 const FORM_BYTES_MAX: usize = 64 * 1024;
-
-/// What all requests to the portal share.
-#[derive(Clone)]
-struct Portal {
-    service: Service,
-    site: Arc<SiteSettings>,
-    followers: Followers,
-}
 
 /// Pages, their server functions and their files. Answers without an end of their own end when
 /// `stop` is cancelled.

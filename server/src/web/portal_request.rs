@@ -1,5 +1,7 @@
 //! A request to the portal, with its session, its device and its account.
 
+use std::sync::Arc;
+
 use app::applications::NewKeys;
 use app::portal_request::{PortalRequest, SiteSettings};
 use app::problem::{Cause, Problem};
@@ -12,8 +14,17 @@ use service::{ClientInfo, Service};
 use tokio::sync::OnceCell;
 use tower_sessions::Session;
 
-use super::{Portal, seal};
+use super::follow::followers::Followers;
+use super::seal;
 use crate::client_address::ClientAddress;
+
+/// What all requests to the portal share.
+#[derive(Clone)]
+pub struct Portal {
+    pub service: Service,
+    pub site: Arc<SiteSettings>,
+    pub followers: Followers,
+}
 
 /// A request to the portal, as the server serves it.
 pub struct ServedRequest {

@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
-use app::portal_request::PortalRequest as _;
-use app::problem::Problem;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use domain::BatchId;
-use domain::records::{BatchRecord, BatchStatus};
+use domain::records::{AccountRecord, BatchRecord, BatchStatus};
 use service::Service;
 
-use super::{Subject, answer, failed, signed_out};
-use crate::web::Portal;
-use crate::web::portal_request::ServedRequest;
+use super::{Subject, answer};
+use crate::web::portal_request::Portal;
 
 /// A batch of an account.
 struct Batch {
@@ -41,28 +37,12 @@ pub async fn events(
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
-    let (parts, _) = request.into_parts();
-    let current = ServedRequest::new(portal.clone(), &parts);
-    match follow(portal, &current, &id).await {
-        Ok(response) => response,
-        Err(problem) => failed(&problem),
-    }
-}
-
-async fn follow(portal: Portal, current: &ServedRequest, id: &str) -> Result<Response, Problem> {
-    let (Some(account), Some(token)) = (current.account().await?, current.token()) else {
-        return Ok(signed_out());
+    let batch = |account: &AccountRecord| {
+        let (account_id, batchid) = (account.id, BatchId::parse(&id)?);
+        Some(Batch {
+            account_id,
+            batchid,
+        })
     };
-    let not_found = || (StatusCode::NOT_FOUND, "There is no such batch.").into_response();
-    let Some(batchid) = BatchId::parse(id) else {
-        return Ok(not_found());
-    };
-    let batch = Batch {
-        account_id: account.id,
-        batchid,
-    };
-    Ok(match batch.read(&portal.service).await? {
-        Some(state) => answer(portal, (account.id, token), batch, state),
-        None => not_found(),
-    })
+    answer(portal, request, batch, "There is no such batch.").await
 }

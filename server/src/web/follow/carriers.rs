@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use app::portal_request::PortalRequest as _;
-use app::problem::Problem;
 use app::support::CarriersNow;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
+use domain::records::AccountRecord;
 use service::Service;
 
-use super::{Subject, answer, failed, signed_out};
-use crate::web::Portal;
-use crate::web::portal_request::ServedRequest;
+use super::{Subject, answer};
+use crate::web::portal_request::Portal;
 
 /// All carriers.
 struct Carriers;
@@ -33,25 +30,6 @@ impl Subject for Carriers {
 
 /// `GET /support/carriers/events`: the carriers as they are, and then each change.
 pub async fn events(State(portal): State<Portal>, request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    let current = ServedRequest::new(portal.clone(), &parts);
-    match follow(portal, &current).await {
-        Ok(response) => response,
-        Err(problem) => failed(&problem),
-    }
-}
-
-async fn follow(portal: Portal, current: &ServedRequest) -> Result<Response, Problem> {
-    let (Some(account), Some(token)) = (current.account().await?, current.token()) else {
-        return Ok(signed_out());
-    };
-    let found = if account.staff {
-        Carriers.read(&portal.service).await?
-    } else {
-        None
-    };
-    Ok(match found {
-        Some(state) => answer(portal, (account.id, token), Carriers, state),
-        None => (StatusCode::NOT_FOUND, "There is nothing here.").into_response(),
-    })
+    let carriers = |account: &AccountRecord| account.staff.then_some(Carriers);
+    answer(portal, request, carriers, "There is nothing here.").await
 }
