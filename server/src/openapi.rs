@@ -10,43 +10,12 @@ use serde_json::{Map, Value, json};
 
 use crate::api;
 
-/// Reasons that the contract keeps free, and that no answer has yet.
-const RESERVED: [Reason; 4] = [
-    Reason::InternationalDisabled,
-    Reason::AddressNotAllowed,
-    Reason::RecipientFlooded,
-    Reason::SpendCapReached,
-];
-/// The same, where there is no [`Reason`] yet.
-const RESERVED_WORDS: [&str; 4] = [
-    "opted_out",
-    "doubtful_number",
-    "leaked_key",
-    "not_cancellable",
-];
-
 const DESCRIPTION: &str = "Send SMS, and look up what became of them. Every answer is JSON with a code and words; \
     the key is a segment of the path or a Bearer token. With a test key nothing goes to a carrier and play money \
     pays. Reserved local numbers decide the outcome there: 00000001 delivered, 00000002 failed, 00000003 expired, \
     00000004 rejected, 00000005 delivered after 30 s, 00000501 to 00000505 answer that code, in an upload for all \
     of it. With the key in a header, one message is at /sms/reports/{transid} and one batch at \
     /sms/batches/{batchid}.";
-
-/// The words of the reasons that answers have.
-pub fn words() -> impl Iterator<Item = &'static str> {
-    let answered = Reason::ALL
-        .into_iter()
-        .filter(|reason| !RESERVED.contains(reason));
-    answered.map(Reason::as_str)
-}
-
-/// The words of the reasons that no answer has yet.
-pub fn reserved_words() -> impl Iterator<Item = &'static str> {
-    RESERVED
-        .into_iter()
-        .map(Reason::as_str)
-        .chain(RESERVED_WORDS)
-}
 
 /// The document, for the address that customers use and for messages of so many pages at most.
 ///

@@ -35,10 +35,6 @@ const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Stands for the template where no route answered.
 const UNMATCHED: &str = "unmatched";
 
-/// On a response that must not be sent: the connection is closed instead.
-#[derive(Clone, Copy, Debug)]
-pub struct CloseUnanswered;
-
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The status in log and metrics of a request whose connection was closed without an answer.
@@ -120,8 +116,8 @@ impl Handler for PublicAddress {
         if let Some(template) = response.extensions_mut().remove::<RouteTemplate>() {
             entry.route = template.0;
         }
-        if response.extensions().get::<CloseUnanswered>().is_some() {
-            return Err(NoAnswer);
+        if let Some(no_answer) = response.extensions_mut().remove::<NoAnswer>() {
+            return Err(no_answer);
         }
         entry.end(&mut response);
         Ok(response)

@@ -71,7 +71,7 @@ impl Address {
     /// The answer to a request, with what every answer of a route says.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
         let mut answer = answered.unwrap_or_else(Failure::into_answer);
-        rate::note(api, &self.key, &mut answer);
+        rate::note(&api.service, self.key.as_deref(), &mut answer);
         self.name(answer)
     }
 

@@ -14,8 +14,8 @@ use domain::{BadFile, BadRow, Reason, RequestId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::NoAnswer;
 use crate::openapi::schemas;
-use crate::public::CloseUnanswered;
 
 /// The words for code 200, as the specification names it.
 pub const SUCCESS: &str = "SUCCESS";
@@ -199,7 +199,7 @@ impl Failure {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if self.unanswered {
-            response.extensions_mut().insert(CloseUnanswered);
+            response.extensions_mut().insert(NoAnswer);
         }
         response
     }

@@ -21,6 +21,7 @@ mod record;
 mod reports;
 mod send;
 mod shared_parameters;
+mod state;
 mod upload;
 
 use std::sync::Arc;
@@ -31,14 +32,11 @@ use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderValue, Response};
 use axum::routing::MethodRouter;
-use bytes::Bytes;
 use domain::Reason;
-use service::Service;
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::metrics::Metrics;
 use crate::openapi::schemas;
 use address::Address;
 use answer::Failure;
@@ -47,26 +45,10 @@ use answer::Failure;
 pub use address::TEMPLATES;
 pub use address::{DOCUMENT_PATH, is_in};
 pub use answer::{Answer, RouteTemplate, internal, unreadable, without_host, without_path};
-
-/// What the API's handlers need.
-pub struct Api {
-    pub service: Service,
-    pub metrics: Arc<Metrics>,
-    /// ISO 4217 code.
-    pub currency: Arc<str>,
-    /// To recognise numbers that were probably meant to be local.
-    pub country_code: Arc<str>,
-    /// Pages of the longest message.
-    pub message_pages_max: usize,
-    /// The OpenAPI document, as it is served.
-    pub document: Bytes,
-}
+pub use state::{Api, SharedApi};
 
 /// How logs and metrics name what is at no route.
 const NO_ROUTE: &str = "/sms/…";
-
-/// What the handlers share.
-type SharedApi = Arc<Api>;
 
 /// The schemas of refusals and of parameters, which aren't found by themselves.
 #[derive(OpenApi)]

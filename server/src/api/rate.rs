@@ -2,36 +2,26 @@
 
 use axum::http::{HeaderValue, StatusCode};
 use domain::ApiKey;
-use service::RateState;
+use service::Service;
 
-use super::Api;
-use super::address::KeyText;
 use super::answer::Answer;
 
 /// Says it on an answer, where requests are limited. An answer that the key isn't known says
 /// nothing.
-pub fn note(api: &Api, key: &KeyText, response: &mut Answer) {
+pub fn note(service: &Service, key: Option<&str>, response: &mut Answer) {
     if response.status() == StatusCode::UNAUTHORIZED {
         return;
     }
-    let key = key.as_deref().and_then(|text| ApiKey::parse(text).ok());
-    let Some(state) = key.and_then(|key| api.service.rate_state(&key)) else {
+    let key = key.and_then(|text| ApiKey::parse(text).ok());
+    let Some(state) = key.and_then(|key| service.rate_state(&key)) else {
         return;
     };
-    let RateState {
-        limit,
-        remaining,
-        reset_ms,
-    } = state;
+    let (limit, remaining) = (state.limit, state.remaining);
     // Whole seconds, rounded up: whoever waits so long finds what was promised.
-    let reset_s = (reset_ms + 999) / 1000;
-    for (name, value) in [
-        ("ratelimit-policy", format!("\"requests\";q={limit};w=1")),
-        (
-            "ratelimit",
-            format!("\"requests\";r={remaining};t={reset_s}"),
-        ),
-    ] {
+    let reset_s = (state.reset_ms + 999) / 1000;
+    let policy = format!("\"requests\";q={limit};w=1");
+    let rate = format!("\"requests\";r={remaining};t={reset_s}");
+    for (name, value) in [("ratelimit-policy", policy), ("ratelimit", rate)] {
         if let Ok(value) = HeaderValue::from_str(&value) {
             response.headers_mut().insert(name, value);
         }

@@ -14,6 +14,21 @@ use utoipa::IntoResponses;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
+/// Reasons that the contract keeps free, and that no answer has yet.
+const RESERVED: [Reason; 4] = [
+    Reason::InternationalDisabled,
+    Reason::AddressNotAllowed,
+    Reason::RecipientFlooded,
+    Reason::SpendCapReached,
+];
+/// The same, where there is no [`Reason`] yet.
+const RESERVED_WORDS: [&str; 4] = [
+    "opted_out",
+    "doubtful_number",
+    "leaked_key",
+    "not_cancellable",
+];
+
 /// What every call has: the request can't be read, its head is too large, the key is none or isn't
 /// for SMS, the method is another one, there are too many requests, or something broke.
 const ALWAYS: [Reason; 9] = [
@@ -42,6 +57,22 @@ const SENDING: [Reason; 12] = [
     SenderRejected,
     IdempotencyMismatch,
 ];
+
+/// The words of the reasons that answers have.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    let answered = Reason::ALL
+        .into_iter()
+        .filter(|reason| !RESERVED.contains(reason));
+    answered.map(Reason::as_str)
+}
+
+/// The words of the reasons that no answer has yet.
+pub fn reserved_words() -> impl Iterator<Item = &'static str> {
+    RESERVED
+        .into_iter()
+        .map(Reason::as_str)
+        .chain(RESERVED_WORDS)
+}
 
 /// Defines types that are the refusals of a call.
 macro_rules! refusals {

@@ -8,6 +8,7 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::refusals::{reserved_words, words};
 use crate::json::{Amount, Moment};
 
 /// Characters of a transid or a batchid behind its prefix: base 32 without i, l, o and u. The first
@@ -180,8 +181,8 @@ fn counts() -> Object {
 
 /// Why nothing was done. What no answer has yet is listed, and marked.
 fn reason() -> Object {
-    let reserved: Vec<&str> = super::reserved_words().collect();
-    let words: Vec<&str> = super::words().chain(reserved.iter().copied()).collect();
+    let reserved: Vec<&str> = reserved_words().collect();
+    let words: Vec<&str> = words().chain(reserved.iter().copied()).collect();
     let description = format!(
         "Stable: programs may match on it. Reserved, and in no answer yet: {}.",
         reserved.join(", ")

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use super::refusals::{reserved_words, words};
 use super::*;
 use crate::report_csv;
 

@@ -10,14 +10,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{CloseUnanswered, PublicAddress};
+use super::PublicAddress;
 use crate::api::Api;
-use crate::http;
+use crate::http::{self, NoAnswer};
 use crate::metrics::Metrics;
 
 async fn unanswered() -> Response<Body> {
     let mut response = Response::new(Body::from("never seen"));
-    response.extensions_mut().insert(CloseUnanswered);
+    response.extensions_mut().insert(NoAnswer);
     response
 }
 
