@@ -12,7 +12,8 @@ use super::form::decode;
 use super::{Api, rate};
 
 /// How logs and metrics name the routes: with a key in a header as with one in the path.
-pub const TEMPLATES: [&str; 7] = [
+pub const TEMPLATES: [&str; 8] = [
+    DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
     "/sms/reports/{key}",

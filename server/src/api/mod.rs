@@ -72,10 +72,7 @@ struct Schemas;
 /// Answers everything whose path [`is_in`] the API.
 pub fn router(api: Api) -> Router {
     let routes: Router<SharedApi> = documented_routes().into();
-    routes
-        .fallback(not_found)
-        .method_not_allowed_fallback(not_allowed)
-        .with_state(Arc::new(api))
+    routes.fallback(not_found).with_state(Arc::new(api))
 }
 
 /// The routes with their documentation.
@@ -88,7 +85,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET", routes!(batches::list));
     let routes = add(routes, "GET", routes!(batches::one));
     let routes = add(routes, "GET", routes!(balance::get));
-    routes.routes(routes!(document))
+    add(routes, "GET", routes!(document))
 }
 
 /// Adds the methods of an address; where it ends with the key, also at the address without one, for
@@ -129,19 +126,11 @@ fn only(allowed: &'static str, methods: MethodRouter<SharedApi>) -> MethodRouter
     summary = "This document",
     responses((status = 200, description = "OpenAPI 3.1.", body = Object)),
 )]
-async fn document(State(api): State<SharedApi>) -> Answer {
+async fn document(State(api): State<SharedApi>, address: Address) -> Answer {
     let mut answer = Response::new(Body::from(api.document.clone()));
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, kind);
-    let template = RouteTemplate(DOCUMENT_PATH.into());
-    answer.extensions_mut().insert(template);
-    answer
-}
-
-/// The method isn't one of those that axum names in `Allow`.
-async fn not_allowed(request: Request) -> Answer {
-    body::drop_rest(request.into_body());
-    Failure::of(Reason::MethodNotAllowed).into_answer()
+    address.name(answer)
 }
 
 /// Nothing is at this path.

@@ -27,7 +27,7 @@ fn every_route_is_documented_with_and_without_a_key_in_the_path() {
         .keys()
         .map(String::as_str)
         .collect();
-    let mut expected = BTreeSet::from(["/openapi.json"]);
+    let mut expected = BTreeSet::new();
     for template in api::TEMPLATES {
         expected.insert(template);
         expected.extend(template.strip_suffix("/{key}"));
