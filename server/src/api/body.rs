@@ -125,13 +125,14 @@ async fn add_parts(
         let Some(part) = part else {
             return Ok(());
         };
-        // A part without name is none of the parameters.
-        let name = multipart::part_name(&part)?.unwrap_or_default();
+        let name = multipart::parameter(&part, parameters.known())?;
         let value = part
             .bytes()
             .await
             .map_err(|error| multipart::failure(&error))?;
-        parameters.add_bytes(&name, value.into(), false);
+        if let Some(name) = name {
+            parameters.add_bytes(name, value.into(), false);
+        }
     }
     Err(multipart::too_many_parts())
 }

@@ -22,13 +22,16 @@ pub fn boundary(content_type: &str) -> Result<String, Failure> {
         .ok_or_else(|| unreadable("The content type names no boundary."))
 }
 
-/// The parameter that a part is; `None` for a part without name, or with one that isn't text.
+/// The parameter that a part is. `None` for a part with another name than the known ones, or with
+/// none: it is ignored, whatever it is.
 ///
 /// # Errors
-/// `invalid_parameter` when the part has two names; `unsupported_media_type` when its content is
-/// encoded.
-pub fn part_name(part: &Field<'_>) -> Result<Option<String>, Failure> {
-    refuse_encoded(part)?;
+/// `invalid_parameter` when the part has two names; `unsupported_media_type` when a parameter's
+/// content is encoded.
+pub fn parameter(
+    part: &Field<'_>,
+    known: &[&'static str],
+) -> Result<Option<&'static str>, Failure> {
     let Some(value) = part.headers().get(CONTENT_DISPOSITION) else {
         return Ok(None);
     };
@@ -36,11 +39,18 @@ pub fn part_name(part: &Field<'_>) -> Result<Option<String>, Failure> {
         .into_iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case(b"name"))
         .map(|(_, value)| value);
-    match (names.next(), names.next()) {
-        (Some(name), None) => Ok(String::from_utf8(name).ok()),
-        (None, _) => Ok(None),
-        (Some(_), Some(_)) => Err(unreadable("A part has two names; give each part one.")),
+    let name = match (names.next(), names.next()) {
+        (Some(_), Some(_)) => return Err(unreadable("A part has two names; give each part one.")),
+        (name, _) => name.unwrap_or_default(),
+    };
+    let found = known.iter().find(|known| known.as_bytes() == name);
+    if found.is_some() && is_encoded(part) {
+        return Err(Failure::with_detail(
+            Reason::UnsupportedMediaType,
+            "A part has a Content-Transfer-Encoding; send its content as it is.",
+        ));
     }
+    Ok(found.copied())
 }
 
 /// Names and values of the parameters of a header field (RFC 9110 §5.6.6). In quotes, `\"` is a
@@ -89,23 +99,15 @@ fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
 
 /// RFC 7578 §4.7 has done away with encodings; taking the content as it is would send what nobody
 /// wrote.
-fn refuse_encoded(part: &Field<'_>) -> Result<(), Failure> {
-    let Some(encoding) = part.headers().get("content-transfer-encoding") else {
-        return Ok(());
-    };
+fn is_encoded(part: &Field<'_>) -> bool {
     let plain = ["7bit", "8bit", "binary"];
     let is_plain = |encoding: &str| {
         plain
             .iter()
-            .any(|plain| plain.eq_ignore_ascii_case(encoding))
+            .any(|plain| plain.eq_ignore_ascii_case(encoding.trim()))
     };
-    if encoding.to_str().is_ok_and(|text| is_plain(text.trim())) {
-        return Ok(());
-    }
-    Err(Failure::with_detail(
-        Reason::UnsupportedMediaType,
-        "A part has a Content-Transfer-Encoding; send its content as it is.",
-    ))
+    let encoding = part.headers().get("content-transfer-encoding");
+    encoding.is_some_and(|encoding| !encoding.to_str().is_ok_and(is_plain))
 }
 
 /// The body can't be taken apart.

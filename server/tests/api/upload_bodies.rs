@@ -93,6 +93,33 @@ fn wrong_bodies_are_refused() {
 }
 
 #[test]
+fn an_encoded_part_is_refused_only_where_it_is_a_parameter() {
+    let server = TestServer::demo();
+    let single = multipart(&[("number", b"57000001"), ("message", b"Hi")]);
+    let send = format!("/sms/send/{}", server.key());
+    for (target, rest) in [(&send, &single), (&target(&server), &good())] {
+        for (disposition, is_parameter) in [
+            ("form-data; name=\"other\"", false),
+            ("form-data", false),
+            ("form-data; name=\"requestid\"", true),
+        ] {
+            let part = format!(
+                "----divider\r\nContent-Disposition: {disposition}\r\n\
+                 Content-Transfer-Encoding: base64\r\n\r\ncg==\r\n"
+            );
+            let body = [part.as_bytes(), rest].concat();
+            let answer = server.exchange(&posted(target, MULTIPART, &body));
+            if is_parameter {
+                answer.is(415, 500, "unsupported_media_type");
+            } else {
+                assert_eq!(answer.status, 200, "{disposition}: {}", answer.text());
+            }
+        }
+    }
+    server.place.check();
+}
+
+#[test]
 fn a_part_has_the_name_that_its_head_gives_it() {
     let server = TestServer::demo();
     let disposed = |disposition: &str| {

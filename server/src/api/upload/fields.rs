@@ -6,7 +6,9 @@ use service::{Spooled, Upload, UploadError, UploadPermit};
 use crate::api::answer::Failure;
 use crate::api::parameters::Parameters;
 
-/// The small parameters. Others are ignored.
+/// The parameters of an upload. Others are ignored.
+pub const KNOWN: [&str; 5] = ["bulksms", "numbers", "message", "requestid", "dryrun"];
+/// Those that aren't a file.
 const SMALL: [&str; 3] = ["message", "requestid", "dryrun"];
 /// Bytes of a character in UTF-8, at most.
 const CHARACTER_BYTES_MAX: usize = 4;
