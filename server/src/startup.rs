@@ -44,8 +44,8 @@ pub enum ServeError {
     },
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    #[error("the worker broke down; the log says why")]
-    WorkerBroke,
+    #[error("the worker failed; the log says why")]
+    WorkerFailed,
     #[error(
         "nothing can be written any more: whether the last sends are stored isn't known, and they were not \
          answered. The log says why; if the disk couldn't be synced, look at it, then start again"
@@ -124,7 +124,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
 }
 
 /// Answers requests and hands messages to carriers, until the process is asked to stop or one of
-/// both breaks down.
+/// both fails.
 async fn run(
     service: &Service,
     settings: &Settings,
@@ -155,18 +155,17 @@ async fn run(
             let _ = tokio::time::timeout(FAILED_DRAIN_TIMEOUT, serving).await;
             return Err(ServeError::StorageFailed);
         }
-        // It ends only when it breaks down, and to accept messages that nobody sends would be a
-        // lie.
+        // It ends only when it fails, and to accept messages that nobody sends would be a lie.
         _ = &mut worker => {
             stop.cancel();
             serving.await;
-            return Err(ServeError::WorkerBroke);
+            return Err(ServeError::WorkerFailed);
         }
     }
     // All requests are answered; messages that they queued and that weren't sent stay for the next
     // start.
     worker_stop.cancel();
-    worker.await.map_err(|_| ServeError::WorkerBroke)
+    worker.await.map_err(|_| ServeError::WorkerFailed)
 }
 
 async fn site(
