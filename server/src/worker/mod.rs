@@ -199,7 +199,7 @@ async fn supervise<F: Future<Output = ()> + Send + 'static>(
     start: impl Fn() -> F,
 ) {
     while let Err(error) = tokio::spawn(start().in_current_span()).await {
-        tracing::error!(%error, "a task of the worker broke down and starts again");
+        tracing::error!(%error, "a task of the worker failed and starts again");
         if pause(RETRY, shutdown).await {
             return;
         }

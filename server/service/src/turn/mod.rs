@@ -53,7 +53,7 @@ impl Turn {
         if self.inbox.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
-        // Without an answer the turn broke down, and what became of the send is unknown here.
+        // Without an answer the turn failed, and what became of the send is unknown here.
         answered.await.unwrap_or(Err(SendError::Lost))
     }
 

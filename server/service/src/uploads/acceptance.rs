@@ -79,7 +79,7 @@ impl Service {
         let accepting =
             run_detached(async move { Ok(service.commit_batch_of(pending, spooled).await) });
         let accepted = accepting.await.unwrap_or_else(|error| {
-            tracing::error!(detail = ?error, "accepting an upload broke down");
+            tracing::error!(detail = ?error, "accepting an upload failed");
             Err(SendError::Lost)
         });
         permit.end().await;

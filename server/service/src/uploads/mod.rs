@@ -91,7 +91,7 @@ impl UploadPermit {
         if let Some(ending) = self.shared.as_ref().and_then(SharedUpload::end)
             && let Err(error) = ending.await
         {
-            tracing::error!(%error, "ending an upload broke down");
+            tracing::error!(%error, "ending an upload failed");
         }
     }
 
