@@ -1,8 +1,8 @@
 //! A URL-encoded form that comes in pieces and needn't fit into memory.
 
-use crate::api::form::Unescape;
+use crate::api::form::{decode, unescape};
 
-/// Bytes of a name; no parameter has one so long.
+/// Bytes of a name; no parameter has one so long, however it is escaped.
 const NAME_BYTES_MAX: usize = 256;
 
 /// What was found in a piece.
@@ -16,53 +16,22 @@ pub enum Event {
 }
 
 /// Takes a form apart. However it is cut into pieces, the parameters are the same.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Decoder {
-    unescape: Unescape,
-    place: Place,
-}
-
-#[derive(Debug)]
-enum Place {
-    /// Before a pair, of which nothing came yet.
-    Between,
-    Name(Vec<u8>),
-    Value,
+    /// What can't be decoded yet: a name that may go on, or what may be the beginning of an escape.
+    pending: Vec<u8>,
+    in_value: bool,
 }
 
 impl Decoder {
-    pub const fn new() -> Self {
-        Self {
-            unescape: Unescape::new(true),
-            place: Place::Between,
-        }
-    }
-
     /// Reads on.
     pub fn read(&mut self, piece: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
-        let mut value = Vec::new();
-        for &byte in piece {
-            match (&mut self.place, byte) {
-                (Place::Between, b'&') => {}
-                (_, b'&') => self.end_pair(&mut value, &mut events),
-                (Place::Between | Place::Name(_), b'=') => self.begin_value(&mut events),
-                (Place::Between, _) => {
-                    let mut name = Vec::new();
-                    self.unescape.push(byte, &mut name);
-                    self.place = Place::Name(name);
-                }
-                (Place::Name(name), _) => {
-                    // What is longer is known to be none of ours by now.
-                    if name.len() <= NAME_BYTES_MAX {
-                        self.unescape.push(byte, name);
-                    }
-                }
-                (Place::Value, _) => self.unescape.push(byte, &mut value),
-            }
-        }
-        if !value.is_empty() {
-            events.push(Event::Data(value));
+        let mut parts = piece.split(|&byte| byte == b'&');
+        self.read_pair(parts.next().unwrap_or_default(), &mut events);
+        for part in parts {
+            self.end_pair(&mut events);
+            self.read_pair(part, &mut events);
         }
         events
     }
@@ -70,34 +39,63 @@ impl Decoder {
     /// Ends the form.
     pub fn finish(mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        if !matches!(self.place, Place::Between) {
-            self.end_pair(&mut Vec::new(), &mut events);
-        }
+        self.end_pair(&mut events);
         events
     }
 
-    fn begin_value(&mut self, events: &mut Vec<Event>) {
-        let mut name = match std::mem::replace(&mut self.place, Place::Value) {
-            Place::Name(name) => name,
-            Place::Between | Place::Value => Vec::new(),
-        };
-        self.unescape.finish(&mut name);
-        let name = Some(name).filter(|name| name.len() <= NAME_BYTES_MAX);
-        events.push(Event::Begin(
-            name.and_then(|name| String::from_utf8(name).ok()),
-        ));
+    /// More of a pair.
+    fn read_pair(&mut self, mut text: &[u8], events: &mut Vec<Event>) {
+        if !self.in_value {
+            let end = text.iter().position(|&byte| byte == b'=');
+            let name = &text[..end.unwrap_or(text.len())];
+            // What is longer is known to be none of ours by now.
+            let room = NAME_BYTES_MAX + 1 - self.pending.len();
+            self.pending.extend(&name[..name.len().min(room)]);
+            let Some(end) = end else {
+                return;
+            };
+            self.begin_value(events);
+            text = &text[end + 1..];
+        }
+        self.pending.extend(text);
+        let begun = self
+            .pending
+            .split_off(self.pending.len() - begun_escape(&self.pending));
+        let text = std::mem::replace(&mut self.pending, begun);
+        if !text.is_empty() {
+            events.push(Event::Data(unescape(&text)));
+        }
     }
 
-    fn end_pair(&mut self, value: &mut Vec<u8>, events: &mut Vec<Event>) {
-        if !matches!(self.place, Place::Value) {
+    fn begin_value(&mut self, events: &mut Vec<Event>) {
+        let name = Some(std::mem::take(&mut self.pending));
+        let name = name.filter(|name| name.len() <= NAME_BYTES_MAX);
+        events.push(Event::Begin(name.and_then(|name| decode(&name, true))));
+        self.in_value = true;
+    }
+
+    fn end_pair(&mut self, events: &mut Vec<Event>) {
+        if !self.in_value {
+            if self.pending.is_empty() {
+                return;
+            }
             self.begin_value(events);
         }
-        self.unescape.finish(value);
-        if !value.is_empty() {
-            events.push(Event::Data(std::mem::take(value)));
+        // What began as an escape and is none stands for itself.
+        if !self.pending.is_empty() {
+            events.push(Event::Data(std::mem::take(&mut self.pending)));
         }
         events.push(Event::End);
-        self.place = Place::Between;
+        self.in_value = false;
+    }
+}
+
+/// Bytes at the end of a text that may be the beginning of an escape.
+fn begun_escape(text: &[u8]) -> usize {
+    match text {
+        [.., b'%'] => 1,
+        [.., b'%', digit] if digit.is_ascii_hexdigit() => 2,
+        _ => 0,
     }
 }
 
@@ -108,7 +106,7 @@ mod tests {
 
     /// The pairs that a form was taken apart into.
     fn pairs<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(Option<String>, Option<String>)> {
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         let mut events: Vec<Event> = pieces.flat_map(|piece| decoder.read(piece)).collect();
         events.extend(decoder.finish());
         let mut pairs = Vec::new();
