@@ -6,7 +6,7 @@ use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, HeaderValue};
 use domain::ids::REQUESTID_CHARS_MAX;
 use domain::message::PAGE_CHARS;
-use domain::{BulkMode, MessageText, Reason, RequestId};
+use domain::{BulkMode, Reason, RequestId};
 use serde::Serialize;
 use service::{AcceptedBatch, BatchRequest, SendError, Spooled, UploadPermit};
 use utoipa::ToSchema;
@@ -197,9 +197,8 @@ async fn upload(
     let read = upload::read(headers, query, body, bytes_max, &mut fields).await;
     let (file, small) = fields.finish();
     let requestid = shared_parameters::requestid(&small).ok().flatten();
-    let read = read.and_then(|()| UploadParameters::read(api, file, &small, bad_key));
-    let answered = match read {
-        Ok(upload) => upload.hand_over(api, permit).await,
+    let answered = match read.and_then(|()| request(api, file, &small, bad_key)) {
+        Ok((rows, request)) => hand_over(api, permit, rows, request).await,
         Err(failure) => {
             let access = permit.access();
             Err(shared_parameters::refused(api, key, access, &small, failure).await)
@@ -208,76 +207,65 @@ async fn upload(
     answered.map_err(|failure| failure.about(requestid))
 }
 
-/// What an upload asks for.
-struct UploadParameters {
-    rows: Spooled,
-    message: Option<MessageText>,
-    requestid: Option<RequestId>,
-    dry_run: bool,
+/// The rows of an upload, and what is asked for them. The first fault wins: what is missing, the
+/// file, message, requestid, dryrun, the idempotency key, which a dry run has no use for.
+fn request(
+    api: &Api,
+    file: Option<File>,
+    small: &Parameters,
+    bad_key: Option<Failure>,
+) -> Result<(Spooled, BatchRequest), Failure> {
+    let Some(file) = file else {
+        return Err(missing("bulksms, or numbers and message,"));
+    };
+    let to_many = file.mode == BulkMode::OneToMany;
+    if to_many && !small.has("message") {
+        return Err(missing("message"));
+    }
+    let rows = file.rows.map_err(Failure::of_file)?;
+    let message = if to_many {
+        Some(shared_parameters::message(small, api.message_pages_max)?)
+    } else {
+        None
+    };
+    let requestid = shared_parameters::requestid(small)?;
+    let dry_run = shared_parameters::dry_run(small)?;
+    let request = BatchRequest {
+        message,
+        requestid,
+        dry_run,
+    };
+    match bad_key {
+        Some(failure) if !dry_run => Err(failure),
+        _ => Ok((rows, request)),
+    }
 }
 
-impl UploadParameters {
-    /// The first fault wins: what is missing, the file, message, requestid, dryrun, the idempotency
-    /// key, which a dry run has no use for.
-    fn read(
-        api: &Api,
-        file: Option<File>,
-        small: &Parameters,
-        bad_key: Option<Failure>,
-    ) -> Result<Self, Failure> {
-        let Some(file) = file else {
-            return Err(missing("bulksms, or numbers and message,"));
-        };
-        let to_many = file.mode == BulkMode::OneToMany;
-        if to_many && !small.has("message") {
-            return Err(missing("message"));
-        }
-        let rows = file.rows.map_err(Failure::of_file)?;
-        let message = if to_many {
-            Some(shared_parameters::message(small, api.message_pages_max)?)
-        } else {
-            None
-        };
-        let requestid = shared_parameters::requestid(small)?;
-        let dry_run = shared_parameters::dry_run(small)?;
-        match bad_key {
-            Some(failure) if !dry_run => Err(failure),
-            _ => Ok(Self {
-                rows,
-                message,
-                requestid,
-                dry_run,
-            }),
-        }
-    }
-
-    /// Hands it to the service and words the outcome.
-    async fn hand_over(self, api: &Api, permit: &UploadPermit) -> Result<Answer, Failure> {
-        let dry_run = self.dry_run;
-        let requestid = self.requestid.clone();
-        let request = BatchRequest {
-            message: self.message,
-            requestid: self.requestid,
-            dry_run,
-        };
-        let accepted = match api.service.accept_batch(permit, self.rows, request).await {
-            Ok(accepted) => accepted,
-            Err(SendError::Refused(reason)) => return Err(reason.into()),
-            Err(SendError::Lost) => return Err(Failure::unanswered()),
-        };
-        let response = answer::json(&Accepted {
-            head: Head::success(),
-            requestid: requestid.as_ref().map(RequestId::as_str),
-            batchid: accepted.batchid.map(|id| id.to_string()),
-            rows: accepted.rows,
-            pages: accepted.pages,
-            cost: Amount(accepted.cost),
-            currency: &api.currency,
-            warnings: warnings(&accepted),
-            dryrun: dry_run,
-        });
-        Ok(shared_parameters::answered(response, accepted.replayed))
-    }
+/// Hands it to the service and words the outcome.
+async fn hand_over(
+    api: &Api,
+    permit: &UploadPermit,
+    rows: Spooled,
+    request: BatchRequest,
+) -> Result<Answer, Failure> {
+    let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
+    let accepted = match api.service.accept_batch(permit, rows, request).await {
+        Ok(accepted) => accepted,
+        Err(SendError::Refused(reason)) => return Err(reason.into()),
+        Err(SendError::Lost) => return Err(Failure::unanswered()),
+    };
+    let response = answer::json(&Accepted {
+        head: Head::success(),
+        requestid: requestid.as_ref().map(RequestId::as_str),
+        batchid: accepted.batchid.map(|id| id.to_string()),
+        rows: accepted.rows,
+        pages: accepted.pages,
+        cost: Amount(accepted.cost),
+        currency: &api.currency,
+        warnings: warnings(&accepted),
+        dryrun: dry_run,
+    });
+    Ok(shared_parameters::answered(response, accepted.replayed))
 }
 
 fn warnings(accepted: &AcceptedBatch) -> Vec<Warning> {

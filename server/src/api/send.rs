@@ -3,9 +3,9 @@
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use domain::{ApiKey, MessageText, Number, Reason, RequestId};
+use domain::{ApiKey, Number, Reason, RequestId};
 use serde::Serialize;
-use service::{IdempotencyKey, SendError, SendRequest};
+use service::{SendError, SendRequest};
 use utoipa::ToSchema;
 
 use super::address::{Address, KeyText};
@@ -94,11 +94,10 @@ pub async fn get(State(api): State<SharedApi>, address: Address, request: Reques
 
 async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Failure> {
     let parameters = Parameters::of_query(&KNOWN, head.uri.query());
-    let failure = match SendParameters::read(api, &parameters, &head.headers) {
-        Ok(send) => return send.hand_over(api, key).await,
+    let failure = match read(api, key, &parameters, &head.headers) {
+        Ok(request) => return hand_over(api, request).await,
         Err(failure) => failure,
     };
-    let requestid = requestid(&parameters);
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
     let authorized = api
         .service
@@ -107,7 +106,7 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
         Ok(access) => shared_parameters::refused(api, key, &access, &parameters, failure).await,
         Err(reason) => reason.into(),
     };
-    Err(failure.about(requestid))
+    Err(failure.about(requestid(&parameters)))
 }
 
 /// A send by POST: whoever may not send is told so before the body is read.
@@ -158,17 +157,13 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
         Ok(access) => access,
         Err(reason) => {
             body::drop_rest(body);
-            let requestid = requestid(&parameters);
-            return Err(Failure::of(reason).about(requestid));
+            return Err(Failure::of(reason).about(requestid(&parameters)));
         }
     };
-    let read = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
-    let read = match read.await {
-        Ok(()) => SendParameters::read(api, &parameters, &head.headers),
-        Err(failure) => Err(failure),
-    };
-    match read {
-        Ok(send) => send.hand_over(api, key).await,
+    let taken = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
+    let taken = taken.await;
+    match taken.and_then(|()| read(api, key, &parameters, &head.headers)) {
+        Ok(request) => hand_over(api, request).await,
         Err(failure) => {
             let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
             Err(failure.about(requestid(&parameters)))
@@ -181,77 +176,62 @@ fn requestid(parameters: &Parameters) -> Option<RequestId> {
     shared_parameters::requestid(parameters).ok().flatten()
 }
 
-/// What the parameters ask for.
-struct SendParameters {
-    number: Number,
-    message: MessageText,
-    requestid: Option<RequestId>,
-    idempotency: Option<IdempotencyKey>,
-    dry_run: bool,
+/// What the parameters ask for. The first fault wins: number, message, requestid, dryrun, the
+/// idempotency key, which a dry run has no use for.
+fn read(
+    api: &Api,
+    key: &KeyText,
+    parameters: &Parameters,
+    headers: &HeaderMap,
+) -> Result<SendRequest, Failure> {
+    let key = key.as_deref().and_then(|text| ApiKey::parse(text).ok());
+    let key = key.ok_or(Reason::ApiInvalid)?;
+    let number = parameters.required("number", Reason::InvalidNumber)?;
+    let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;
+    let message = shared_parameters::message(parameters, api.message_pages_max)?;
+    let requestid = shared_parameters::requestid(parameters)?;
+    let dry_run = shared_parameters::dry_run(parameters)?;
+    let idempotency = if dry_run {
+        None
+    } else {
+        shared_parameters::idempotency(headers)?
+    };
+    Ok(SendRequest {
+        key,
+        number,
+        message,
+        requestid,
+        idempotency,
+        dry_run,
+    })
 }
 
-impl SendParameters {
-    /// The first fault wins: number, message, requestid, dryrun, the idempotency key, which a dry
-    /// run has no use for.
-    fn read(api: &Api, parameters: &Parameters, headers: &HeaderMap) -> Result<Self, Failure> {
-        let number = parameters.required("number", Reason::InvalidNumber)?;
-        let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;
-        let message = shared_parameters::message(parameters, api.message_pages_max)?;
-        let requestid = shared_parameters::requestid(parameters)?;
-        let dry_run = shared_parameters::dry_run(parameters)?;
-        let idempotency = if dry_run {
-            None
-        } else {
-            shared_parameters::idempotency(headers)?
-        };
-        Ok(Self {
-            number,
-            message,
-            requestid,
-            idempotency,
-            dry_run,
-        })
+/// Hands a send to the service and words the outcome.
+async fn hand_over(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
+    let warnings: &[&'static str] = if request.number.looks_local(&api.country_code) {
+        &[shared_parameters::LOOKS_LOCAL]
+    } else {
+        &[]
+    };
+    let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
+    let sent = match api.service.send(request).await {
+        Ok(sent) => sent,
+        Err(SendError::Refused(reason)) => return Err(Failure::of(reason).about(requestid)),
+        Err(SendError::Lost) => return Err(Failure::unanswered()),
+    };
+    if !dry_run && !sent.replayed {
+        api.metrics.send_accepted();
     }
-
-    /// Hands it to the service and words the outcome.
-    async fn hand_over(self, api: &Api, key: &KeyText) -> Result<Answer, Failure> {
-        let key = key.as_deref().and_then(|text| ApiKey::parse(text).ok());
-        let Some(key) = key else {
-            return Err(Failure::of(Reason::ApiInvalid).about(self.requestid));
-        };
-        let warnings: &[&'static str] = if self.number.looks_local(&api.country_code) {
-            &[shared_parameters::LOOKS_LOCAL]
-        } else {
-            &[]
-        };
-        let (requestid, dry_run) = (self.requestid.clone(), self.dry_run);
-        let request = SendRequest {
-            key,
-            number: self.number,
-            message: self.message,
-            requestid: self.requestid,
-            idempotency: self.idempotency,
-            dry_run,
-        };
-        let sent = match api.service.send(request).await {
-            Ok(sent) => sent,
-            Err(SendError::Refused(reason)) => return Err(Failure::of(reason).about(requestid)),
-            Err(SendError::Lost) => return Err(Failure::unanswered()),
-        };
-        if !dry_run && !sent.replayed {
-            api.metrics.send_accepted();
-        }
-        let response = answer::json(&Accepted {
-            head: Head::success(),
-            requestid: requestid.as_ref().map(RequestId::as_str),
-            balance: Amount(sent.balance),
-            transid: sent.transid.map(|id| id.to_string()),
-            pages: sent.pages,
-            cost: Amount(sent.cost),
-            currency: &api.currency,
-            warnings,
-            dryrun: dry_run,
-        });
-        Ok(shared_parameters::answered(response, sent.replayed))
-    }
+    let response = answer::json(&Accepted {
+        head: Head::success(),
+        requestid: requestid.as_ref().map(RequestId::as_str),
+        balance: Amount(sent.balance),
+        transid: sent.transid.map(|id| id.to_string()),
+        pages: sent.pages,
+        cost: Amount(sent.cost),
+        currency: &api.currency,
+        warnings,
+        dryrun: dry_run,
+    });
+    Ok(shared_parameters::answered(response, sent.replayed))
 }
