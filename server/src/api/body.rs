@@ -33,7 +33,7 @@ const ACCEPTED: &str = "application/x-www-form-urlencoded, multipart/form-data o
 
 /// What a body is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form<'a> {
+pub enum Form<'a> {
     UrlEncoded,
     Json,
     /// With its content type, which names the boundary.
@@ -57,12 +57,9 @@ pub async fn read_parameters(
     if body.is_end_stream() {
         return Ok(());
     }
-    let form = match form(headers) {
-        Ok(form) => form,
-        Err(failure) => {
-            drop_rest(body);
-            return Err(failure);
-        }
+    let Some(form) = form(headers) else {
+        drop_rest(body);
+        return Err(unsupported(ACCEPTED));
     };
     let bytes_max = bytes_max(message_pages_max);
     let declared = body.size_hint().lower();
@@ -152,22 +149,15 @@ pub fn drop_rest(mut body: Body) {
     }));
 }
 
-/// The body's form by its headers.
-fn form(headers: &HeaderMap) -> Result<Form<'_>, Failure> {
-    content_type(headers)
-        .and_then(media_type)
-        .ok_or_else(|| unsupported(ACCEPTED))
-}
-
-/// The content type of a body that isn't compressed; `None` for one that is, and unless there is
-/// exactly one.
-pub fn content_type(headers: &HeaderMap) -> Option<&str> {
+/// The form of a body that isn't compressed, by its content type; `None` for another one, and unless
+/// there is exactly one.
+pub fn form(headers: &HeaderMap) -> Option<Form<'_>> {
     if headers.contains_key(CONTENT_ENCODING) {
         return None;
     }
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     match (types.next(), types.next()) {
-        (Some(value), None) => value.to_str().ok(),
+        (Some(value), None) => media_type(value.to_str().ok()?),
         _ => None,
     }
 }
@@ -193,7 +183,7 @@ fn media_type(value: &str) -> Option<Form<'_>> {
 }
 
 /// Whether a content type is this one, in UTF-8.
-pub fn is_text(value: &str, wanted: &str) -> bool {
+fn is_text(value: &str, wanted: &str) -> bool {
     is(value, wanted)
         && value
             .split(';')

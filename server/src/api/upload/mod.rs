@@ -11,7 +11,7 @@ use domain::BulkWriting;
 use hyper::body::Body as _;
 
 use super::answer::Failure;
-use super::body;
+use super::body::{self, Form};
 
 pub use fields::{Fields, File};
 use frames::Frames;
@@ -24,13 +24,6 @@ const OTHERS_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What an upload may be written in.
 const ACCEPTED: &str = "multipart/form-data or application/x-www-form-urlencoded";
-
-/// What a body is written in.
-enum Form<'a> {
-    UrlEncoded,
-    /// With its content type, which names the boundary.
-    Multipart(&'a str),
-}
 
 /// Reads the parameters of query and body. On failure the rest of the body is dropped.
 pub async fn read(
@@ -45,22 +38,24 @@ pub async fn read(
     let queried = url_encoded_text(query.unwrap_or_default().as_bytes(), fields).await;
     // Whatever comes of it, the frames care for the rest of the body.
     let empty = body.is_end_stream();
-    let form = form(headers);
+    let form = body::form(headers).filter(|form| *form != Form::Json);
     let scale = match form {
-        Ok(Form::UrlEncoded) => ESCAPED_BYTES,
+        Some(Form::UrlEncoded) => ESCAPED_BYTES,
         _ => 1,
     };
     let bytes_max = file_bytes_max.saturating_add(OTHERS_BYTES_MAX);
     let frames = Frames::new(body, bytes_max.saturating_mul(scale));
-    let form = if empty { None } else { Some(form?) };
+    if !empty && form.is_none() {
+        return Err(body::unsupported(ACCEPTED));
+    }
     let mut frames = frames?;
     queried?;
     match form {
-        None => Ok(()),
-        Some(Form::UrlEncoded) => url_encoded(&mut frames, fields).await,
+        _ if empty => Ok(()),
         Some(Form::Multipart(content_type)) => {
             multipart::read(content_type, &mut frames, fields).await
         }
+        _ => url_encoded(&mut frames, fields).await,
     }
 }
 
@@ -91,14 +86,4 @@ async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Fa
         }
     }
     Ok(())
-}
-
-fn form(headers: &HeaderMap) -> Result<Form<'_>, Failure> {
-    match body::content_type(headers) {
-        Some(value) if body::is(value, "multipart/form-data") => Ok(Form::Multipart(value)),
-        Some(value) if body::is_text(value, "application/x-www-form-urlencoded") => {
-            Ok(Form::UrlEncoded)
-        }
-        _ => Err(body::unsupported(ACCEPTED)),
-    }
 }
