@@ -12,6 +12,7 @@ use bytes::Bytes;
 use domain::reason::CODE_SUCCESS;
 use domain::{BadFile, BadRow, Reason, RequestId};
 use serde::Serialize;
+use service::Refusal;
 use utoipa::ToSchema;
 
 use crate::http::NoAnswer;
@@ -130,6 +131,12 @@ impl Failure {
         }
     }
 
+    /// A parameter of a list has a value that can't be used.
+    pub fn invalid(name: &str) -> Self {
+        let detail = format!("{name} has a value that can't be used.");
+        Self::with_detail(Reason::InvalidParameter, detail)
+    }
+
     /// A file has bad rows.
     pub fn of_file(file: BadFile) -> Self {
         Self {
@@ -212,8 +219,11 @@ impl From<Reason> for Failure {
 }
 
 impl From<service::Error> for Failure {
-    /// For reads, which the rules don't refuse: what is broken is logged here, once.
+    /// For reads, of which the rules refuse a cursor alone: what is broken is logged here, once.
     fn from(error: service::Error) -> Self {
+        if let Some(Refusal::InvalidCursor) = error.refusal() {
+            return Self::invalid("cursor");
+        }
         tracing::error!(?error, "a read failed");
         Self::of(error.reason())
     }

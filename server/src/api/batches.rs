@@ -2,17 +2,17 @@
 
 use axum::extract::State;
 use domain::records::{BatchRecord, StatusCounts};
-use domain::{BatchId, Reason, RequestId};
+use domain::{BatchId, Reason};
 use serde::Serialize;
 use serde_json::json;
-use service::{BatchFilter, Error, KeyAccess, Refusal};
+use service::{BatchFilter, KeyAccess};
 use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::listing;
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
-use super::{Api, SharedApi};
+use super::{Api, SharedApi, shared_parameters};
 use crate::json::{Amount, Moment};
 use crate::openapi::refusals::{BatchesRefusals, OneRefusals};
 use crate::openapi::schemas;
@@ -160,11 +160,7 @@ async fn find(api: &Api, asked: &Asked<Batches>) -> Result<Answer, Failure> {
 }
 
 async fn find_list(api: &Api, access: &KeyAccess, filter: &BatchFilter) -> Result<Answer, Failure> {
-    let page = match api.service.batches(access, filter).await {
-        Ok(page) => page,
-        Err(Error::Refused(Refusal::InvalidCursor)) => return Err(listing::invalid("cursor")),
-        Err(error) => return Err(error.into()),
-    };
+    let page = api.service.batches(access, filter).await?;
     let batches = page.items.into_iter();
     Ok(answer::json(&ListAnswer {
         head: Head::success(),
@@ -192,11 +188,7 @@ fn not_found() -> Failure {
 }
 
 fn filter(parameters: &Parameters) -> Result<BatchFilter, Failure> {
-    let requestid = parameters
-        .optional("requestid", Reason::InvalidRequestid)?
-        .map(RequestId::parse)
-        .transpose()
-        .map_err(|_| Reason::InvalidRequestid)?;
+    let requestid = shared_parameters::requestid(parameters)?;
     let filter = BatchFilter {
         requestid: requestid.map(|id| id.as_str().to_owned()),
         limit: listing::limit(parameters)?,

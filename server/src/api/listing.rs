@@ -34,16 +34,8 @@ pub fn read<T>(
 ) -> Result<Option<T>, Failure> {
     match parameters.optional(name, Reason::InvalidParameter)? {
         None => Ok(None),
-        Some(text) => parse(text).map(Some).ok_or_else(|| invalid(name)),
+        Some(text) => parse(text).map(Some).ok_or_else(|| Failure::invalid(name)),
     }
-}
-
-/// The parameter can't be used.
-pub fn invalid(name: &str) -> Failure {
-    Failure::with_detail(
-        Reason::InvalidParameter,
-        format!("{name} has a value that can't be used."),
-    )
 }
 
 /// A misspelt filter would show too much, so that a parameter that isn't known is refused, by its

@@ -3,19 +3,19 @@
 use axum::extract::State;
 use axum::http::HeaderValue;
 use domain::records::MessageRecord;
-use domain::{BatchId, MessageStatus, Number, Reason, RequestId, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Number, Reason, Timestamp, Transid};
 use serde::Serialize;
 use serde_json::json;
-use service::{Error, KeyAccess, MessageFilter, Refusal};
+use service::{KeyAccess, MessageFilter};
 use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::csv_report;
-use super::listing::{self, invalid, read, refuse_unknown};
+use super::listing::{self, read, refuse_unknown};
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::record::{Charge, Report, Step};
-use super::{Api, SharedApi};
+use super::{Api, SharedApi, shared_parameters};
 use crate::openapi::refusals::{OneRefusals, ReportsRefusals};
 use crate::openapi::schemas;
 
@@ -193,11 +193,7 @@ async fn find_list(
     filter: &MessageFilter,
     as_csv: bool,
 ) -> Result<Answer, Failure> {
-    let page = match api.service.messages(access, filter).await {
-        Ok(page) => page,
-        Err(Error::Refused(Refusal::InvalidCursor)) => return Err(invalid("cursor")),
-        Err(error) => return Err(error.into()),
-    };
+    let page = api.service.messages(access, filter).await?;
     if as_csv {
         let mut response = csv_report::response(&page.items, &api.currency)?;
         if let Some(next) = page.next.and_then(|next| HeaderValue::from_str(&next).ok()) {
@@ -252,7 +248,7 @@ fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
     match parameters.optional("format", Reason::InvalidParameter)? {
         None | Some("json") => Ok(false),
         Some("csv") => Ok(true),
-        Some(_) => Err(invalid("format")),
+        Some(_) => Err(Failure::invalid("format")),
     }
 }
 
@@ -262,11 +258,7 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
         .map(Number::parse)
         .transpose()
         .map_err(|_| Reason::InvalidNumber)?;
-    let requestid = parameters
-        .optional("requestid", Reason::InvalidRequestid)?
-        .map(RequestId::parse)
-        .transpose()
-        .map_err(|_| Reason::InvalidRequestid)?;
+    let requestid = shared_parameters::requestid(parameters)?;
     let filter = MessageFilter {
         transid: read(parameters, "transid", Transid::parse)?,
         requestid: requestid.map(|id| id.as_str().to_owned()),
