@@ -109,15 +109,10 @@ refusals! {
 fn responses(reasons: &[Reason], too_large: &[u16]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status = BTreeMap::<u16, Vec<Reason>>::new();
     for &reason in reasons {
-        if reason == TooLarge {
-            for &status in too_large {
-                by_status.entry(status).or_default().push(reason);
-            }
-        } else {
-            by_status
-                .entry(reason.http_status())
-                .or_default()
-                .push(reason);
+        let own = [reason.http_status()];
+        let statuses = if reason == TooLarge { too_large } else { &own };
+        for &status in statuses {
+            by_status.entry(status).or_default().push(reason);
         }
     }
     by_status
