@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
-use axum::http::header::{CONTENT_TYPE, HOST};
+use axum::http::header::HOST;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -204,7 +205,7 @@ impl Inner {
                 (false, true) => self.answer_portal(peer, request).await,
                 (false, false) => {
                     let words = "The request must name one host.";
-                    portal_failed(StatusCode::BAD_REQUEST, words)
+                    (StatusCode::BAD_REQUEST, words).into_response()
                 }
             }
         };
@@ -214,7 +215,7 @@ impl Inner {
                 return api::internal();
             }
             let words = "Something went wrong on our side. Try again in a moment.";
-            portal_failed(StatusCode::INTERNAL_SERVER_ERROR, words)
+            (StatusCode::INTERNAL_SERVER_ERROR, words).into_response()
         })
     }
 
@@ -252,7 +253,7 @@ impl Inner {
         let answer = tokio::time::timeout(PORTAL_TIMEOUT, answer);
         answer.await.unwrap_or_else(|_| {
             let words = "The request took too long to arrive. Try again.";
-            portal_failed(StatusCode::REQUEST_TIMEOUT, words)
+            (StatusCode::REQUEST_TIMEOUT, words).into_response()
         })
     }
 }
@@ -260,15 +261,6 @@ impl Inner {
 /// A router's answer; it has no errors.
 async fn run(router: &Router, request: Request<Body>) -> Response<Body> {
     let Ok(response) = router.clone().call(request).await;
-    response
-}
-
-/// The portal's answer when no page could be rendered.
-fn portal_failed(status: StatusCode, words: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::from(words));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
 
