@@ -2,6 +2,7 @@
 //! about unknown names read it too.
 
 /// One setting. In the file it is `name`, in the environment `HELIOGRAPH_NAME`.
+#[derive(Clone, Copy)]
 pub struct Key {
     pub name: &'static str,
     /// What holds when nobody sets it; `None` for a setting that may be absent.
@@ -21,9 +22,15 @@ const fn plain(name: &'static str, default: &'static str) -> Key {
 
 const fn optional(name: &'static str) -> Key {
     Key {
-        name,
         default: None,
-        secret: false,
+        ..plain(name, "")
+    }
+}
+
+const fn secret(key: Key) -> Key {
+    Key {
+        secret: true,
+        ..key
     }
 }
 
@@ -32,12 +39,8 @@ pub const KEYS: [Key; 29] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
-    Key {
-        name: "database_url",
-        default: Some("sqlite:data/heliograph.db"),
-        // May carry the password of a database server.
-        secret: true,
-    },
+    // May carry the password of a database server.
+    secret(plain("database_url", "sqlite:data/heliograph.db")),
     plain("data_dir", "data"),
     plain("currency", "USD"),
     plain("price_local", "0.05"),
@@ -46,11 +49,7 @@ pub const KEYS: [Key; 29] = [
     optional("tls_cert"),
     optional("tls_key"),
     plain("behind_proxy", "false"),
-    Key {
-        name: "smtp_url",
-        default: None,
-        secret: true,
-    },
+    secret(optional("smtp_url")),
     plain("default_sender", "Heliograph"),
     plain("trusted_proxies", "127.0.0.0/8,::1"),
     plain("allow_sandbox", "false"),

@@ -149,16 +149,8 @@ fn read_file(named: Option<PathBuf>) -> Result<(Found, Tables), ConfigError> {
 
 /// The tables under a name that stands in double brackets.
 fn listed(name: &str, value: toml::Value, file: &str) -> Result<Vec<toml::Table>, ConfigError> {
-    let tables: Option<Vec<toml::Table>> = match value {
-        toml::Value::Array(items) => (items.into_iter())
-            .map(|item| match item {
-                toml::Value::Table(table) => Some(table),
-                _ => None,
-            })
-            .collect(),
-        _ => None,
-    };
-    tables.ok_or_else(|| ConfigError::new(format!("{name} in {file} must be [[{name}]] tables")))
+    let tables = value.try_into();
+    tables.map_err(|_| ConfigError::new(format!("{name} in {file} must be [[{name}]] tables")))
 }
 
 /// A TOML value as the text that the environment would carry; lists are joined by commas.

@@ -313,10 +313,10 @@ impl Reader<'_> {
             bulk_rows_max: self.within("bulk_rows_max", &(1..=BULK_ROWS_LIMIT))?,
             bulk_bytes_max: self.within("bulk_bytes_max", &(1..=BULK_BYTES_LIMIT))?,
             uploads_max: self.within("uploads_per_application", &(1..=UPLOADS_LIMIT))?,
-            requests_per_second: match self.optional("requests_per_second") {
-                Some(_) => Some(self.within("requests_per_second", &(1..=REQUESTS_LIMIT))?),
-                None => None,
-            },
+            requests_per_second: self
+                .optional("requests_per_second")
+                .map(|_| self.within("requests_per_second", &(1..=REQUESTS_LIMIT)))
+                .transpose()?,
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,

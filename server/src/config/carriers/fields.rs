@@ -214,9 +214,19 @@ impl<'a> Fields<'a> {
         })
     }
 
-    pub fn flag(&mut self, name: &str, default: &str) -> Option<bool> {
-        self.parsed(name, Some(default), "true or false", |text| {
-            text.parse().ok()
+    /// One of some words, each of which stands for a value.
+    pub fn choice<T: Clone>(
+        &mut self,
+        name: &str,
+        default: Option<&str>,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let (last, others) = names.split_last()?;
+        let wanted = format!("{} or {last}", others.join(", "));
+        self.parsed(name, default, &wanted, |text| {
+            let (_, value) = words.iter().find(|(word, _)| *word == text)?;
+            Some(value.clone())
         })
     }
 

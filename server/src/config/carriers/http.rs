@@ -108,7 +108,12 @@ impl HttpSettings {
         let url = url(fields);
         let body = body(fields);
         let default = if body == Body::None { "GET" } else { "POST" };
-        let method = fields.parsed("method", Some(default), "GET, POST or PUT", method);
+        let methods = [
+            ("GET", Method::GET),
+            ("POST", Method::POST),
+            ("PUT", Method::PUT),
+        ];
+        let method = fields.choice("method", Some(default), &methods);
         let headers = headers(fields, password.as_ref());
         let connections = fields.within("connections", "1", &(1..=CONNECTIONS_LIMIT));
         let rate = fields.within("rate", "0", &(0..=RATE_LIMIT));
@@ -210,12 +215,6 @@ fn body(fields: &mut Fields<'_>) -> Body {
     }
 }
 
-fn method(word: &str) -> Option<Method> {
-    [Method::GET, Method::POST, Method::PUT]
-        .into_iter()
-        .find(|method| method.as_str() == word)
-}
-
 fn headers(fields: &mut Fields<'_>, password: Option<&Secret>) -> Vec<(HeaderName, Template)> {
     let password = password.map_or("", Secret::expose);
     let value = |placeholder| match placeholder {
@@ -243,8 +242,13 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
     let http = fields.parsed("http", None, "a status like 200, or 2xx", statuses);
     let field = fields.optional("field", "a JSON pointer like /status", pointer);
     let equals = fields.optional("equals", "a plain value", |text| Some(text.to_owned()));
-    let wanted = "accepted, refused, throttled or retry";
-    let outcome = fields.parsed("outcome", None, wanted, meaning);
+    let outcomes = [
+        ("accepted", Meaning::Accepted),
+        ("refused", Meaning::Refused),
+        ("throttled", Meaning::Throttled),
+        ("retry", Meaning::Retry),
+    ];
+    let outcome = fields.choice("outcome", None, &outcomes);
     let message_id = fields.optional("message_id", "a JSON pointer like /id", pointer);
     if equals.is_some() && field.is_none() {
         fields.problem("equals needs a field");
@@ -276,16 +280,6 @@ fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
 
 fn pointer(text: &str) -> Option<Pointer> {
     (text.is_empty() || text.starts_with('/')).then(|| Pointer(text.to_owned()))
-}
-
-fn meaning(word: &str) -> Option<Meaning> {
-    match word {
-        "accepted" => Some(Meaning::Accepted),
-        "refused" => Some(Meaning::Refused),
-        "throttled" => Some(Meaning::Throttled),
-        "retry" => Some(Meaning::Retry),
-        _ => None,
-    }
 }
 
 fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {

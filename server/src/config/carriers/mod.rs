@@ -114,11 +114,8 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
         }
         names.push(name.clone());
     }
-    let kind = fields.parsed("kind", None, "smpp, http or sandbox", |word| {
-        ["smpp", "http", SANDBOX]
-            .into_iter()
-            .find(|kind| *kind == word)
-    });
+    let kinds = ["smpp", "http", SANDBOX].map(|kind| (kind, kind));
+    let kind = fields.choice("kind", None, &kinds);
     if kind.is_some_and(|kind| kind != SANDBOX) && name.as_deref() == Some(SANDBOX) {
         fields.problem("only a carrier of this kind may be called sandbox");
     }

@@ -56,6 +56,11 @@ pub enum BindMode {
     TransmitterAndReceiver,
 }
 
+const BIND_MODES: [(&str, BindMode); 2] = [
+    ("transceiver", BindMode::Transceiver),
+    ("transmitter+receiver", BindMode::TransmitterAndReceiver),
+];
+
 /// How a receipt writes the id that the submit's answer gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageIdForm {
@@ -70,6 +75,14 @@ pub enum MessageIdForm {
     /// Decimal in the answer, hexadecimal in the receipt.
     DecimalToHex,
 }
+
+const MESSAGE_ID_FORMS: [(&str, MessageIdForm); 5] = [
+    ("text", MessageIdForm::Text),
+    ("hex", MessageIdForm::Hex),
+    ("decimal", MessageIdForm::Decimal),
+    ("hex-to-decimal", MessageIdForm::HexToDecimal),
+    ("decimal-to-hex", MessageIdForm::DecimalToHex),
+];
 
 /// Type of number and numbering plan (SMPP 3.4, 5.2.5 and 5.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,27 +119,13 @@ impl SmppSettings {
         let system_id = c_string(fields, "system_id", None, SYSTEM_ID_MAX);
         let password = password(fields);
         let system_type = c_string(fields, "system_type", Some(""), SYSTEM_TYPE_MAX);
-        let bind = fields.parsed(
-            "bind",
-            Some("transceiver"),
-            "transceiver or transmitter+receiver",
-            BindMode::parse,
-        );
+        let bind = fields.choice("bind", Some("transceiver"), &BIND_MODES);
         let connections = fields.within("connections", "1", &(1..=CONNECTIONS_LIMIT));
         let window = fields.within("window", "100", &(1..=WINDOW_LIMIT));
         let rate = fields.within("rate", "0", &(0..=RATE_LIMIT));
-        let message_id = fields.parsed(
-            "message_id",
-            Some("text"),
-            "text, hex, decimal, hex-to-decimal or decimal-to-hex",
-            MessageIdForm::parse,
-        );
-        let segmentation = fields.parsed(
-            "segmentation",
-            Some("udh"),
-            "udh, sar or payload",
-            Segmentation::parse,
-        );
+        let message_id = fields.choice("message_id", Some("text"), &MESSAGE_ID_FORMS);
+        let ways = Segmentation::ALL.map(|way| (way.as_str(), way));
+        let segmentation = fields.choice("segmentation", Some("udh"), &ways);
         let tls = ClientTls::read(fields);
         let source = address_type(fields, "source");
         let destination = address_type(fields, "destination");
@@ -150,35 +149,12 @@ impl SmppSettings {
 
 impl ClientTls {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let tls = fields.flag("tls", "false");
+        let tls = fields.choice("tls", Some("false"), &[("true", true), ("false", false)]);
         let ca_file = fields.authorities("tls_ca");
         if ca_file.is_some() && tls == Some(false) {
             fields.problem("tls_ca is set, so tls must be true");
         }
         (tls == Some(true)).then_some(Self { ca_file })
-    }
-}
-
-impl BindMode {
-    fn parse(word: &str) -> Option<Self> {
-        match word {
-            "transceiver" => Some(Self::Transceiver),
-            "transmitter+receiver" => Some(Self::TransmitterAndReceiver),
-            _ => None,
-        }
-    }
-}
-
-impl MessageIdForm {
-    fn parse(word: &str) -> Option<Self> {
-        match word {
-            "text" => Some(Self::Text),
-            "hex" => Some(Self::Hex),
-            "decimal" => Some(Self::Decimal),
-            "hex-to-decimal" => Some(Self::HexToDecimal),
-            "decimal-to-hex" => Some(Self::DecimalToHex),
-            _ => None,
-        }
     }
 }
 

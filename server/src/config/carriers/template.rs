@@ -25,27 +25,15 @@ pub enum Placeholder {
     Password,
 }
 
-impl Placeholder {
-    const ALL: [Self; 6] = [
-        Self::Number,
-        Self::Sender,
-        Self::Message,
-        Self::Transid,
-        Self::Validity,
-        Self::Password,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Number => "number",
-            Self::Sender => "sender",
-            Self::Message => "message",
-            Self::Transid => "transid",
-            Self::Validity => "validity_s",
-            Self::Password => "password",
-        }
-    }
-}
+/// The words that stand for them in braces.
+const WORDS: [(&str, Placeholder); 6] = [
+    ("number", Placeholder::Number),
+    ("sender", Placeholder::Sender),
+    ("message", Placeholder::Message),
+    ("transid", Placeholder::Transid),
+    ("validity_s", Placeholder::Validity),
+    ("password", Placeholder::Password),
+];
 
 /// How values are written between the template's own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +71,7 @@ impl Template {
                 !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
             };
             if let Some(word) = word.filter(is_word) {
-                let known = (Placeholder::ALL.into_iter()).find(|known| known.name() == word)?;
+                let (_, known) = WORDS.into_iter().find(|(known, _)| *known == word)?;
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
                 pieces.push(Piece::Value(known));
                 rest = &from[word.len() + 2..];
