@@ -21,9 +21,9 @@ const STAFF: &str = "staff@example.org";
 /// The demo's client address in the throttle of sign-ins.
 const CLIENT: &str = "demo";
 /// The deposit of the application, repeated when its balance is too low.
-const DEPOSIT_UNITS: i64 = 10;
+const DEPOSIT: Money = Money::from_micros(10_000_000);
 /// A balance below this gets another deposit, so that the printed curl line works.
-const BALANCE_MIN_UNITS: i64 = 1;
+const BALANCE_MIN: Money = Money::from_micros(1_000_000);
 const PASSWORD_CHARS: usize = 20;
 /// Letters and digits that look different from one another. There are 32, so that a random byte
 /// chooses each equally often.
@@ -150,26 +150,29 @@ async fn application(service: &Service) -> Result<Option<ApplicationRecord>, Dem
 async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     let customer = account(service, &kept.customer, false).await?;
     account(service, &kept.staff, true).await?;
-    let reference = match application(service).await? {
+    let (reference, live, test) = match application(service).await? {
         None => {
             let new = service
                 .create_application(customer.id, Category::Sms, None)
                 .await?;
-            kept.api_key = Some(new.live_key.expose().to_owned());
-            kept.test_key = Some(new.test_key.expose().to_owned());
-            new.reference
+            (new.reference, new.live_key, new.test_key)
         }
-        Some(application) => {
+        Some(ApplicationRecord { reference, .. }) => {
             // The start that made it ended before it wrote the keys to the file, or the file was
             // deleted.
-            let live = new_key(service, &customer, &application, KeyKind::Live, kept).await?;
-            let test = new_key(service, &customer, &application, KeyKind::Test, kept).await?;
-            kept.api_key = Some(live.expose().to_owned());
-            kept.test_key = Some(test.expose().to_owned());
-            application.reference
+            let password = &kept.customer.password;
+            let renew = async |kind| {
+                service
+                    .replace_key(customer.id, reference, kind, password, "")
+                    .await
+            };
+            let (live, test) = (renew(KeyKind::Live).await?, renew(KeyKind::Test).await?);
+            (reference, live, test)
         }
     };
     kept.reference = Some(reference);
+    kept.api_key = Some(live.expose().to_owned());
+    kept.test_key = Some(test.expose().to_owned());
     Ok(())
 }
 
@@ -193,19 +196,6 @@ async fn account(
         .await?)
 }
 
-async fn new_key(
-    service: &Service,
-    customer: &AccountRecord,
-    application: &ApplicationRecord,
-    kind: KeyKind,
-    kept: &Kept,
-) -> Result<ApiKey, DemoError> {
-    let password = &kept.customer.password;
-    Ok(service
-        .replace_key(customer.id, application.reference, kind, password, "")
-        .await?)
-}
-
 /// Activates a pending application and funds an empty one. A suspension is a person's decision and
 /// stays.
 async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), DemoError> {
@@ -216,16 +206,13 @@ async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), 
             Err(error) => return Err(error.into()),
         }
     }
-    let enough =
-        Money::from_units(BALANCE_MIN_UNITS).is_some_and(|least| application.balance >= least);
-    if enough {
+    if application.balance >= BALANCE_MIN {
         return Ok(());
     }
-    let amount = Money::from_units(DEPOSIT_UNITS).ok_or(DemoError::Impossible("the deposit"))?;
     let request = DepositRequest {
         bank_id: format!("demo-{}", service.clock().now().unix_ms()),
         reference: application.reference.to_string(),
-        amount,
+        amount: DEPOSIT,
     };
     service.add_deposit(&Actor::System, &request).await?;
     Ok(())
