@@ -88,24 +88,16 @@ struct List {
     filter: MessageFilter,
 }
 
-/// What is written next.
-enum Step {
-    First(List, Paged<MessageRecord>),
-    Messages(List),
-    End,
-}
+/// What isn't written yet of a file: the list, and what was read of it already.
+type Rest = (List, Option<Paged<MessageRecord>>);
 
 fn file(list: List, first: Paged<MessageRecord>) -> Response {
-    let chunks = try_unfold(Step::First(list, first), |step| async move {
-        let result = match step {
-            Step::First(list, page) => list.step(report_csv::header()?, page).map(Some),
-            Step::Messages(list) => match list.read().await {
-                Ok(page) => list.step(Vec::new(), page).map(Some),
-                Err(error) => Err(error.into()),
-            },
-            Step::End => Ok(None),
+    let chunks = try_unfold(Some((list, Some(first))), |rest| async move {
+        let Some((list, first)) = rest else {
+            return Ok(None);
         };
-        result.inspect_err(|error: &Fault| tracing::error!(%error, "a CSV file breaks off"))
+        let chunk = list.chunk(first).await.map(Some);
+        chunk.inspect_err(|error| tracing::error!(%error, "a CSV file breaks off"))
     });
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8"),
@@ -123,19 +115,19 @@ impl List {
             .await
     }
 
-    /// What a page adds to the file, and what comes after it.
-    fn step(
+    /// The next part of the file, and what comes after it: the head with the first messages, else
+    /// the messages that follow.
+    async fn chunk(
         mut self,
-        mut chunk: Vec<u8>,
-        page: Paged<MessageRecord>,
-    ) -> Result<(Vec<u8>, Step), Fault> {
+        first: Option<Paged<MessageRecord>>,
+    ) -> Result<(Vec<u8>, Option<Rest>), Fault> {
+        let (mut chunk, page) = match first {
+            Some(page) => (report_csv::header()?, page),
+            None => (Vec::new(), self.read().await?),
+        };
         chunk.extend(report_csv::rows(&page.items, &self.site.currency)?);
         self.filter.cursor = page.next;
-        let next = if self.filter.cursor.is_some() {
-            Step::Messages(self)
-        } else {
-            Step::End
-        };
-        Ok((chunk, next))
+        let rest = self.filter.cursor.is_some().then_some((self, None));
+        Ok((chunk, rest))
     }
 }

@@ -91,19 +91,16 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         let options = options.clone();
         move || app::shell(options.clone())
     };
+    let others = Router::new()
+        .route(CSV_PATH, get(csv::download))
+        .route(BATCH_EVENTS_PATH, get(follow::batch::events))
+        .route(CARRIER_EVENTS_PATH, get(follow::carriers::events))
+        .with_state(portal.clone());
     Router::new()
         .leptos_routes_with_context(&options, routes, context.clone(), shell.clone())
         .fallback(render_app_async_with_context(context, shell))
         .with_state(options)
-        .route(CSV_PATH, get(csv::download).with_state(portal.clone()))
-        .route(
-            BATCH_EVENTS_PATH,
-            get(follow::batch::events).with_state(portal.clone()),
-        )
-        .route(
-            CARRIER_EVENTS_PATH,
-            get(follow::carriers::events).with_state(portal.clone()),
-        )
+        .merge(others)
 }
 
 /// The cookie has no lifetime of its own and ends with the browser at the latest. The service
