@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use domain::records::CarrierRecord;
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -34,13 +34,7 @@ pub struct Metrics {
     requests: Requests,
     sends_accepted: Counter,
     /// Set twice a second, so that its lock is no matter.
-    refused: Family<RefusedLabels, Counter>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusedLabels {
-    carrier: String,
-    reason: String,
+    refused: Family<[(&'static str, String); 2], Counter>,
 }
 
 /// What is read for one answer.
@@ -74,8 +68,8 @@ impl Metrics {
     /// Sets how many submits of this process a carrier refused, by reason.
     pub fn set_refused(&self, carrier: &str, counts: &BTreeMap<String, u64>) {
         for (reason, count) in counts {
-            let (carrier, reason) = (carrier.to_owned(), reason.clone());
-            let counter = (self.refused).get_or_create_owned(&RefusedLabels { carrier, reason });
+            let labels = [("carrier", carrier.to_owned()), ("reason", reason.clone())];
+            let counter = self.refused.get_or_create_owned(&labels);
             counter.inner().store(*count, Ordering::Relaxed);
         }
     }

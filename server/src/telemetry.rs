@@ -81,18 +81,13 @@ pub fn log_access(access: &Access<'_>) {
     );
 }
 
+/// The methods that are registered.
+const METHODS: [&str; 9] = [
+    "GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT",
+];
+
 /// The method's name if it is a registered one; any other name could be any text.
 pub fn method_name(method: &axum::http::Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "GET",
-        "POST" => "POST",
-        "HEAD" => "HEAD",
-        "OPTIONS" => "OPTIONS",
-        "PUT" => "PUT",
-        "PATCH" => "PATCH",
-        "DELETE" => "DELETE",
-        "TRACE" => "TRACE",
-        "CONNECT" => "CONNECT",
-        _ => "other",
-    }
+    let registered = METHODS.into_iter().find(|name| method == name);
+    registered.unwrap_or("other")
 }
