@@ -2,7 +2,6 @@
 
 use axum::extract::State;
 use axum::http::HeaderValue;
-use domain::records::MessageRecord;
 use domain::{BatchId, MessageStatus, Number, Reason, Timestamp, Transid};
 use serde::Serialize;
 use serde_json::json;
@@ -201,9 +200,12 @@ async fn find_list(
         }
         return Ok(response);
     }
+    let records = page.items.into_iter();
     Ok(answer::json(&ListAnswer {
         head: Head::success(),
-        reports: reports(api, page.items),
+        reports: records
+            .map(|record| Report::new(record, &api.currency))
+            .collect(),
         next: page.next,
     }))
 }
@@ -235,13 +237,6 @@ async fn find_one(
 
 fn not_found() -> Failure {
     Failure::with_detail(Reason::NotFound, "There is no such message.")
-}
-
-fn reports(api: &Api, records: Vec<MessageRecord>) -> Vec<Report<'_>> {
-    records
-        .into_iter()
-        .map(|record| Report::new(record, &api.currency))
-        .collect()
 }
 
 fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {

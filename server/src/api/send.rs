@@ -5,6 +5,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use domain::{ApiKey, Number, Reason, RequestId};
 use serde::Serialize;
+use serde_json::json;
 use service::{SendError, SendRequest};
 use utoipa::ToSchema;
 
@@ -79,10 +80,7 @@ struct SendParametersBody {
     ),
     responses(
         (status = 200, description = "Done.", body = Accepted, headers(("Idempotency-Replayed")),
-         example = json!({
-            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "requestid": "login-81", "balance": 9.95,
-            "transid": "m_0000000000000", "pages": 1, "cost": 0.05, "currency": "USD", "warnings": []
-        })),
+         example = json!(example())),
         SendRefusals,
     ),
 )]
@@ -90,6 +88,14 @@ pub async fn get(State(api): State<SharedApi>, address: Address, request: Reques
     let (head, _) = request.into_parts();
     let answered = send_query(&api, &address.key, &head).await;
     address.answer(&api, answered)
+}
+
+/// An accepted message for the documentation.
+fn example() -> serde_json::Value {
+    json!({
+        "code": 200, "message": "SUCCESS", "text": "SUCCESS", "requestid": "login-81", "balance": 9.95,
+        "transid": "m_0000000000000", "pages": 1, "cost": 0.05, "currency": "USD", "warnings": []
+    })
 }
 
 async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Failure> {
@@ -134,10 +140,7 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
     ),
     responses(
         (status = 200, description = "Done.", body = Accepted, headers(("Idempotency-Replayed")),
-         example = json!({
-            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "requestid": "login-81", "balance": 9.95,
-            "transid": "m_0000000000000", "pages": 1, "cost": 0.05, "currency": "USD", "warnings": []
-        })),
+         example = json!(example())),
         PostRefusals,
     ),
 )]
