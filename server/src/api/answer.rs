@@ -137,6 +137,12 @@ impl Failure {
         Self::with_detail(Reason::InvalidParameter, detail)
     }
 
+    /// A parameter came twice.
+    pub fn duplicate(name: &str) -> Self {
+        let detail = format!("{name} is given more than once; give it once.");
+        Self::with_detail(Reason::DuplicateParameter, detail)
+    }
+
     /// A file has bad rows.
     pub fn of_file(file: BadFile) -> Self {
         Self {

@@ -127,10 +127,7 @@ impl Parameters {
                 Reason::InvalidEncoding,
                 format!("{name} isn't valid UTF-8; encode it as UTF-8 and try again."),
             )),
-            Some(Given::Twice) => Err(Failure::with_detail(
-                Reason::DuplicateParameter,
-                format!("{name} is given more than once; give it once."),
-            )),
+            Some(Given::Twice) => Err(Failure::duplicate(name)),
         }
     }
 

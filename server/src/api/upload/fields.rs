@@ -56,8 +56,8 @@ impl<'a> Fields<'a> {
     /// `duplicate_parameter` for a second file, `ambiguous_bulk`, or what is broken.
     pub async fn begin(&mut self, name: Option<&str>, writing: BulkWriting) -> Result<(), Failure> {
         self.open = match name {
-            Some("bulksms") => self.begin_file(BulkMode::OneToOne, writing).await?,
-            Some("numbers") => self.begin_file(BulkMode::OneToMany, writing).await?,
+            Some(name @ "bulksms") => self.begin_file(name, BulkMode::OneToOne, writing).await?,
+            Some(name @ "numbers") => self.begin_file(name, BulkMode::OneToMany, writing).await?,
             name => match SMALL.into_iter().find(|small| Some(*small) == name) {
                 Some(name) => self.begin_small(name)?,
                 None => Open::Ignored,
@@ -66,12 +66,17 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    async fn begin_file(&self, mode: BulkMode, writing: BulkWriting) -> Result<Open, Failure> {
+    async fn begin_file(
+        &self,
+        name: &str,
+        mode: BulkMode,
+        writing: BulkWriting,
+    ) -> Result<Open, Failure> {
         match &self.file {
-            Some(file) if file.mode == mode => return Err(duplicate(mode)),
-            Some(_) => return Err(ambiguous()),
+            Some(file) if file.mode == mode => return Err(Failure::duplicate(name)),
+            Some(_) => return Err(Reason::AmbiguousBulk.into()),
             None if mode == BulkMode::OneToOne && self.small.has("message") => {
-                return Err(ambiguous());
+                return Err(Reason::AmbiguousBulk.into());
             }
             None => {}
         }
@@ -82,7 +87,7 @@ impl<'a> Fields<'a> {
     fn begin_small(&self, name: &'static str) -> Result<Open, Failure> {
         let one_to_one = |file: &File| file.mode == BulkMode::OneToOne;
         if name == "message" && self.file.as_ref().is_some_and(one_to_one) {
-            return Err(ambiguous());
+            return Err(Reason::AmbiguousBulk.into());
         }
         Ok(Open::Small {
             name,
@@ -133,19 +138,6 @@ impl<'a> Fields<'a> {
     pub fn finish(self) -> (Option<File>, Parameters) {
         (self.file, self.small)
     }
-}
-
-fn duplicate(mode: BulkMode) -> Failure {
-    let name = match mode {
-        BulkMode::OneToOne => "bulksms",
-        BulkMode::OneToMany => "numbers",
-    };
-    let detail = format!("{name} is given more than once; give it once.");
-    Failure::with_detail(Reason::DuplicateParameter, detail)
-}
-
-fn ambiguous() -> Failure {
-    Failure::of(Reason::AmbiguousBulk)
 }
 
 fn failure(error: UploadError) -> Failure {
