@@ -21,7 +21,7 @@ use hyper::body::{Body as _, Incoming};
 use tower::Service as _;
 use tracing::Instrument as _;
 
-use crate::api::body::drop_rest;
+use crate::api::frames::drop_rest;
 use crate::api::{self, Api, RouteTemplate};
 use crate::client_address::ClientAddress;
 use crate::config::Network;

@@ -1,4 +1,4 @@
-//! Reading and dropping request bodies.
+//! The body of a single send.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use bytes::{Bytes, BytesMut};
 use domain::Reason;
 use domain::message::PAGE_CHARS;
 use futures_util::stream;
-use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use multer::Multipart;
 
 use super::answer::Failure;
+use super::frames::{Allowed, Frames, drop_rest};
 use super::multipart::{self, PARTS_MAX};
 use super::parameters::Parameters;
 
@@ -24,9 +24,6 @@ const CHARACTER_BYTES_MAX: usize = 12;
 const OTHERS_BYTES_MAX: usize = 32 * 1024;
 /// How long such a body may take to arrive.
 const SEND_BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the rest of a refused upload is read: a client that is still writing sees a closed
-/// connection instead of the answer.
-const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a single send's parameters may be written in.
 const ACCEPTED: &str = "application/x-www-form-urlencoded, multipart/form-data or application/json";
@@ -50,7 +47,7 @@ const fn bytes_max(message_pages_max: usize) -> usize {
 /// Reads the body's parameters into those of the query. On failure the rest of the body is dropped.
 pub async fn read_parameters(
     headers: &HeaderMap,
-    mut body: Body,
+    body: Body,
     parameters: &mut Parameters,
     message_pages_max: usize,
 ) -> Result<(), Failure> {
@@ -61,48 +58,24 @@ pub async fn read_parameters(
         drop_rest(body);
         return Err(unsupported(ACCEPTED));
     };
-    let bytes_max = bytes_max(message_pages_max);
-    let declared = body.size_hint().lower();
-    let read = if declared > bytes_max as u64 {
-        Err(too_large(bytes_max))
-    } else {
-        let reading = read(&mut body, bytes_max);
-        let Ok(read) = tokio::time::timeout(SEND_BODY_TIMEOUT, reading).await else {
-            // Its time is over: more of it isn't waited for, a stop included.
-            return Err(Failure::of(Reason::Timeout).closing());
-        };
-        read
+    let allowed = Allowed {
+        bytes_max: bytes_max(message_pages_max) as u64,
+        too_large: |bytes_max| format!("The body is larger than {bytes_max} bytes."),
+        timeout: |_, elapsed| SEND_BODY_TIMEOUT.saturating_sub(elapsed),
     };
-    match (read, form) {
-        (Ok(bytes), Form::UrlEncoded) => {
+    let mut frames = Frames::new(body, allowed)?;
+    let mut bytes = BytesMut::new();
+    while let Some(piece) = frames.next().await? {
+        bytes.extend_from_slice(&piece);
+    }
+    match form {
+        Form::UrlEncoded => {
             parameters.add_form(&bytes);
             Ok(())
         }
-        (Ok(bytes), Form::Json) => parameters.add_json(&bytes),
-        (Ok(bytes), Form::Multipart(content_type)) => {
-            add_parts(parameters, content_type, bytes.freeze()).await
-        }
-        (Err(failure), _) => {
-            drop_rest(body);
-            Err(failure)
-        }
+        Form::Json => parameters.add_json(&bytes),
+        Form::Multipart(content_type) => add_parts(parameters, content_type, bytes.freeze()).await,
     }
-}
-
-async fn read(body: &mut Body, bytes_max: usize) -> Result<BytesMut, Failure> {
-    let mut bytes = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        // The client left or broke the framing: nobody is there to answer.
-        let frame = frame.map_err(|_| Failure::unanswered())?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        if bytes.len() + data.len() > bytes_max {
-            return Err(too_large(bytes_max));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes)
 }
 
 /// Adds the parts of a body that is there as a whole.
@@ -132,21 +105,6 @@ async fn add_parts(
         }
     }
     Err(multipart::too_many_parts())
-}
-
-fn too_large(bytes_max: usize) -> Failure {
-    let detail = format!("The body is larger than {bytes_max} bytes.");
-    Failure::with_detail(Reason::TooLarge, detail)
-}
-
-/// Reads what is left of a body for a while, in a task of its own, so that the answer can be seen.
-pub fn drop_rest(mut body: Body) {
-    if body.is_end_stream() {
-        return;
-    }
-    tokio::spawn(tokio::time::timeout(DROP_TIMEOUT, async move {
-        while let Some(Ok(_)) = body.frame().await {}
-    }));
 }
 
 /// The form of a body that isn't compressed, by its content type; `None` for another one, and unless

@@ -8,14 +8,15 @@ use domain::ids::REQUESTID_CHARS_MAX;
 use domain::message::PAGE_CHARS;
 use domain::{BulkMode, Reason, RequestId};
 use serde::Serialize;
-use service::{AcceptedBatch, BatchRequest, SendError, Spooled, UploadPermit};
+use service::{BatchRequest, SendError, Spooled, UploadPermit};
 use utoipa::ToSchema;
 
 use super::address::{Address, KeyText};
 use super::answer::{self, Answer, Failure, Head};
+use super::frames::drop_rest;
 use super::parameters::Parameters;
 use super::upload::{self, Fields, File};
-use super::{Api, SharedApi, body, shared_parameters};
+use super::{Api, SharedApi, shared_parameters};
 use crate::json::Amount;
 use crate::openapi::refusals::BulkRefusals;
 use crate::openapi::schemas;
@@ -161,7 +162,7 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
             answered
         }
         Err(reason) => {
-            body::drop_rest(body);
+            drop_rest(body);
             let requestid = shared_parameters::requestid(&asked).ok().flatten();
             Err(not_begun(api, reason).about(requestid))
         }
@@ -254,6 +255,10 @@ async fn hand_over(
         Err(SendError::Refused(reason)) => return Err(reason.into()),
         Err(SendError::Lost) => return Err(Failure::unanswered()),
     };
+    let warning = (accepted.looks_local > 0).then_some(Warning {
+        warning: shared_parameters::LOOKS_LOCAL,
+        count: accepted.looks_local,
+    });
     let response = answer::json(&Accepted {
         head: Head::success(),
         requestid: requestid.as_ref().map(RequestId::as_str),
@@ -262,20 +267,10 @@ async fn hand_over(
         pages: accepted.pages,
         cost: Amount(accepted.cost),
         currency: &api.currency,
-        warnings: warnings(&accepted),
+        warnings: warning.into_iter().collect(),
         dryrun: dry_run,
     });
     Ok(shared_parameters::answered(response, accepted.replayed))
-}
-
-fn warnings(accepted: &AcceptedBatch) -> Vec<Warning> {
-    if accepted.looks_local == 0 {
-        return Vec::new();
-    }
-    vec![Warning {
-        warning: shared_parameters::LOOKS_LOCAL,
-        count: accepted.looks_local,
-    }]
 }
 
 fn missing(names: &str) -> Failure {

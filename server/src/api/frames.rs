@@ -1,4 +1,4 @@
-//! An upload's body as it comes.
+//! A request's body as it comes.
 
 use std::time::{Duration, Instant};
 
@@ -8,23 +8,27 @@ use domain::Reason;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 
-use crate::api::answer::Failure;
-use crate::api::body::drop_rest;
+use super::answer::Failure;
 
-/// How long the next bytes may take.
-const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the rest of a refused upload is read: a client that is still writing sees a closed
+/// connection instead of the answer.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a body may take, however small: who sends a little at a time keeps one of the
-/// application's places, a file and a connection for as long.
-const BODY_TIMEOUT: Duration = Duration::from_mins(1);
-/// For so many bytes it may take a second longer: the slowest line that a large file is taken from.
-const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
+/// How large a body may be, and how long it may take.
+#[derive(Clone, Copy)]
+pub struct Allowed {
+    pub bytes_max: u64,
+    /// What is said of a larger one.
+    pub too_large: fn(bytes_max: u64) -> String,
+    /// How long the next bytes may take after so many in so much time.
+    pub timeout: fn(received: u64, elapsed: Duration) -> Duration,
+}
 
 /// Reads a body piece by piece, never more of it than allowed. When this is dropped, the rest is
 /// read for a while, so that the client sees the answer.
 pub struct Frames {
     body: Option<Body>,
-    bytes_left: u64,
+    allowed: Allowed,
     started: Instant,
     received: u64,
 }
@@ -32,15 +36,16 @@ pub struct Frames {
 impl Frames {
     /// # Errors
     /// `too_large` when the request says that its body is.
-    pub fn new(body: Body, bytes_max: u64) -> Result<Self, Failure> {
-        let fits = body.size_hint().lower() <= bytes_max;
+    pub fn new(body: Body, allowed: Allowed) -> Result<Self, Failure> {
+        let declared = body.size_hint().lower();
         let frames = Self {
             body: Some(body),
-            bytes_left: bytes_max,
+            allowed,
             started: Instant::now(),
             received: 0,
         };
-        if fits { Ok(frames) } else { Err(too_large()) }
+        frames.refuse_above(declared)?;
+        Ok(frames)
     }
 
     /// The next piece, `None` at the end.
@@ -49,13 +54,14 @@ impl Frames {
     /// `too_large`; `timeout`; unanswered when the client left or broke the framing.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(body) = &mut self.body {
-            let timeout = timeout(self.received, self.started.elapsed());
+            let timeout = (self.allowed.timeout)(self.received, self.started.elapsed());
             let Ok(frame) = tokio::time::timeout(timeout, body.frame()).await else {
-                // Its time is over: more of it isn't waited for.
+                // Its time is over: more of it isn't waited for, a stop included.
                 self.body = None;
-                return Err(Failure::of(Reason::Timeout));
+                return Err(Failure::of(Reason::Timeout).closing());
             };
             let Some(frame) = frame else {
+                self.body = None;
                 break;
             };
             // Nobody is there to answer.
@@ -64,25 +70,20 @@ impl Frames {
                 continue;
             };
             self.received += data.len() as u64;
-            let left = self.bytes_left.checked_sub(data.len() as u64);
-            self.bytes_left = left.ok_or_else(too_large)?;
+            self.refuse_above(self.received)?;
             return Ok(Some(data));
         }
         Ok(None)
     }
-}
 
-/// How long the next bytes may take after so many in so much time. What is there already is taken
-/// even without any time left: it isn't the client who was slow then.
-fn timeout(received: u64, elapsed: Duration) -> Duration {
-    let longer = Duration::from_millis(received.saturating_mul(1000) / BYTES_PER_SECOND_MIN);
-    let left = (BODY_TIMEOUT + longer).saturating_sub(elapsed);
-    left.min(FRAME_TIMEOUT)
-}
-
-fn too_large() -> Failure {
-    let detail = "The body is larger than the largest file needs; upload the file in parts.";
-    Failure::with_detail(Reason::TooLarge, detail)
+    fn refuse_above(&self, bytes: u64) -> Result<(), Failure> {
+        let bytes_max = self.allowed.bytes_max;
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        let detail = (self.allowed.too_large)(bytes_max);
+        Err(Failure::with_detail(Reason::TooLarge, detail))
+    }
 }
 
 impl Drop for Frames {
@@ -93,27 +94,12 @@ impl Drop for Frames {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_has_a_minute_and_a_second_per_64_kib() {
-        let (s, kib, mib) = (Duration::from_secs, 1024, 1024 * 1024);
-        for (received, elapsed, left) in [
-            (0, s(0), s(30)),
-            (0, s(30), s(30)),
-            (0, s(59), s(1)),
-            (1, s(60), s(0)),
-            (1, s(3600), s(0)),
-            (64 * kib, s(60), s(1)),
-            (96 * kib, s(61), Duration::from_millis(500)),
-            (256 * mib, s(60 + 4096 - 31), s(30)),
-            (256 * mib, s(60 + 4096 - 29), s(29)),
-            (256 * mib, s(60 + 4096), s(0)),
-        ] {
-            assert_eq!(timeout(received, elapsed), left, "{received} {elapsed:?}");
-        }
-        assert_eq!(timeout(u64::MAX, s(1)), s(30));
+/// Reads what is left of a body for a while, in a task of its own, so that the answer can be seen.
+pub fn drop_rest(mut body: Body) {
+    if body.is_end_stream() {
+        return;
     }
+    tokio::spawn(tokio::time::timeout(DROP_TIMEOUT, async move {
+        while let Some(Ok(_)) = body.frame().await {}
+    }));
 }

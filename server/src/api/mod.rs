@@ -11,6 +11,7 @@ pub mod body;
 mod bulk;
 mod csv_report;
 pub mod form;
+pub mod frames;
 mod json_body;
 mod listing;
 mod multipart;
@@ -109,7 +110,7 @@ fn add(
 /// Refuses every other method. HEAD is one of them: it would have to do what GET does, and send.
 fn only(allowed: &'static str, methods: MethodRouter<SharedApi>) -> MethodRouter<SharedApi> {
     let refuse = move |address: Address, request: Request| async move {
-        body::drop_rest(request.into_body());
+        frames::drop_rest(request.into_body());
         let mut answer = Failure::of(Reason::MethodNotAllowed).into_answer();
         let allowed = HeaderValue::from_static(allowed);
         answer.headers_mut().insert(ALLOW, allowed);
@@ -141,7 +142,7 @@ pub async fn not_found(request: Request) -> Answer {
     } else {
         Failure::of(Reason::NotFound)
     };
-    body::drop_rest(request.into_body());
+    frames::drop_rest(request.into_body());
     let mut answer = failure.into_answer();
     answer
         .extensions_mut()

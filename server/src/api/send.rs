@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::address::{Address, KeyText};
 use super::answer::{self, Answer, Failure, Head};
+use super::frames::drop_rest;
 use super::parameters::Parameters;
 use super::{Api, SharedApi, body, shared_parameters};
 use crate::json::Amount;
@@ -159,7 +160,7 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
     let access = match authorized.await {
         Ok(access) => access,
         Err(reason) => {
-            body::drop_rest(body);
+            drop_rest(body);
             return Err(Failure::of(reason).about(requestid(&parameters)));
         }
     };

@@ -1,9 +1,10 @@
 //! Reads the body of an upload, which may be larger than memory.
 
 mod fields;
-mod frames;
 mod multipart;
 mod url_encoded;
+
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -12,9 +13,9 @@ use hyper::body::Body as _;
 
 use super::answer::Failure;
 use super::body::{self, Form};
+use super::frames::{Allowed, Frames};
 
 pub use fields::{Fields, File};
-use frames::Frames;
 use url_encoded::{Decoder, Event};
 
 /// Bytes of a URL-encoded form per byte that it stands for, at most.
@@ -22,8 +23,17 @@ const ESCAPED_BYTES: u64 = 3;
 /// Room for the small parameters, and for what stands around the parts.
 const OTHERS_BYTES_MAX: u64 = 1024 * 1024;
 
+/// How long the next bytes may take.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a body may take, however small: who sends a little at a time keeps one of the
+/// application's places, a file and a connection for as long.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+/// For so many bytes it may take a second longer: the slowest line that a large file is taken from.
+const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
+
 /// What an upload may be written in.
 const ACCEPTED: &str = "multipart/form-data or application/x-www-form-urlencoded";
+const TOO_LARGE: &str = "The body is larger than the largest file needs; upload the file in parts.";
 
 /// Reads the parameters of query and body. On failure the rest of the body is dropped.
 pub async fn read(
@@ -44,7 +54,12 @@ pub async fn read(
         _ => 1,
     };
     let bytes_max = file_bytes_max.saturating_add(OTHERS_BYTES_MAX);
-    let frames = Frames::new(body, bytes_max.saturating_mul(scale));
+    let allowed = Allowed {
+        bytes_max: bytes_max.saturating_mul(scale),
+        too_large: |_| TOO_LARGE.to_owned(),
+        timeout,
+    };
+    let frames = Frames::new(body, allowed);
     if !empty && form.is_none() {
         return Err(body::unsupported(ACCEPTED));
     }
@@ -86,4 +101,37 @@ async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Fa
         }
     }
     Ok(())
+}
+
+/// How long the next bytes may take after so many in so much time. What is there already is taken
+/// even without any time left: it isn't the client who was slow then.
+fn timeout(received: u64, elapsed: Duration) -> Duration {
+    let longer = Duration::from_millis(received.saturating_mul(1000) / BYTES_PER_SECOND_MIN);
+    let left = (BODY_TIMEOUT + longer).saturating_sub(elapsed);
+    left.min(FRAME_TIMEOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_a_minute_and_a_second_per_64_kib() {
+        let (s, kib, mib) = (Duration::from_secs, 1024, 1024 * 1024);
+        for (received, elapsed, left) in [
+            (0, s(0), s(30)),
+            (0, s(30), s(30)),
+            (0, s(59), s(1)),
+            (1, s(60), s(0)),
+            (1, s(3600), s(0)),
+            (64 * kib, s(60), s(1)),
+            (96 * kib, s(61), Duration::from_millis(500)),
+            (256 * mib, s(60 + 4096 - 31), s(30)),
+            (256 * mib, s(60 + 4096 - 29), s(29)),
+            (256 * mib, s(60 + 4096), s(0)),
+        ] {
+            assert_eq!(timeout(received, elapsed), left, "{received} {elapsed:?}");
+        }
+        assert_eq!(timeout(u64::MAX, s(1)), s(30));
+    }
 }

@@ -10,8 +10,8 @@ use futures_util::stream::try_unfold;
 use multer::Multipart;
 
 use super::fields::{Fields, KNOWN};
-use super::frames::Frames;
 use crate::api::answer::Failure;
+use crate::api::frames::Frames;
 use crate::api::multipart::{self, PARTS_MAX, unreadable};
 
 /// Bytes before a part's content, in multer's memory: its headers, and what stands before the first
