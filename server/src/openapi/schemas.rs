@@ -2,6 +2,7 @@
 
 use domain::MessageStatus;
 use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
+use domain::records::BatchStatus::{Done, Expanding, Sending};
 use serde_json::json;
 use service::IDEMPOTENCY_KEY_CHARS_MAX;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaType, Type};
@@ -35,21 +36,55 @@ macro_rules! schemas {
 }
 
 schemas! {
-    ApiKey = api_key();
-    Number = number();
+    ApiKey = text("6 digits (the reference for deposits), hk_ (live) or ht_ (test), 30 random characters and a checksum of 6.")
+        .pattern(Some("^[0-9]{6}h[kt]_[0-9A-Za-z]{36}$"))
+        .build();
+    Number = text("4 to 15 digits: exactly 8 for a local number, with country code for an international one. A + before it says that it is international; in a query and in a form that is written %2B, or comes as the space that it decodes to.")
+        .pattern(Some("^[+ ]?[0-9]{4,15}$"))
+        .examples([json!("57000001")])
+        .build();
     /// With the pages that a message may have unless it is set otherwise.
-    Message = message();
-    RequestId = request_id();
-    DryRun = dry_run();
-    IdempotencyKey = idempotency_key();
+    Message = text("Text without NUL. 160 characters are a page, the unit of the price.")
+        .min_length(Some(1))
+        .max_length(Some(PAGES_MAX_DEFAULT * PAGE_CHARS))
+        .pattern(Some("^[^\\u0000]*$"))
+        .examples([json!("Your code is 4711")])
+        .build();
+    RequestId = text("Chosen by the caller, for look-ups only: two sends with one requestid are two messages.")
+        .min_length(Some(1))
+        .max_length(Some(domain::ids::REQUESTID_CHARS_MAX))
+        .pattern(Some("^[^\\u0000]*$"))
+        .examples([json!("login-81")])
+        .build();
+    DryRun = text("1 or true: everything but storing, charging and sending. It neither reads nor keeps an idempotency key.")
+        .schema_type(SchemaType::from_iter([Type::String, Type::Boolean]))
+        .enum_values(Some([json!("1"), json!("true"), json!("0"), json!("false"), json!(true), json!(false)]))
+        .default(Some(json!("0")))
+        .build();
+    IdempotencyKey = text("Makes a request safe to repeat: for 24 hours after a 200, the same request with the same key is given the same answer, and nothing is sent or charged again. Refusals are not kept.")
+        .min_length(Some(1))
+        .max_length(Some(IDEMPOTENCY_KEY_CHARS_MAX))
+        .pattern(Some("^[!-~]([ -~]*[!-~])?$"))
+        .build();
     Transid = id("m_", "A message's id.");
     BatchId = id("b_", "A batch's id.");
-    Since = since();
-    Limit = limit();
+    Since = text("A moment in RFC 3339, or a date, which begins at midnight UTC.")
+        .pattern(Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+ -][0-9]{2}:[0-9]{2}))?$"))
+        .examples([json!("2026-11-21T08:30:00Z"), json!("2026-11-21")])
+        .build();
+    Limit = integer()
+        .minimum(Some(1))
+        .maximum(Some(1000))
+        .default(Some(json!(100)))
+        .description(Some("Most entries of the answer."))
+        .build();
     Format = choice(&["json", "csv"], "How the answer is written.");
     Kind = choice(&[domain::Kind::Local, domain::Kind::International].map(domain::Kind::as_str), "Where a number is.");
     Status = choice(&MessageStatus::ALL.map(MessageStatus::as_str), "Where a message stands.");
-    BatchStatus = batch_status();
+    BatchStatus = choice(
+        &[Expanding, Sending, Done].map(domain::records::BatchStatus::as_str),
+        "Rows are still becoming messages; all are messages; all messages are final.",
+    );
     Counts = counts();
     Reason = reason();
     /// The reason of a bad row.
@@ -59,7 +94,11 @@ schemas! {
     /// A code that isn't 200.
     CodeFailure = integer().enum_values(Some([500, 501, 502, 503, 504, 505])).build();
     Positive = integer().minimum(Some(1)).build();
-    OnlyTrue = only_true();
+    OnlyTrue = ObjectBuilder::new()
+        .schema_type(Type::Boolean)
+        .enum_values(Some([true]))
+        .description(Some("Only on a dry run."))
+        .build();
     Warning = choice(&["looks_local"], "looks_local: an international number that reads as country code and local number, which would cost less without the code.");
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
     Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
@@ -89,82 +128,11 @@ fn choice(words: &[&str], description: &str) -> Object {
     text(description).enum_values(Some(words.to_vec())).build()
 }
 
-fn api_key() -> Object {
-    text("6 digits (the reference for deposits), hk_ (live) or ht_ (test), 30 random characters and a checksum of 6.")
-        .pattern(Some("^[0-9]{6}h[kt]_[0-9A-Za-z]{36}$"))
-        .build()
-}
-
-fn number() -> Object {
-    text("4 to 15 digits: exactly 8 for a local number, with country code for an international one. A + before it says that it is international; in a query and in a form that is written %2B, or comes as the space that it decodes to.")
-        .pattern(Some("^[+ ]?[0-9]{4,15}$"))
-        .examples([json!("57000001")])
-        .build()
-}
-
-fn message() -> Object {
-    text("Text without NUL. 160 characters are a page, the unit of the price.")
-        .min_length(Some(1))
-        .max_length(Some(PAGES_MAX_DEFAULT * PAGE_CHARS))
-        .pattern(Some("^[^\\u0000]*$"))
-        .examples([json!("Your code is 4711")])
-        .build()
-}
-
-fn request_id() -> Object {
-    text("Chosen by the caller, for look-ups only: two sends with one requestid are two messages.")
-        .min_length(Some(1))
-        .max_length(Some(domain::ids::REQUESTID_CHARS_MAX))
-        .pattern(Some("^[^\\u0000]*$"))
-        .examples([json!("login-81")])
-        .build()
-}
-
-fn dry_run() -> Object {
-    text("1 or true: everything but storing, charging and sending. It neither reads nor keeps an idempotency key.")
-        .schema_type(SchemaType::from_iter([Type::String, Type::Boolean]))
-        .enum_values(Some([json!("1"), json!("true"), json!("0"), json!("false"), json!(true), json!(false)]))
-        .default(Some(json!("0")))
-        .build()
-}
-
-fn idempotency_key() -> Object {
-    text("Makes a request safe to repeat: for 24 hours after a 200, the same request with the same key is given the same answer, and nothing is sent or charged again. Refusals are not kept.")
-        .min_length(Some(1))
-        .max_length(Some(IDEMPOTENCY_KEY_CHARS_MAX))
-        .pattern(Some("^[!-~]([ -~]*[!-~])?$"))
-        .build()
-}
-
 fn id(prefix: &str, description: &str) -> Object {
     text(description)
         .pattern(Some(format!("^{prefix}{ID_CHARS}$")))
         .examples([json!(format!("{prefix}0000000000000"))])
         .build()
-}
-
-fn since() -> Object {
-    text("A moment in RFC 3339, or a date, which begins at midnight UTC.")
-        .pattern(Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+ -][0-9]{2}:[0-9]{2}))?$"))
-        .examples([json!("2026-11-21T08:30:00Z"), json!("2026-11-21")])
-        .build()
-}
-
-fn limit() -> Object {
-    integer()
-        .minimum(Some(1))
-        .maximum(Some(1000))
-        .default(Some(json!(100)))
-        .description(Some("Most entries of the answer."))
-        .build()
-}
-
-fn batch_status() -> Object {
-    use domain::records::BatchStatus::{self, Done, Expanding, Sending};
-    choice(
-        &[Expanding, Sending, Done].map(BatchStatus::as_str),
-        "Rows are still becoming messages; all are messages; all messages are final.",
-    )
 }
 
 fn counts() -> Object {
@@ -191,14 +159,6 @@ fn reason() -> Object {
     let marked = [("x-reserved".to_owned(), json!(reserved))];
     reason.extensions = Some(marked.into_iter().collect());
     reason
-}
-
-fn only_true() -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::Boolean)
-        .enum_values(Some([true]))
-        .description(Some("Only on a dry run."))
-        .build()
 }
 
 impl PartialSchema for Amount {
