@@ -27,7 +27,7 @@ use crate::client_address::ClientAddress;
 use crate::config::Network;
 use crate::http::{Handler, NoAnswer};
 use crate::metrics::Metrics;
-use crate::telemetry::{Access, log_access, method_name};
+use crate::telemetry::method_name;
 
 /// How long the portal may take to begin its answer, the body of a form included. Dropping a
 /// request then is safe: what the service has begun it finishes without it.
@@ -167,13 +167,15 @@ impl<'a> Entry<'a> {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         let latency = self.started.elapsed();
-        log_access(&Access {
-            method: self.method,
-            route: &self.route,
-            status: self.status,
-            latency,
-            request_id: &self.request_id,
-        });
+        let latency_ms = latency.as_secs_f64() * 1000.0;
+        tracing::info!(
+            target: "heliograph::access",
+            method = self.method,
+            route = &*self.route,
+            status = self.status,
+            latency_ms = format_args!("{latency_ms:.2}"),
+            request_id = self.request_id,
+        );
         let route = std::mem::take(&mut self.route);
         self.site
             .metrics

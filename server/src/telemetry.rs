@@ -8,7 +8,6 @@ mod lines;
 
 use std::io;
 use std::panic::PanicHookInfo;
-use std::time::Duration;
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -56,29 +55,6 @@ fn log_panic(info: &PanicHookInfo<'_>) {
         .location()
         .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     tracing::error!("panic at {place}");
-}
-
-/// An access line.
-pub struct Access<'a> {
-    pub method: &'static str,
-    pub route: &'a str,
-    /// 0 when the connection was closed without an answer.
-    pub status: u16,
-    pub latency: Duration,
-    pub request_id: &'a str,
-}
-
-/// Writes the access line.
-pub fn log_access(access: &Access<'_>) {
-    let latency_ms = access.latency.as_secs_f64() * 1000.0;
-    tracing::info!(
-        target: "heliograph::access",
-        method = access.method,
-        route = access.route,
-        status = access.status,
-        latency_ms = format_args!("{latency_ms:.2}"),
-        request_id = access.request_id,
-    );
 }
 
 /// The methods that are registered.
