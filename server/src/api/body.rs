@@ -15,6 +15,7 @@ use multer::Multipart;
 
 use super::answer::Failure;
 use super::frames::{Allowed, Frames, drop_rest};
+use super::json_body;
 use super::multipart::{self, PARTS_MAX};
 use super::parameters::Parameters;
 
@@ -73,7 +74,12 @@ pub async fn read_parameters(
             parameters.add_form(&bytes);
             Ok(())
         }
-        Form::Json => parameters.add_json(&bytes),
+        Form::Json => {
+            for (name, given) in json_body::members(&bytes)? {
+                parameters.add(name.as_deref(), given);
+            }
+            Ok(())
+        }
         Form::Multipart(content_type) => add_parts(parameters, content_type, bytes.freeze()).await,
     }
 }

@@ -9,19 +9,10 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::answer::Failure;
-
-/// A member's value, as far as parameters care.
-#[derive(Debug, PartialEq, Eq)]
-pub enum JsonValue {
-    Text(String),
-    /// A string with half of a surrogate pair, which is no text.
-    LoneSurrogate,
-    Boolean(bool),
-    NotText,
-}
+use super::parameters::Given;
 
 /// A member's name (`None` when it isn't text) and value.
-type Member = (Option<String>, JsonValue);
+type Member = (Option<String>, Given);
 
 /// The members in their order.
 pub fn members(body: &[u8]) -> Result<Vec<Member>, Failure> {
@@ -52,26 +43,22 @@ impl<'de> Visitor<'de> for Members {
         // Raw values are skipped over without recursion, however deep, and keep bad surrogates
         // apart from bad JSON.
         while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            let name = match read(name) {
-                JsonValue::Text(name) => Some(name),
-                JsonValue::LoneSurrogate | JsonValue::Boolean(_) | JsonValue::NotText => None,
-            };
-            members.push((name, read(value)));
+            members.push((serde_json::from_str(name.get()).ok(), read(value)));
         }
         Ok(members)
     }
 }
 
-fn read(raw: &RawValue) -> JsonValue {
+fn read(raw: &RawValue) -> Given {
     let text = raw.get();
     match text {
-        "true" => JsonValue::Boolean(true),
-        "false" => JsonValue::Boolean(false),
+        "true" => Given::Boolean(true),
+        "false" => Given::Boolean(false),
         // It is a well-formed JSON string, so that only its surrogates can be wrong.
         _ if text.starts_with('"') => {
-            serde_json::from_str(text).map_or(JsonValue::LoneSurrogate, JsonValue::Text)
+            serde_json::from_str(text).map_or(Given::BadEncoding, Given::Text)
         }
-        _ => JsonValue::NotText,
+        _ => Given::NotText,
     }
 }
 
@@ -87,12 +74,12 @@ mod tests {
         assert_eq!(
             found,
             [
-                (name("a"), JsonValue::Text("1".into())),
-                (name("a"), JsonValue::NotText),
-                (name("b"), JsonValue::LoneSurrogate),
-                (None, JsonValue::Text("x".into())),
-                (name("c"), JsonValue::NotText),
-                (name("d"), JsonValue::Boolean(true)),
+                (name("a"), Given::Text("1".into())),
+                (name("a"), Given::NotText),
+                (name("b"), Given::BadEncoding),
+                (None, Given::Text("x".into())),
+                (name("c"), Given::NotText),
+                (name("d"), Given::Boolean(true)),
             ]
         );
     }
@@ -113,6 +100,6 @@ mod tests {
             assert!(members(body.as_bytes()).is_err());
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
-        assert_eq!(members(deep.as_bytes()).unwrap()[0].1, JsonValue::NotText);
+        assert_eq!(members(deep.as_bytes()).unwrap()[0].1, Given::NotText);
     }
 }

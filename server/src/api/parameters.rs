@@ -4,16 +4,16 @@ use domain::Reason;
 
 use super::answer::Failure;
 use super::form;
-use super::json_body::{self, JsonValue};
 
 /// How a parameter was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Given {
+pub enum Given {
     Text(String),
     /// JSON's true or false.
     Boolean(bool),
     /// Another JSON value that is no string.
     NotText,
+    /// Not UTF-8, or a JSON string with half of a surrogate pair.
     BadEncoding,
     Twice,
 }
@@ -46,20 +46,6 @@ impl Parameters {
         }
     }
 
-    /// Adds a JSON object's.
-    pub fn add_json(&mut self, body: &[u8]) -> Result<(), Failure> {
-        for (name, value) in json_body::members(body)? {
-            let given = match value {
-                JsonValue::Text(text) => Given::Text(text),
-                JsonValue::LoneSurrogate => Given::BadEncoding,
-                JsonValue::Boolean(value) => Given::Boolean(value),
-                JsonValue::NotText => Given::NotText,
-            };
-            self.add(name.as_deref(), given);
-        }
-        Ok(())
-    }
-
     /// Adds one of the known parameters, of which the end may have been cut off.
     pub fn add_bytes(&mut self, name: &str, value: Vec<u8>, cut: bool) {
         let given = match String::from_utf8(value) {
@@ -76,7 +62,8 @@ impl Parameters {
         self.add(Some(name), given);
     }
 
-    fn add(&mut self, name: Option<&str>, given: Given) {
+    /// Adds one; the name is `None` when it isn't text.
+    pub fn add(&mut self, name: Option<&str>, given: Given) {
         let place = name.and_then(|name| self.known.iter().position(|known| *known == name));
         match place {
             Some(place) => {
