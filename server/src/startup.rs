@@ -183,7 +183,6 @@ async fn site(
         metrics: Arc::clone(metrics),
         currency: currency.into(),
         country_code: settings.country_code.as_str().into(),
-        message_pages_max: pages_max,
         document: document.to_string().into(),
     };
     let receipts = endpoint::router(service.clone(), &settings.carriers.list);

@@ -192,10 +192,10 @@ async fn upload(
     body: Body,
     bad_key: Option<Failure>,
 ) -> Result<Answer, Failure> {
-    let characters_max = api.message_pages_max.saturating_mul(PAGE_CHARS);
+    let limits = api.service.limits();
+    let characters_max = limits.message_pages_max.saturating_mul(PAGE_CHARS);
     let mut fields = Fields::new(permit, characters_max.max(REQUESTID_CHARS_MAX));
-    let bytes_max = api.service.limits().bulk_bytes_max;
-    let read = upload::read(headers, query, body, bytes_max, &mut fields).await;
+    let read = upload::read(headers, query, body, limits.bulk_bytes_max, &mut fields).await;
     let (file, small) = fields.finish();
     let requestid = shared_parameters::requestid(&small).ok().flatten();
     let answered = match read.and_then(|()| request(api, file, &small, bad_key)) {
@@ -225,7 +225,7 @@ fn request(
     }
     let rows = file.rows.map_err(Failure::of_file)?;
     let message = if to_many {
-        Some(shared_parameters::message(small, api.message_pages_max)?)
+        Some(shared_parameters::message(api, small)?)
     } else {
         None
     };

@@ -164,8 +164,8 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
             return Err(Failure::of(reason).about(requestid(&parameters)));
         }
     };
-    let taken = body::read_parameters(&head.headers, body, &mut parameters, api.message_pages_max);
-    let taken = taken.await;
+    let pages_max = api.service.limits().message_pages_max;
+    let taken = body::read_parameters(&head.headers, body, &mut parameters, pages_max).await;
     match taken.and_then(|()| read(api, key, &parameters, &head.headers)) {
         Ok(request) => hand_over(api, request).await,
         Err(failure) => {
@@ -192,7 +192,7 @@ fn read(
     let key = key.ok_or(Reason::ApiInvalid)?;
     let number = parameters.required("number", Reason::InvalidNumber)?;
     let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;
-    let message = shared_parameters::message(parameters, api.message_pages_max)?;
+    let message = shared_parameters::message(api, parameters)?;
     let requestid = shared_parameters::requestid(parameters)?;
     let dry_run = shared_parameters::dry_run(parameters)?;
     let idempotency = if dry_run {

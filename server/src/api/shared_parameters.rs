@@ -19,8 +19,9 @@ const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 pub const LOOKS_LOCAL: &str = "looks_local";
 
 /// The text, which must be there.
-pub fn message(parameters: &Parameters, pages_max: usize) -> Result<MessageText, Failure> {
+pub fn message(api: &Api, parameters: &Parameters) -> Result<MessageText, Failure> {
     let text = parameters.required("message", Reason::InvalidMessage)?;
+    let pages_max = api.service.limits().message_pages_max;
     MessageText::parse(text.to_owned(), pages_max).map_err(|error| match error {
         InvalidMessage::Empty | InvalidMessage::Nul => Reason::InvalidMessage.into(),
         InvalidMessage::TooLong { .. } => Reason::MessageTooLong.into(),

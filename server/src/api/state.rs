@@ -15,8 +15,6 @@ pub struct Api {
     pub currency: Arc<str>,
     /// To recognise numbers that were probably meant to be local.
     pub country_code: Arc<str>,
-    /// Pages of the longest message.
-    pub message_pages_max: usize,
     /// The OpenAPI document, as it is served.
     pub document: Bytes,
 }

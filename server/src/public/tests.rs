@@ -48,7 +48,6 @@ async fn asked(path: &str) -> (String, String) {
         metrics: Arc::clone(&metrics),
         currency: "USD".into(),
         country_code: "266".into(),
-        message_pages_max: 10,
         document: bytes::Bytes::new(),
     };
     let portal = Router::new()
