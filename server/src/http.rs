@@ -46,8 +46,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause after a failed accept (no descriptors left), so that the loop doesn't spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// No answer may be given: the connection is closed instead. An extension of a response that must not
-/// be sent, too.
+/// No answer may be given: the connection is closed instead. A response that must not be sent has
+/// it as an extension.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection is closed without an answer")]
 pub struct NoAnswer;

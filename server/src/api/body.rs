@@ -113,8 +113,8 @@ async fn add_parts(
     Err(multipart::too_many_parts())
 }
 
-/// The form of a body that isn't compressed, by its content type; `None` for another one, and unless
-/// there is exactly one.
+/// The form of a body that isn't compressed, by its content type; `None` for another one, and
+/// unless there is exactly one.
 pub fn form(headers: &HeaderMap) -> Option<Form<'_>> {
     if headers.contains_key(CONTENT_ENCODING) {
         return None;

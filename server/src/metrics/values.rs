@@ -42,8 +42,8 @@ impl<L: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for ByLabels
 pub struct ConstHistogram {
     pub sum: f64,
     pub count: u64,
-    /// Upper bounds, the last of which is `f64::INFINITY`, and how many values lie between each and the
-    /// one before.
+    /// Upper bounds, the last of which is `f64::INFINITY`, and how many values lie between each
+    /// and the one before.
     pub buckets: Vec<(f64, u64)>,
 }
 
