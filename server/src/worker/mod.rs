@@ -7,6 +7,8 @@
 
 mod delivery;
 mod jobs;
+mod retry;
+mod watched;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +24,7 @@ use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppConnection;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
 use crate::metrics::Metrics;
-use jobs::connections::WatchedCarrier;
-
-/// Pause before something that failed is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+use watched::WatchedCarrier;
 
 /// What the worker needs of the settings.
 #[derive(Clone, Debug)]
@@ -177,38 +176,7 @@ impl Worker {
 
     fn start_job(&mut self, job: jobs::Job) {
         let span = tracing::error_span!("job", name = job.name);
-        let context = jobs::Context {
-            service: self.service.clone(),
-            shutdown: self.shutdown.clone(),
-        };
-        let job = Arc::new(job);
-        let running = async move {
-            supervise(&context.shutdown, || {
-                Arc::clone(&job).repeat(context.clone())
-            })
-            .await;
-        };
+        let running = job.run(self.service.clone(), self.shutdown.clone());
         self.tasks.spawn(running.instrument(span));
     }
-}
-
-/// Runs a loop in a task of its own, under the caller's tracing span, and starts it again after a
-/// panic: messages must go on.
-async fn supervise<F: Future<Output = ()> + Send + 'static>(
-    shutdown: &CancellationToken,
-    start: impl Fn() -> F,
-) {
-    while let Err(error) = tokio::spawn(start().in_current_span()).await {
-        tracing::error!(%error, "a task of the worker failed and starts again");
-        if pause(RETRY, shutdown).await {
-            return;
-        }
-    }
-}
-
-/// Pauses; true when the process is to stop.
-async fn pause(time: Duration, shutdown: &CancellationToken) -> bool {
-    tokio::time::timeout(time, shutdown.cancelled())
-        .await
-        .is_ok()
 }

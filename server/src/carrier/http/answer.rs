@@ -2,12 +2,34 @@
 
 use serde_json::Value;
 
-use super::HttpOutcome;
 use crate::config::carriers::{AnswerRule, Meaning, Pointer};
 use crate::json::as_text;
 
 /// Most characters of an answer that an error quotes.
 const QUOTED_CHARS_MAX: usize = 60;
+
+/// What became of a submit. Errors are for operators and for the message's timeline; they carry no
+/// secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpOutcome {
+    /// Taken.
+    Accepted {
+        /// The upstream's id, when its answer has one.
+        message_id: Option<String>,
+    },
+    /// Refused for good, with this HTTP status.
+    Refused { status: u16, error: String },
+    /// Not taken, because too many came at once.
+    Throttled,
+    /// Not taken now, with this HTTP status.
+    Retry { status: u16, error: String },
+    /// Not sent, which is certain: it may be submitted again.
+    NotSent { error: String },
+    /// Not sent, because its time was over when the rate allowed it.
+    TooLate,
+    /// Sent at least in part, and no answer tells whether the message was taken.
+    Unknown { error: String },
+}
 
 /// HTTP status and body.
 pub(super) struct Answer {

@@ -12,7 +12,8 @@ use tracing::Instrument as _;
 
 use super::super::refused::Refused;
 use super::super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus, last_start};
-use super::{HttpCarrier, HttpOutcome, HttpSubmit};
+use super::answer::HttpOutcome;
+use super::{HttpCarrier, HttpSubmit};
 use crate::config::ConfigError;
 use crate::config::carriers::HttpSettings;
 

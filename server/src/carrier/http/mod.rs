@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::config::ConfigError;
 use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
 use crate::tls;
-use answer::Answer;
+use answer::{Answer, HttpOutcome};
 use pace::Pace;
 
 /// Longest time for a connection, with host look-up and TLS; half of a request's time-out at most,
@@ -47,29 +47,6 @@ pub struct HttpSubmit {
     pub message: String,
     /// Seconds until the message expires.
     pub validity_s: u64,
-}
-
-/// What became of a submit. Errors are for operators and for the message's timeline; they carry no
-/// secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HttpOutcome {
-    /// Taken.
-    Accepted {
-        /// The upstream's id, when its answer has one.
-        message_id: Option<String>,
-    },
-    /// Refused for good, with this HTTP status.
-    Refused { status: u16, error: String },
-    /// Not taken, because too many came at once.
-    Throttled,
-    /// Not taken now, with this HTTP status.
-    Retry { status: u16, error: String },
-    /// Not sent, which is certain: it may be submitted again.
-    NotSent { error: String },
-    /// Not sent, because its time was over when the rate allowed it.
-    TooLate,
-    /// Sent at least in part, and no answer tells whether the message was taken.
-    Unknown { error: String },
 }
 
 /// Sends messages to one upstream.

@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{RETRY, pause, supervise};
+use super::retry::{RETRY, pause, supervise};
 use crate::carrier::CarrierConnection;
 use crate::carrier::sandbox::Sandbox;
 

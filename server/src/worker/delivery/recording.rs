@@ -7,8 +7,9 @@ use service::{Credit, Result, Service};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{RETRY, free};
+use super::free;
 use crate::carrier::{CarrierConnection, CarrierReport};
+use crate::worker::retry::RETRY;
 
 /// Records until the connection is closed and has reported everything. The places that answers
 /// freed are offered before the answers are stored, so that the turn which stores them claims the

@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
 use service::{Result, Service};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Context, Next, Work, attempt};
+use super::work::{Context, Next, Work, attempt};
 use crate::carrier::ConnectionStatus;
 use crate::carrier::refused::Refused;
 use crate::metrics::Metrics;
+use crate::worker::watched::WatchedCarrier;
 use probes::Probes;
 use refusals::ReportedRefusals;
 
@@ -30,18 +30,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// Shortest time over which the rate of answers is measured.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A carrier and its connections.
-pub(in crate::worker) struct WatchedCarrier {
-    carrier: String,
-    /// False while the carrier is drained, and until that was read once: a drained carrier must not
-    /// be handed anything at a start.
-    pub(in crate::worker) open: watch::Sender<bool>,
-    connections: Vec<ReadState>,
-}
-
-/// Reads how a connection is.
-type ReadState = Box<dyn Fn() -> ConnectionStatus + Send + Sync>;
 
 pub(super) struct Watch {
     metrics: Arc<Metrics>,
@@ -126,27 +114,6 @@ impl Watch {
             );
         }
         records
-    }
-}
-
-impl WatchedCarrier {
-    pub(in crate::worker) fn new(carrier: String, connections: Vec<ReadState>) -> Self {
-        Self {
-            carrier,
-            open: watch::Sender::new(false),
-            connections,
-        }
-    }
-
-    /// Closes the carrier to new messages while it is among the drained ones.
-    fn heed(&self, drained: &[String]) {
-        let open = !drained.contains(&self.carrier);
-        self.open
-            .send_if_modified(|was| std::mem::replace(was, open) != open);
-    }
-
-    fn is_open(&self) -> bool {
-        *self.open.borrow()
     }
 }
 

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use domain::BatchId;
 use service::{Result, Service};
 
-use super::{Context, Next, RETRY, Work};
+use super::work::{Context, Next, Work};
+use crate::worker::retry::RETRY;
 
 /// Each run is a round: a part of every upload.
 #[derive(Default)]

@@ -1,26 +1,28 @@
 //! Periodic jobs: the table of them all, and the loop that runs each one.
 
-pub(super) mod connections;
+mod connections;
 mod expansion;
 mod nodes;
 mod rerouting;
 mod upkeep;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use service::{Result, Service};
+use service::Service;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{RETRY, delivery, pause};
+use super::retry::{RETRY, pause, supervise};
+use super::watched::WatchedCarrier;
 use crate::carrier::sandbox::Sandbox;
 use crate::metrics::Metrics;
-use connections::{Watch, WatchedCarrier};
+use connections::Watch;
 use expansion::Expansion;
 use nodes::Nodes;
 use rerouting::Rerouting;
+use work::{Context, Next, Work, stateless};
 
 /// A row of the table.
 pub(super) struct Job {
@@ -120,32 +122,6 @@ pub(super) fn table(
     ]
 }
 
-/// What a job works with.
-#[derive(Clone)]
-pub(super) struct Context {
-    pub(super) service: Service,
-    pub(super) shutdown: CancellationToken,
-}
-
-/// What a job does each time.
-#[async_trait]
-trait Work: Send {
-    /// Runs once; `woken` tells that the job was woken before its interval was over.
-    ///
-    /// # Errors
-    /// When the run can't go on. It is logged, and the job runs again after [`RETRY`].
-    async fn run(&mut self, context: &Context, woken: bool) -> Result<Next>;
-}
-
-/// When a job runs again.
-enum Next {
-    AtOnce,
-    /// After [`RETRY`], or when the job is woken.
-    Soon,
-    /// After the interval, or when the job is woken.
-    AfterInterval,
-}
-
 impl Job {
     /// Whether a process does the job.
     pub(super) const fn runs_in(&self, delivers: bool, shares: bool) -> bool {
@@ -156,8 +132,18 @@ impl Job {
         }
     }
 
+    /// Runs again and again until the token is cancelled, also after a panic.
+    pub(super) async fn run(self, service: Service, shutdown: CancellationToken) {
+        let job = Arc::new(self);
+        let context = Context { service, shutdown };
+        supervise(&context.shutdown, || {
+            Arc::clone(&job).repeat(context.clone())
+        })
+        .await;
+    }
+
     /// Runs again and again until the token is cancelled. A run that has begun is finished.
-    pub(super) async fn repeat(self: Arc<Self>, context: Context) {
+    async fn repeat(self: Arc<Self>, context: Context) {
         let mut work = (self.work)();
         let mut woken = false;
         while !context.shutdown.is_cancelled() {
@@ -188,35 +174,6 @@ impl Job {
                 () = tokio::time::sleep(wait) => false,
                 () = context.shutdown.cancelled() => return,
             };
-        }
-    }
-}
-
-/// Work that remembers nothing between two runs.
-struct Stateless<F>(fn(Service) -> F);
-
-#[async_trait]
-impl<F: Future<Output = ()> + Send + 'static> Work for Stateless<F> {
-    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
-        (self.0)(context.service.clone()).await;
-        Ok(Next::AfterInterval)
-    }
-}
-
-fn stateless<F: Future<Output = ()> + Send + 'static>(
-    run: fn(Service) -> F,
-) -> Box<dyn Fn() -> Box<dyn Work> + Send + Sync> {
-    Box::new(move || Box::new(Stateless(run)))
-}
-
-/// The result of a part of a job; `None` when it failed, which is logged with this sentence, and
-/// doesn't keep the job from its other parts.
-async fn attempt<T>(failed: &str, part: impl Future<Output = Result<T>>) -> Option<T> {
-    match part.await {
-        Ok(result) => Some(result),
-        Err(error) => {
-            tracing::error!(detail = ?error, "{failed}");
-            None
         }
     }
 }

@@ -9,8 +9,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::{Context, Next, Work, attempt, delivery};
+use super::work::{Context, Next, Work, attempt};
 use crate::carrier::sandbox::Sandbox;
+use crate::worker::delivery;
 
 /// A receipt of a sandbox that is as late as this will not come: the process of the sandbox ended.
 const RECEIPT_LATE_MS: u64 = 45_000;

@@ -2,7 +2,7 @@
 
 use service::{Leases, Service};
 
-use super::attempt;
+use super::work::attempt;
 
 /// A transaction that is open for longer than any of ours may be: what is deleted meanwhile can't
 /// be removed.

@@ -8,6 +8,7 @@ use service::{Actor, CarrierInfo, Clock, Config, Entropy, Limits, Network};
 use tempfile::TempDir;
 
 use super::*;
+use crate::worker::watched::ReadState;
 
 async fn service(folder: &TempDir) -> Service {
     let network = Network {

@@ -1,0 +1,60 @@
+//! What a job does, and with what.
+
+use async_trait::async_trait;
+use service::{Result, Service};
+use tokio_util::sync::CancellationToken;
+
+/// What a job works with.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) service: Service,
+    pub(super) shutdown: CancellationToken,
+}
+
+/// What a job does each time.
+#[async_trait]
+pub(super) trait Work: Send {
+    /// Runs once; `woken` tells that the job was woken before its interval was over.
+    ///
+    /// # Errors
+    /// When the run can't go on. It is logged, and the job runs again after a pause.
+    async fn run(&mut self, context: &Context, woken: bool) -> Result<Next>;
+}
+
+/// When a job runs again.
+pub(super) enum Next {
+    AtOnce,
+    /// After a pause, or when the job is woken.
+    Soon,
+    /// After the interval, or when the job is woken.
+    AfterInterval,
+}
+
+/// Work that remembers nothing between two runs.
+struct Stateless<F>(fn(Service) -> F);
+
+#[async_trait]
+impl<F: Future<Output = ()> + Send + 'static> Work for Stateless<F> {
+    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
+        (self.0)(context.service.clone()).await;
+        Ok(Next::AfterInterval)
+    }
+}
+
+pub(super) fn stateless<F: Future<Output = ()> + Send + 'static>(
+    run: fn(Service) -> F,
+) -> Box<dyn Fn() -> Box<dyn Work> + Send + Sync> {
+    Box::new(move || Box::new(Stateless(run)))
+}
+
+/// The result of a part of a job; `None` when it failed, which is logged with this sentence, and
+/// doesn't keep the job from its other parts.
+pub(super) async fn attempt<T>(failed: &str, part: impl Future<Output = Result<T>>) -> Option<T> {
+    match part.await {
+        Ok(result) => Some(result),
+        Err(error) => {
+            tracing::error!(detail = ?error, "{failed}");
+            None
+        }
+    }
+}
