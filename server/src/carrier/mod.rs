@@ -7,6 +7,7 @@ pub mod smpp;
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
 use service::{CarrierReceipt, Claimed, Lease, Receipt, Submitted};
@@ -18,12 +19,13 @@ use refused::Refused;
 ///
 /// The worker calls `submit` with messages that are claimed for the carrier, stores what
 /// `report` returns, and confirms with `stored`; only then are receipts acknowledged.
+#[async_trait]
 pub trait CarrierConnection: Send + Sync + 'static {
     /// How many messages the connection would take now.
     fn free(&self) -> usize;
 
     /// Waits until the connection would take a message.
-    fn until_free(&self) -> impl Future<Output = ()> + Send;
+    async fn until_free(&self);
 
     /// Takes messages to submit; never waits. The outcome of each is reported once. No submit
     /// begins after the lease's time: such a message is reported as not sent.
@@ -31,7 +33,7 @@ pub trait CarrierConnection: Send + Sync + 'static {
 
     /// Waits for answers and receipts, and returns those that came since the last report; `None`
     /// once the connection is closed and everything is reported.
-    fn report(&self) -> impl Future<Output = Option<CarrierReport>> + Send;
+    async fn report(&self) -> Option<CarrierReport>;
 
     /// Notes that a report is stored: the answers to these messages, some of which are stored as
     /// taken.
@@ -42,7 +44,7 @@ pub trait CarrierConnection: Send + Sync + 'static {
 
     /// Takes no more messages, reports the unsubmitted ones as not sent, and waits a moment for
     /// answers.
-    fn close(&self) -> impl Future<Output = ()> + Send;
+    async fn close(&self);
 }
 
 /// Answers and receipts of a carrier.

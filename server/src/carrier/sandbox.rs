@@ -8,6 +8,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::test_number::SLOW_DELIVERY_MS;
 use domain::{ApplicationId, DeliveryError, MessageStatus, Number, TestNumber, Timestamp, Transid};
@@ -184,6 +185,7 @@ fn answer(message: &Claimed, lease: Lease) -> Submitted {
     }
 }
 
+#[async_trait]
 impl CarrierConnection for Sandbox {
     fn free(&self) -> usize {
         WINDOW.saturating_sub(self.inner().submitted.len())

@@ -96,82 +96,69 @@ impl Worker {
         if !(carriers.iter()).any(|carrier| carrier.name == SANDBOX_CARRIER) {
             self.start_sandbox(SANDBOX_CARRIER, sandbox_delay_ms);
         }
-        for carrier in carriers {
-            match carrier.kind {
-                CarrierKind::Sandbox => self.start_sandbox(&carrier.name, sandbox_delay_ms),
-                CarrierKind::Http(http) => {
-                    let clock = self.service.clock().clone();
-                    match HttpConnection::new(http, clock, lease) {
-                        Ok(connection) => drop(self.start_connections(&carrier.name, [connection])),
-                        // The settings were checked at the start; the file of authorities was
-                        // changed since.
-                        Err(error) => {
-                            let name = carrier.name;
-                            tracing::error!(name, %error, "a carrier can't be used");
-                            self.service.set_usable(&name, false);
-                        }
+        for CarrierSettings { name, kind } in carriers {
+            let service = self.service.clone();
+            let clock = || service.clock().clone();
+            match kind {
+                CarrierKind::Sandbox => self.start_sandbox(&name, sandbox_delay_ms),
+                CarrierKind::Http(http) => match HttpConnection::new(http, clock(), lease) {
+                    Ok(connection) => {
+                        let connection = Arc::new(connection);
+                        self.start_connections(&name, 1, || connection.clone());
                     }
-                }
+                    // The settings were checked at the start; the file of authorities was changed
+                    // since.
+                    Err(error) => {
+                        tracing::error!(name, %error, "a carrier can't be used");
+                        service.set_usable(&name, false);
+                    }
+                },
                 CarrierKind::Smpp(smpp) => {
-                    let service = self.service.clone();
-                    let connections = (0..smpp.connections).map(|_| {
+                    self.start_connections(&name, smpp.connections, || {
                         let seed = service.entropy().number();
-                        SmppConnection::open(smpp.clone(), service.clock().clone(), lease, seed)
+                        Arc::new(SmppConnection::open(smpp.clone(), clock(), lease, seed))
                     });
-                    self.start_connections(&carrier.name, connections);
                 }
             }
         }
     }
 
     fn start_sandbox(&mut self, name: &str, delay_ms: u64) {
-        let connection = Sandbox::new(self.service.clock().clone(), delay_ms);
-        let connections = self.start_connections(name, [connection]);
-        for connection in connections {
-            // Where several processes share the database, a job recovers what one of them left.
-            if self.service.is_shared() {
-                self.sandboxes.push((name.to_owned(), connection));
-                continue;
-            }
-            let before = self.service.clock().now();
-            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-            self.tasks.spawn(delivery::recover(
-                service,
-                name.to_owned(),
-                connection,
-                before,
-                shutdown,
-            ));
+        let connection = Arc::new(Sandbox::new(self.service.clock().clone(), delay_ms));
+        self.start_connections(name, 1, || connection.clone());
+        // Where several processes share the database, a job recovers what one of them left.
+        if self.service.is_shared() {
+            self.sandboxes.push((name.to_owned(), connection));
+            return;
         }
+        let before = self.service.clock().now();
+        let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+        let name = name.to_owned();
+        let recovering = delivery::recover(service, name, connection, before, shutdown);
+        self.tasks.spawn(recovering);
     }
 
     /// Opens and serves a carrier's connections.
-    fn start_connections<L: CarrierConnection>(
+    fn start_connections(
         &mut self,
         carrier: &str,
-        connections: impl IntoIterator<Item = L>,
-    ) -> Vec<Arc<L>> {
-        let mut connections = connections.into_iter();
-        let opened = (1_u64..).map_while(|number| {
+        count: usize,
+        open: impl Fn() -> Arc<dyn CarrierConnection>,
+    ) {
+        let mut watched = WatchedCarrier::new(carrier.to_owned(), Vec::new());
+        for number in 1..=count {
             // At the level of errors, so that the lines about them always name the connection.
             let span = tracing::error_span!("connection", carrier, number);
-            let connection = span.in_scope(|| connections.next())?;
-            Some((Arc::new(connection), span))
-        });
-        let (connections, spans): (Vec<_>, Vec<_>) = opened.unzip();
-        let states = connections.iter().map(|connection: &Arc<L>| {
-            let connection = Arc::clone(connection);
-            Box::new(move || connection.state()) as Box<dyn Fn() -> _ + Send + Sync>
-        });
-        let watched = WatchedCarrier::new(carrier.to_owned(), states.collect());
-        for (connection, span) in connections.iter().zip(spans) {
-            let (connection, open) = (Arc::clone(connection), watched.open.subscribe());
+            let connection = span.in_scope(&open);
+            let seen = Arc::clone(&connection);
+            watched.connections.push(Box::new(move || seen.state()));
+            let is_open = watched.open.subscribe();
             let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-            let serving = delivery::serve(service, carrier.to_owned(), connection, open, shutdown);
+            let serving =
+                delivery::serve(service, carrier.to_owned(), connection, is_open, shutdown);
             self.tasks.spawn(serving.instrument(span));
         }
         self.watched.push(watched);
-        connections
     }
 
     fn start_job(&mut self, job: jobs::Job) {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::{Timestamp, Transid};
 use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
@@ -208,6 +209,7 @@ fn submit_of(message: &Claimed, now: Timestamp, not_after: Instant) -> HttpSubmi
     }
 }
 
+#[async_trait]
 impl CarrierConnection for HttpConnection {
     fn free(&self) -> usize {
         self.shared.inner().free(self.shared.window)

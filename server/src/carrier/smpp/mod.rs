@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ::smpp::{Connection, Event, Events, Outcome, Submit};
+use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
 use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
@@ -139,6 +140,7 @@ impl SmppConnection {
     }
 }
 
+#[async_trait]
 impl CarrierConnection for SmppConnection {
     fn free(&self) -> usize {
         let waiting = self.inner().waiting.len();

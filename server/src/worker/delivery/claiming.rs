@@ -15,9 +15,9 @@ use crate::carrier::CarrierConnection;
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// Submits messages until the token is cancelled; none while the carrier is drained.
-pub(super) async fn run<L: CarrierConnection>(
+pub(super) async fn run(
     consumer: Arc<Mutex<Consumer>>,
-    connection: Arc<L>,
+    connection: Arc<dyn CarrierConnection>,
     mut open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {

@@ -20,10 +20,10 @@ use crate::carrier::sandbox::Sandbox;
 const OUTSTANDING_CHUNK: i64 = 1000;
 
 /// Serves a connection: claims for it, records its reports, and closes it in the end.
-pub(super) async fn serve<L: CarrierConnection>(
+pub(super) async fn serve(
     service: Service,
     carrier: String,
-    connection: Arc<L>,
+    connection: Arc<dyn CarrierConnection>,
     open: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
@@ -53,7 +53,7 @@ pub(super) async fn serve<L: CarrierConnection>(
 }
 
 /// How many messages a connection would take now; none while its carrier is drained.
-fn free<L: CarrierConnection>(connection: &L, is_open: bool) -> usize {
+fn free(connection: &dyn CarrierConnection, is_open: bool) -> usize {
     if is_open { connection.free() } else { 0 }
 }
 

@@ -14,10 +14,10 @@ use crate::worker::retry::RETRY;
 /// Records until the connection is closed and has reported everything. The places that answers
 /// freed are offered before the answers are stored, so that the turn which stores them claims the
 /// next messages.
-pub(super) async fn run<L: CarrierConnection>(
+pub(super) async fn run(
     service: Service,
     carrier: String,
-    connection: Arc<L>,
+    connection: Arc<dyn CarrierConnection>,
     credit: Credit,
     open: watch::Receiver<bool>,
     shutdown: CancellationToken,
