@@ -6,6 +6,7 @@
 //! lease: whether a carrier has those messages only a receipt can tell.
 
 mod delivery;
+mod ended;
 mod jobs;
 mod retry;
 mod watched;
@@ -24,6 +25,8 @@ use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppConnection;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
 use crate::metrics::Metrics;
+use ended::Sandboxes;
+use jobs::Processes;
 use watched::WatchedCarrier;
 
 /// What the worker needs of the settings.
@@ -45,18 +48,13 @@ pub fn spawn(
     shutdown: CancellationToken,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
-        // A database that isn't shared has no other process that could hold a claim.
-        if !service.is_shared() {
-            delivery::end_old_leases(&service, &shutdown).await;
-        }
         let mut worker = Worker {
             service,
             shutdown,
             tasks: JoinSet::new(),
             watched: Vec::new(),
-            sandboxes: Vec::new(),
         };
-        worker.start(settings, &metrics);
+        worker.start(settings, metrics).await;
         while worker.tasks.join_next().await.is_some() {}
     })
 }
@@ -67,75 +65,92 @@ struct Worker {
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
     watched: Vec<WatchedCarrier>,
-    /// With their names.
-    sandboxes: Vec<(String, Arc<Sandbox>)>,
 }
 
 impl Worker {
-    fn start(&mut self, settings: WorkerSettings, metrics: &Arc<Metrics>) {
+    async fn start(&mut self, settings: WorkerSettings, metrics: Arc<Metrics>) {
+        let mut groups = vec![Processes::All];
+        let mut sandboxes = Sandboxes::default();
         if settings.delivers {
-            self.start_carriers(settings.carriers, settings.sandbox_delay_ms);
+            groups.push(Processes::Delivering);
+            sandboxes = Arc::new(self.sandboxes(&settings));
+        }
+        if self.service.is_shared() {
+            // A job finds out which of the other processes ended, and takes over what they left.
+            groups.push(Processes::Sharing);
         } else {
-            // Other processes have connections to them.
-            let carriers = settings.carriers.into_iter();
-            self.watched
-                .extend(carriers.map(|carrier| WatchedCarrier::new(carrier.name, Vec::new())));
+            // What is claimed or outstanding now was left by an earlier process.
+            ended::end_leases(&self.service, &self.shutdown).await;
+            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
+            let before = service.clock().now();
+            let sandboxes = Arc::clone(&sandboxes);
+            self.tasks
+                .spawn(ended::recover(service, sandboxes, before, shutdown));
+        }
+        for (name, sandbox) in sandboxes.iter() {
+            self.start_connections(name, 1, || sandbox.clone());
+        }
+        for carrier in settings.carriers {
+            if settings.delivers {
+                self.start_carrier(carrier);
+            } else {
+                // Other processes have connections to it.
+                self.watched
+                    .push(WatchedCarrier::new(carrier.name, Vec::new()));
+            }
         }
         let watched = Arc::new(std::mem::take(&mut self.watched));
-        let sandboxes = Arc::new(std::mem::take(&mut self.sandboxes));
-        for job in jobs::table(metrics, &watched, &sandboxes) {
-            if job.runs_in(settings.delivers, self.service.is_shared()) {
+        for job in jobs::table(metrics, watched, sandboxes) {
+            if groups.contains(&job.processes) {
                 self.start_job(job);
             }
         }
     }
 
-    fn start_carriers(&mut self, carriers: Vec<CarrierSettings>, sandbox_delay_ms: u64) {
-        let lease = Duration::from_millis(self.service.limits().lease_ms.unsigned_abs());
-        // Test messages go to no other carrier.
-        if !(carriers.iter()).any(|carrier| carrier.name == SANDBOX_CARRIER) {
-            self.start_sandbox(SANDBOX_CARRIER, sandbox_delay_ms);
-        }
-        for CarrierSettings { name, kind } in carriers {
-            let service = self.service.clone();
-            let clock = || service.clock().clone();
-            match kind {
-                CarrierKind::Sandbox => self.start_sandbox(&name, sandbox_delay_ms),
-                CarrierKind::Http(http) => match HttpConnection::new(http, clock(), lease) {
-                    Ok(connection) => {
-                        let connection = Arc::new(connection);
-                        self.start_connections(&name, 1, || connection.clone());
-                    }
-                    // The settings were checked at the start; the file of authorities was changed
-                    // since.
-                    Err(error) => {
-                        tracing::error!(name, %error, "a carrier can't be used");
-                        service.set_usable(&name, false);
-                    }
-                },
-                CarrierKind::Smpp(smpp) => {
-                    self.start_connections(&name, smpp.connections, || {
-                        let seed = service.entropy().number();
-                        Arc::new(SmppConnection::open(smpp.clone(), clock(), lease, seed))
-                    });
-                }
-            }
-        }
+    /// The sandboxes that are set up, and the one for test messages, which go to no other carrier.
+    fn sandboxes(&self, settings: &WorkerSettings) -> Vec<(String, Arc<Sandbox>)> {
+        let carriers = &settings.carriers;
+        let is_named = carriers
+            .iter()
+            .any(|carrier| carrier.name == SANDBOX_CARRIER);
+        let names = (carriers.iter())
+            .filter(|carrier| carrier.kind == CarrierKind::Sandbox)
+            .map(|carrier| carrier.name.as_str())
+            .chain((!is_named).then_some(SANDBOX_CARRIER));
+        let open = |name: &str| {
+            let clock = self.service.clock().clone();
+            let sandbox = Sandbox::new(clock, settings.sandbox_delay_ms);
+            (name.to_owned(), Arc::new(sandbox))
+        };
+        names.map(open).collect()
     }
 
-    fn start_sandbox(&mut self, name: &str, delay_ms: u64) {
-        let connection = Arc::new(Sandbox::new(self.service.clock().clone(), delay_ms));
-        self.start_connections(name, 1, || connection.clone());
-        // Where several processes share the database, a job recovers what one of them left.
-        if self.service.is_shared() {
-            self.sandboxes.push((name.to_owned(), connection));
-            return;
+    fn start_carrier(&mut self, CarrierSettings { name, kind }: CarrierSettings) {
+        let service = self.service.clone();
+        let lease = Duration::from_millis(service.limits().lease_ms.unsigned_abs());
+        let clock = || service.clock().clone();
+        match kind {
+            // Started with the others.
+            CarrierKind::Sandbox => {}
+            CarrierKind::Http(http) => match HttpConnection::new(http, clock(), lease) {
+                Ok(connection) => {
+                    let connection = Arc::new(connection);
+                    self.start_connections(&name, 1, || connection.clone());
+                }
+                // The settings were checked at the start; the file of authorities was changed
+                // since.
+                Err(error) => {
+                    tracing::error!(name, %error, "a carrier can't be used");
+                    service.set_usable(&name, false);
+                }
+            },
+            CarrierKind::Smpp(smpp) => {
+                self.start_connections(&name, smpp.connections, || {
+                    let seed = service.entropy().number();
+                    Arc::new(SmppConnection::open(smpp.clone(), clock(), lease, seed))
+                });
+            }
         }
-        let before = self.service.clock().now();
-        let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-        let name = name.to_owned();
-        let recovering = delivery::recover(service, name, connection, before, shutdown);
-        self.tasks.spawn(recovering);
     }
 
     /// Opens and serves a carrier's connections.

@@ -14,9 +14,9 @@ use service::Service;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::ended::Sandboxes;
 use super::retry::{RETRY, pause, supervise};
 use super::watched::WatchedCarrier;
-use crate::carrier::sandbox::Sandbox;
 use crate::metrics::Metrics;
 use connections::Watch;
 use expansion::Expansion;
@@ -28,7 +28,7 @@ use work::{Context, Next, Work, stateless};
 pub(super) struct Job {
     /// As log lines name the job.
     pub(super) name: &'static str,
-    processes: Processes,
+    pub(super) processes: Processes,
     /// Pause between two runs. The first run is at the start.
     interval: Duration,
     /// Tells that the next run is not to wait for the rest of the interval.
@@ -38,8 +38,8 @@ pub(super) struct Job {
 }
 
 /// The processes that do a job.
-#[derive(Clone, Copy)]
-enum Processes {
+#[derive(PartialEq, Eq)]
+pub(super) enum Processes {
     /// Those that only take messages in, too.
     All,
     /// Those that hand messages to carriers.
@@ -50,12 +50,10 @@ enum Processes {
 
 /// Every job there is.
 pub(super) fn table(
-    metrics: &Arc<Metrics>,
-    carriers: &Arc<Vec<WatchedCarrier>>,
-    sandboxes: &Arc<Vec<(String, Arc<Sandbox>)>>,
+    metrics: Arc<Metrics>,
+    carriers: Arc<Vec<WatchedCarrier>>,
+    sandboxes: Sandboxes,
 ) -> Vec<Job> {
-    let (metrics, carriers) = (Arc::clone(metrics), Arc::clone(carriers));
-    let sandboxes = Arc::clone(sandboxes);
     vec![
         Job {
             name: "watch connections",
@@ -123,15 +121,6 @@ pub(super) fn table(
 }
 
 impl Job {
-    /// Whether a process does the job.
-    pub(super) const fn runs_in(&self, delivers: bool, shares: bool) -> bool {
-        match self.processes {
-            Processes::All => true,
-            Processes::Delivering => delivers,
-            Processes::Sharing => shares,
-        }
-    }
-
     /// Runs again and again until the token is cancelled, also after a panic.
     pub(super) async fn run(self, service: Service, shutdown: CancellationToken) {
         let job = Arc::new(self);

@@ -10,15 +10,13 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::work::{Context, Next, Work, attempt};
-use crate::carrier::sandbox::Sandbox;
-use crate::worker::delivery;
+use crate::worker::ended::{self, Sandboxes};
 
 /// A receipt of a sandbox that is as late as this will not come: the process of the sandbox ended.
 const RECEIPT_LATE_MS: u64 = 45_000;
 
 pub(super) struct Nodes {
-    /// With their names.
-    sandboxes: Arc<Vec<(String, Arc<Sandbox>)>>,
+    sandboxes: Sandboxes,
     /// When to look for receipts that ended processes owe. Set at the start, too: a process may
     /// have ended while no other was there to see it.
     recover_at: Option<Instant>,
@@ -26,7 +24,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new(sandboxes: Arc<Vec<(String, Arc<Sandbox>)>>) -> Self {
+    pub(super) fn new(sandboxes: Sandboxes) -> Self {
         Self {
             sandboxes,
             recover_at: Some(Instant::now()),
@@ -34,16 +32,12 @@ impl Nodes {
         }
     }
 
-    /// Recovers in tasks of their own: a process that is late to renew its node is given up.
+    /// Recovers in a task of its own: a process that is late to renew its node is given up.
     fn recover(&mut self, context: &Context) {
-        let now = context.service.clock().now();
-        let before = now.plus_ms(-RECEIPT_LATE_MS.cast_signed());
-        for (name, connection) in self.sandboxes.iter() {
-            let (name, connection) = (name.clone(), Arc::clone(connection));
-            let (service, shutdown) = (context.service.clone(), context.shutdown.clone());
-            let recovering = delivery::recover(service, name, connection, before, shutdown);
-            self.recoveries.spawn(recovering.in_current_span());
-        }
+        let (service, shutdown) = (context.service.clone(), context.shutdown.clone());
+        let before = (service.clock().now()).plus_ms(-RECEIPT_LATE_MS.cast_signed());
+        let recovering = ended::recover(service, Arc::clone(&self.sandboxes), before, shutdown);
+        self.recoveries.spawn(recovering.in_current_span());
     }
 }
 

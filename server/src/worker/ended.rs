@@ -1,0 +1,68 @@
+//! Takes over what processes that ended left: messages that they had claimed, and receipts that
+//! their sandboxes owe.
+
+use std::sync::Arc;
+
+use domain::Timestamp;
+use service::{Leases, Service};
+use tokio_util::sync::CancellationToken;
+
+use super::retry::{RETRY, pause};
+use crate::carrier::sandbox::Sandbox;
+
+/// Messages that are read at once when receipts are looked for that are still to come.
+const OUTSTANDING_CHUNK: i64 = 1000;
+
+/// The sandboxes of this process, with their names.
+pub(super) type Sandboxes = Arc<Vec<(String, Arc<Sandbox>)>>;
+
+/// Ends the leases of an earlier process; to be called before this one claims anything, and where
+/// no other process uses the database.
+pub(super) async fn end_leases(service: &Service, shutdown: &CancellationToken) {
+    loop {
+        match service.end_leases(Leases::All).await {
+            Ok(0) => return,
+            Ok(count) => {
+                tracing::info!(count, "an earlier process had claimed messages");
+                return;
+            }
+            Err(error) => {
+                tracing::error!(detail = ?error, "old leases can't be ended; trying again");
+            }
+        }
+        if pause(RETRY, shutdown).await {
+            return;
+        }
+    }
+}
+
+/// Tells sandboxes which messages were submitted to them before a time, by a process that ended
+/// before it reported their receipts. New messages needn't wait for that.
+pub(super) async fn recover(
+    service: Service,
+    sandboxes: Sandboxes,
+    before: Timestamp,
+    shutdown: CancellationToken,
+) {
+    for (carrier, sandbox) in sandboxes.iter() {
+        let mut after = None;
+        while !shutdown.is_cancelled() {
+            let outstanding = service.outstanding(carrier, before, after, OUTSTANDING_CHUNK);
+            match outstanding.await {
+                Ok(found) => {
+                    let Some(last) = found.last() else { break };
+                    after = Some(last.id);
+                    sandbox.expect_receipts(&found);
+                }
+                Err(error) => {
+                    tracing::error!(
+                        carrier,
+                        detail = ?error,
+                        "messages that await receipts can't be read; trying again"
+                    );
+                    pause(RETRY, &shutdown).await;
+                }
+            }
+        }
+    }
+}
