@@ -155,7 +155,8 @@ async fn run(
             let _ = tokio::time::timeout(FAILED_DRAIN_TIMEOUT, serving).await;
             return Err(ServeError::StorageFailed);
         }
-        // It ends only when it fails, and to accept messages that nobody sends would be a lie.
+        // It ends only when it panicked, and to accept messages that nobody sends would be a
+        // lie.
         _ = &mut worker => {
             stop.cancel();
             serving.await;
