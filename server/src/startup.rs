@@ -1,6 +1,5 @@
 //! `heliograph serve`: everything in one process, from the first bind to the last answer.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Api;
 use crate::carrier::http::endpoint;
 use crate::cli::{Role, Serve};
-use crate::commands::service_config;
+use crate::commands::{Output, service_config};
 use crate::config::{ConfigError, Settings};
 use crate::demo::{self, Demo};
 use crate::metrics::Metrics;
@@ -101,7 +100,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
 
     let served = async {
         let url = public.is_some().then_some(url);
-        announce(&Ready { url, ops_url, demo }, json)?;
+        Output::new(json).print(&Ready { url, ops_url, demo }, words)?;
         let delivers = serve.role != Some(Role::Web);
         let serving = async {
             match public {
@@ -222,18 +221,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address)
         .await
         .map_err(|error| ServeError::Listen { address, error })
-}
-
-fn announce(ready: &Ready, json: bool) -> Result<(), ServeError> {
-    let text = if json {
-        serde_json::to_string(ready).map_err(std::io::Error::from)?
-    } else {
-        words(ready)
-    };
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{text}")?;
-    stdout.flush()?;
-    Ok(())
 }
 
 fn words(ready: &Ready) -> String {

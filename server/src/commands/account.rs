@@ -1,5 +1,6 @@
 //! `heliograph account`.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use domain::{Email, Password};
@@ -17,12 +18,6 @@ struct Added {
     staff: bool,
 }
 
-#[derive(Serialize)]
-struct Reset {
-    email: String,
-    link: String,
-}
-
 pub async fn run(
     service: &Service,
     settings: &Settings,
@@ -34,8 +29,8 @@ pub async fn run(
         Account::Reset { email } => {
             let token = service.issue_reset(&Actor::CommandLine, &email).await?;
             let link = format!("{}/reset/{token}", settings.base_url(settings.addr));
-            output.print(&Reset { email, link }, |reset| reset.link.clone())?;
-            Ok(())
+            let reset = BTreeMap::from([("email", &email), ("link", &link)]);
+            Ok(output.print(&reset, |_| link.clone())?)
         }
     }
 }
@@ -65,6 +60,5 @@ async fn add(
         email: account.email,
         staff: account.staff,
     };
-    output.print(&added, |added| format!("Added {}.", added.email))?;
-    Ok(())
+    Ok(output.print(&added, |added| format!("Added {}.", added.email))?)
 }

@@ -5,7 +5,7 @@ use domain::records::ApplicationRecord;
 use serde::Serialize;
 use service::{Actor, Refusal, Service};
 
-use super::output::{or_dash, table};
+use super::output::{Column, or_dash};
 use super::sender::Request;
 use super::{CommandError, Output};
 use crate::cli::Application;
@@ -45,6 +45,21 @@ impl From<ApplicationRecord> for Shown {
     }
 }
 
+const COLUMNS: [Column<Shown>; 7] = [
+    ("REFERENCE", |shown| shown.reference.to_string()),
+    ("CATEGORY", |shown| shown.category.to_owned()),
+    ("STATUS", |shown| shown.status.to_owned()),
+    ("BALANCE", |shown| shown.balance.0.to_string()),
+    ("SENDER", |shown| or_dash(shown.sender_name.as_deref())),
+    ("ACCOUNT", |shown| shown.email.clone()),
+    ("ACTIVATION", |shown| {
+        let requested_at = shown.activation_requested_at;
+        requested_at.map_or("-".to_owned(), |at| {
+            format!("requested {}", at.0.to_table())
+        })
+    }),
+];
+
 pub async fn run(
     service: &Service,
     command: Application,
@@ -52,7 +67,10 @@ pub async fn run(
 ) -> Result<(), CommandError> {
     let actor = Actor::CommandLine;
     let record = match command {
-        Application::List => return list(service, output).await,
+        Application::List => {
+            let applications = service.all_applications().await?;
+            return Ok(output.list(applications, &COLUMNS)?);
+        }
         Application::Show { reference } => service
             .find_application(reference)
             .await?
@@ -63,48 +81,7 @@ pub async fn run(
         }
         Application::Reinstate { reference } => service.reinstate(&actor, reference).await?,
     };
-    output.print(&Shown::from(record), details)?;
-    Ok(())
-}
-
-async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
-    let applications: Vec<Shown> = service
-        .all_applications()
-        .await?
-        .into_iter()
-        .map(Shown::from)
-        .collect();
-    output.print(&applications, |applications| {
-        let rows: Vec<Vec<String>> = applications.iter().map(row).collect();
-        table(
-            &[
-                "REFERENCE",
-                "CATEGORY",
-                "STATUS",
-                "BALANCE",
-                "SENDER",
-                "ACCOUNT",
-                "ACTIVATION",
-            ],
-            &rows,
-        )
-    })?;
-    Ok(())
-}
-
-fn row(application: &Shown) -> Vec<String> {
-    vec![
-        application.reference.to_string(),
-        application.category.to_owned(),
-        application.status.to_owned(),
-        application.balance.0.to_string(),
-        or_dash(application.sender_name.as_deref()),
-        application.email.clone(),
-        match application.activation_requested_at {
-            Some(at) => format!("requested {}", at.0.to_table()),
-            None => "-".to_owned(),
-        },
-    ]
+    Ok(output.print(&Shown::from(record), details)?)
 }
 
 fn details(application: &Shown) -> String {

@@ -4,7 +4,7 @@ use domain::records::{CarrierRecord, ConnectionRecord, ConnectionState};
 use serde::Serialize;
 use service::{Actor, Service};
 
-use super::output::{or_dash, table};
+use super::output::{Column, or_dash, table};
 use super::{CommandError, Output};
 use crate::cli::Carrier;
 use crate::json::Moment;
@@ -76,6 +76,24 @@ impl From<ConnectionRecord> for Connection {
     }
 }
 
+const COLUMNS: [Column<Shown>; 7] = [
+    ("NAME", |carrier| carrier.name.clone()),
+    ("STATE", |carrier| carrier.state.to_owned()),
+    ("WAITING", |carrier| carrier.waiting.to_string()),
+    ("OLDEST", |carrier| {
+        let oldest = carrier.oldest_waiting_at.map(|at| at.0.to_table());
+        or_dash(oldest.as_deref())
+    }),
+    ("PARKED", |carrier| carrier.receipts_parked.to_string()),
+    ("MATCHED", |carrier| carrier.receipts_matched.to_string()),
+    ("BOUND", |carrier| {
+        let bound = ConnectionState::Bound.as_str();
+        let connections = carrier.connections.iter();
+        let count = connections.filter(|connection| connection.state == bound);
+        format!("{}/{}", count.count(), carrier.connections.len())
+    }),
+];
+
 pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<(), CommandError> {
     let actor = Actor::CommandLine;
     let done = match command {
@@ -91,8 +109,7 @@ pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<
             name,
         },
     };
-    output.print(&done, sentence)?;
-    Ok(())
+    Ok(output.print(&done, sentence)?)
 }
 
 fn sentence(done: &Done) -> String {
@@ -106,70 +123,40 @@ fn sentence(done: &Done) -> String {
 }
 
 async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
-    let carriers: Vec<Shown> = (service.carriers().await?)
-        .into_iter()
-        .map(Into::into)
-        .collect();
-    output.print(&carriers, |carriers| {
-        let rows: Vec<Vec<String>> = carriers.iter().map(row).collect();
-        let mut text = table(
-            &[
-                "NAME", "STATE", "WAITING", "OLDEST", "PARKED", "MATCHED", "BOUND",
-            ],
-            &rows,
-        );
-        let rows: Vec<Vec<String>> = carriers.iter().flat_map(connection_rows).collect();
-        if !rows.is_empty() {
-            text.push_str("\n\n");
-            text.push_str(&table(
-                &[
-                    "CONNECTION",
-                    "STATE",
-                    "SINCE",
-                    "WINDOW",
-                    "PER SECOND",
-                    "THROTTLED",
-                    "LAST ERROR",
-                ],
-                &rows,
-            ));
+    let carriers = service.carriers().await?;
+    let carriers: Vec<Shown> = carriers.into_iter().map(Into::into).collect();
+    Ok(output.print(&carriers, |carriers| {
+        let connections: Vec<_> = carriers.iter().flat_map(named_connections).collect();
+        let carriers = table(carriers, &COLUMNS);
+        if connections.is_empty() {
+            return carriers;
         }
-        text
-    })?;
-    Ok(())
+        format!("{carriers}\n\n{}", connection_table(&connections))
+    })?)
 }
 
-fn row(carrier: &Shown) -> Vec<String> {
-    let bound = ConnectionState::Bound.as_str();
-    let count = (carrier.connections.iter())
-        .filter(|connection| connection.state == bound)
-        .count();
-    vec![
-        carrier.name.clone(),
-        carrier.state.to_owned(),
-        carrier.waiting.to_string(),
-        or_dash(
-            carrier
-                .oldest_waiting_at
-                .map(|at| at.0.to_table())
-                .as_deref(),
-        ),
-        carrier.receipts_parked.to_string(),
-        carrier.receipts_matched.to_string(),
-        format!("{count}/{}", carrier.connections.len()),
-    ]
+/// The connections with the name of their carrier.
+fn named_connections(carrier: &Shown) -> impl Iterator<Item = (&str, &Connection)> {
+    (carrier.connections.iter()).map(|connection| (carrier.name.as_str(), connection))
 }
 
-fn connection_rows(carrier: &Shown) -> impl Iterator<Item = Vec<String>> {
-    carrier.connections.iter().map(|connection| {
-        vec![
-            format!("{} {}.{}", carrier.name, connection.node, connection.number),
-            connection.state.to_owned(),
-            connection.since.0.to_table(),
-            format!("{}/{}", connection.in_flight, connection.window),
-            connection.rate.to_string(),
-            connection.throttled.to_string(),
-            or_dash(connection.last_error.as_deref()),
-        ]
-    })
+fn connection_table(connections: &[(&str, &Connection)]) -> String {
+    table(
+        connections,
+        &[
+            ("CONNECTION", |(carrier, shown)| {
+                format!("{carrier} {}.{}", shown.node, shown.number)
+            }),
+            ("STATE", |(_, shown)| shown.state.to_owned()),
+            ("SINCE", |(_, shown)| shown.since.0.to_table()),
+            ("WINDOW", |(_, shown)| {
+                format!("{}/{}", shown.in_flight, shown.window)
+            }),
+            ("PER SECOND", |(_, shown)| shown.rate.to_string()),
+            ("THROTTLED", |(_, shown)| shown.throttled.to_string()),
+            ("LAST ERROR", |(_, shown)| {
+                or_dash(shown.last_error.as_deref())
+            }),
+        ],
+    )
 }

@@ -62,35 +62,31 @@ pub async fn run(
     output: Output,
 ) -> Result<(), CommandError> {
     let copied = Service::copy(from, to, &settings.data_dir, &Clock::system()).await?;
-    output.print(&Shown::from(copied), human)?;
-    Ok(())
+    Ok(output.print(&Shown::from(copied), human)?)
 }
 
 fn human(shown: &Shown) -> String {
-    let rows = |row: &Rows| {
-        vec![
-            row.table.to_owned(),
-            row.from.to_string(),
-            row.to.to_string(),
-        ]
-    };
-    let sums = |sum: &Sum| {
-        vec![
-            sum.name.clone(),
-            sum.from.0.to_string(),
-            sum.to.0.to_string(),
-        ]
-    };
-    let tables: Vec<Vec<String>> = shown.tables.iter().map(rows).collect();
-    let ledger: Vec<Vec<String>> = shown.ledger.iter().map(sums).collect();
+    let tables = table(
+        &shown.tables,
+        &[
+            ("TABLE", |rows| rows.table.to_owned()),
+            ("ROWS FROM", |rows| rows.from.to_string()),
+            ("ROWS TO", |rows| rows.to.to_string()),
+        ],
+    );
+    let ledger = table(
+        &shown.ledger,
+        &[
+            ("LEDGER", |sum| sum.name.clone()),
+            ("FROM", |sum| sum.from.0.to_string()),
+            ("TO", |sum| sum.to.0.to_string()),
+        ],
+    );
     format!(
-        "{}\n\n{}\n\n\
+        "{tables}\n\n{ledger}\n\n\
          All invariants hold on both sides; {} accounts of the ledger come to the same; {} rows of uploads were moved.\n\
          Now set HELIOGRAPH_DATABASE_URL to the new database and start. Keep the old file, and never serve it again: \
          what waits in it would be sent twice.",
-        table(&["TABLE", "ROWS FROM", "ROWS TO"], &tables),
-        table(&["LEDGER", "FROM", "TO"], &ledger),
-        shown.accounts,
-        shown.upload_rows,
+        shown.accounts, shown.upload_rows,
     )
 }

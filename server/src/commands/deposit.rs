@@ -3,12 +3,11 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use domain::Money;
-use domain::Reference;
+use domain::{Money, Reference};
 use serde::Serialize;
 use service::{Actor, DepositRecord, DepositRequest, Refusal, Service};
 
-use super::output::{or_dash, table};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::{Deposit, amount};
 use crate::json::{Amount, Moment};
@@ -55,6 +54,17 @@ impl From<DepositRecord> for Shown {
     }
 }
 
+const COLUMNS: [Column<Shown>; 5] = [
+    ("BANK ID", |deposit| deposit.bank_id.clone()),
+    ("REFERENCE", |deposit| deposit.reference.clone()),
+    ("AMOUNT", |deposit| deposit.amount.0.to_string()),
+    ("RECEIVED", |deposit| deposit.received_at.0.to_table()),
+    ("ASSIGNED", |deposit| {
+        let reference = deposit.assigned_to.map(|reference| reference.to_string());
+        or_dash(reference.as_deref())
+    }),
+];
+
 pub async fn run(service: &Service, command: Deposit, output: Output) -> Result<(), CommandError> {
     match command {
         Deposit::Add {
@@ -63,15 +73,17 @@ pub async fn run(service: &Service, command: Deposit, output: Output) -> Result<
             bank_id,
         } => add(service, bank_id, reference, amount, output).await,
         Deposit::Import { file } => import(service, &file, output).await,
-        Deposit::Unmatched => unmatched(service, output).await,
+        Deposit::Unmatched => {
+            let deposits = service.unmatched_deposits().await?;
+            Ok(output.list(deposits, &COLUMNS)?)
+        }
         Deposit::Assign { bank_id, reference } => {
             let record = service
                 .assign_deposit(&Actor::CommandLine, &bank_id, reference)
                 .await?;
-            output.print(&Shown::from(record), |deposit| {
+            Ok(output.print(&Shown::from(record), |deposit| {
                 format!("{} credited to {reference}.", deposit.amount.0)
-            })?;
-            Ok(())
+            })?)
         }
     }
 }
@@ -93,14 +105,13 @@ async fn add(
         already: outcome.already,
         balance: outcome.balance.map(Amount),
     };
-    output.print(&added, |added| {
+    Ok(output.print(&added, |added| {
         let already = if added.already { " already" } else { "" };
         match added.balance {
             Some(balance) => format!("{}{already}; the balance is {}.", added.status, balance.0),
             None => format!("{}{already}.", added.status),
         }
-    })?;
-    Ok(())
+    })?)
 }
 
 async fn import(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
@@ -119,13 +130,12 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
         unmatched: outcome.unmatched,
         skipped: outcome.skipped,
     };
-    output.print(&imported, |imported| {
+    Ok(output.print(&imported, |imported| {
         format!(
             "{} credited, {} unmatched, {} skipped because they were credited before.",
             imported.credited, imported.unmatched, imported.skipped
         )
-    })?;
-    Ok(())
+    })?)
 }
 
 fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
@@ -240,32 +250,4 @@ fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositReque
         reference: reference.to_owned(),
         amount,
     })
-}
-
-async fn unmatched(service: &Service, output: Output) -> Result<(), CommandError> {
-    let deposits: Vec<Shown> = service
-        .unmatched_deposits()
-        .await?
-        .into_iter()
-        .map(Shown::from)
-        .collect();
-    output.print(&deposits, |deposits| {
-        let rows: Vec<Vec<String>> = deposits
-            .iter()
-            .map(|deposit| {
-                vec![
-                    deposit.bank_id.clone(),
-                    deposit.reference.clone(),
-                    deposit.amount.0.to_string(),
-                    deposit.received_at.0.to_table(),
-                    or_dash(deposit.assigned_to.map(|to| to.to_string()).as_deref()),
-                ]
-            })
-            .collect();
-        table(
-            &["BANK ID", "REFERENCE", "AMOUNT", "RECEIVED", "ASSIGNED"],
-            &rows,
-        )
-    })?;
-    Ok(())
 }

@@ -33,36 +33,58 @@ impl Output {
         writeln!(stdout, "{text}")?;
         stdout.flush()
     }
+
+    /// Prints records in the form `T`, for a person as a table.
+    pub fn list<T: Serialize>(
+        self,
+        records: Vec<impl Into<T>>,
+        columns: &[Column<T>],
+    ) -> io::Result<()> {
+        let shown: Vec<T> = records.into_iter().map(Into::into).collect();
+        self.print(&shown, |shown| table(shown, columns))
+    }
 }
 
-/// Rows under headings, each column as wide as its widest cell.
-pub fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .chain([headings[column].len()])
-            .max()
-            .unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
-    let line = |cells: Vec<&str>| {
+/// A column of a table: its heading, and the cell of a record.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
+/// Records under headings, each column as wide as its widest cell.
+pub fn table<T>(records: &[T], columns: &[Column<T>]) -> String {
+    let headings = columns.iter().map(|(heading, _)| (*heading).to_owned());
+    let mut rows: Vec<Vec<String>> = vec![headings.collect()];
+    for record in records {
+        rows.push(columns.iter().map(|(_, cell)| cell(record)).collect());
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths);
         let padded: Vec<String> = cells
-            .iter()
-            .zip(&widths)
             .map(|(cell, width)| format!("{cell:<width$}"))
             .collect();
         padded.join("  ").trim_end().to_owned()
     };
-    let mut lines = vec![line(headings.to_vec())];
-    lines.extend(
-        rows.iter()
-            .map(|row| line(row.iter().map(String::as_str).collect())),
-    );
+    let lines: Vec<String> = rows.iter().map(line).collect();
     lines.join("\n")
 }
 
 /// A value, or `-` if there is none.
 pub fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let columns: [Column<(&str, u8)>; 2] = [
+            ("NAME", |(name, _)| (*name).to_owned()),
+            ("N", |(_, number)| number.to_string()),
+        ];
+        let rows = [("é", 1), ("longer", 100)];
+        assert_eq!(table(&rows, &columns), "NAME    N\né       1\nlonger  100");
+        assert_eq!(table(&[], &columns), "NAME  N");
+    }
 }

@@ -5,7 +5,7 @@ use domain::records::SenderRequestRecord;
 use serde::Serialize;
 use service::{Actor, Service};
 
-use super::output::{or_dash, table};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Sender;
 use crate::json::Moment;
@@ -36,43 +36,26 @@ impl From<SenderRequestRecord> for Request {
     }
 }
 
+const COLUMNS: [Column<Request>; 6] = [
+    ("ID", |request| request.id.to_string()),
+    ("REFERENCE", |request| request.reference.to_string()),
+    ("NAME", |request| request.name.clone()),
+    ("STATUS", |request| request.status.to_owned()),
+    ("REQUESTED", |request| request.requested_at.0.to_table()),
+    ("REASON", |request| or_dash(request.reason.as_deref())),
+];
+
 pub async fn run(service: &Service, command: Sender, output: Output) -> Result<(), CommandError> {
     let actor = Actor::CommandLine;
     let record = match command {
-        Sender::List => return list(service, output).await,
+        Sender::List => {
+            let requests = service.sender_requests(true).await?;
+            return Ok(output.list(requests, &COLUMNS)?);
+        }
         Sender::Accept { id } => service.accept_sender(&actor, id).await?,
         Sender::Reject { id, reason } => service.reject_sender(&actor, id, &reason).await?,
     };
-    output.print(&Request::from(record), |request| {
+    Ok(output.print(&Request::from(record), |request| {
         format!("{} is {}.", request.name, request.status)
-    })?;
-    Ok(())
-}
-
-async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
-    let requests: Vec<Request> = service
-        .sender_requests(true)
-        .await?
-        .into_iter()
-        .map(Request::from)
-        .collect();
-    output.print(&requests, |requests| {
-        let rows: Vec<Vec<String>> = requests.iter().map(row).collect();
-        table(
-            &["ID", "REFERENCE", "NAME", "STATUS", "REQUESTED", "REASON"],
-            &rows,
-        )
-    })?;
-    Ok(())
-}
-
-fn row(request: &Request) -> Vec<String> {
-    vec![
-        request.id.to_string(),
-        request.reference.to_string(),
-        request.name.clone(),
-        request.status.to_owned(),
-        request.requested_at.0.to_table(),
-        or_dash(request.reason.as_deref()),
-    ]
+    })?)
 }

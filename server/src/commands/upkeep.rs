@@ -19,8 +19,7 @@ struct Checked {
 pub async fn migrate(settings: &Settings, output: Output) -> Result<(), CommandError> {
     Service::migrate(&settings.database_url).await?;
     let done = BTreeMap::from([("status", "migrated")]);
-    output.print(&done, |_| "The database is up to date.".to_owned())?;
-    Ok(())
+    Ok(output.print(&done, |_| "The database is up to date.".to_owned())?)
 }
 
 pub async fn check(service: &Service, output: Output) -> Result<(), CommandError> {
@@ -50,10 +49,9 @@ pub async fn backup(service: &Service, file: &Path, output: Output) -> Result<()
         let why = error.for_operator();
         CommandError::Refused(format!("can't copy to {shown}: {why}"))
     })?;
-    output.print(&BTreeMap::from([("file", shown)]), |_| {
-        format!("Copied to {}.", file.display())
-    })?;
-    Ok(())
+    Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| {
+        format!("Copied to {shown}.")
+    })?)
 }
 
 pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
@@ -62,20 +60,18 @@ pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
         .iter()
         .map(|(name, value, _)| (name.as_str(), value))
         .collect();
-    output.print(&values, |_| {
-        let rows: Vec<Vec<String>> = shown
-            .iter()
-            .map(|(name, value, source)| {
-                vec![
-                    name.clone(),
-                    value.clone().unwrap_or_else(|| "(not set)".to_owned()),
-                    source.as_str().to_owned(),
-                ]
-            })
-            .collect();
-        table(&["SETTING", "VALUE", "FROM"], &rows)
-    })?;
-    Ok(())
+    Ok(output.print(&values, |_| {
+        table(
+            &shown,
+            &[
+                ("SETTING", |(name, ..)| name.clone()),
+                ("VALUE", |(_, value, _)| {
+                    value.clone().unwrap_or_else(|| "(not set)".to_owned())
+                }),
+                ("FROM", |(.., source)| source.as_str().to_owned()),
+            ],
+        )
+    })?)
 }
 
 /// The document is JSON with and without `--json`; with it, in one line.
@@ -83,6 +79,5 @@ pub fn openapi(settings: &Settings, output: Output) -> Result<(), CommandError> 
     let base_url = settings.base_url(settings.addr);
     let document = crate::openapi::document(&base_url, settings.limits.message_pages_max)
         .map_err(|error| CommandError::Refused(error.to_string()))?;
-    output.print(&document, |document| format!("{document:#}"))?;
-    Ok(())
+    Ok(output.print(&document, |document| format!("{document:#}"))?)
 }
