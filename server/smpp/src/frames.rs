@@ -4,6 +4,8 @@
 //! address that is one digit too long, and a refused receipt is lost.
 
 use bytes::{Buf, Bytes, BytesMut};
+use rusmpp::CommandId;
+use rusmpp::tlvs::TlvTag;
 
 use crate::Delivery;
 
@@ -12,27 +14,9 @@ pub(crate) const MIN_LENGTH: usize = 16;
 /// The longest PDU that is read or written.
 pub(crate) const MAX_LENGTH: usize = 64 * 1024;
 
-/// Command ids (SMPP 3.4, 5.1.2.1).
-pub(crate) mod command {
-    pub(crate) const GENERIC_NACK: u32 = 0x8000_0000;
-    pub(crate) const BIND_RECEIVER_RESP: u32 = 0x8000_0001;
-    pub(crate) const BIND_TRANSMITTER_RESP: u32 = 0x8000_0002;
-    pub(crate) const SUBMIT_SM_RESP: u32 = 0x8000_0004;
-    pub(crate) const DELIVER_SM: u32 = 0x0000_0005;
-    pub(crate) const UNBIND: u32 = 0x0000_0006;
-    pub(crate) const UNBIND_RESP: u32 = 0x8000_0006;
-    pub(crate) const BIND_TRANSCEIVER_RESP: u32 = 0x8000_0009;
-    pub(crate) const OUTBIND: u32 = 0x0000_000B;
-    pub(crate) const ENQUIRE_LINK: u32 = 0x0000_0015;
-    pub(crate) const ALERT_NOTIFICATION: u32 = 0x0000_0102;
-    pub(crate) const DATA_SM: u32 = 0x0000_0103;
-    /// Set in every response.
-    pub(crate) const RESPONSE: u32 = 0x8000_0000;
-}
-
 /// One PDU.
 pub(crate) struct Frame {
-    pub(crate) command: u32,
+    pub(crate) command: CommandId,
     pub(crate) status: u32,
     pub(crate) sequence: u32,
     pub(crate) body: Bytes,
@@ -61,7 +45,7 @@ pub(crate) fn next(incoming: &mut BytesMut) -> Result<Option<Frame>, BadLength> 
     let mut frame = incoming.split_to(length).freeze();
     frame.advance(4);
     Ok(Some(Frame {
-        command: frame.get_u32(),
+        command: frame.get_u32().into(),
         status: frame.get_u32(),
         sequence: frame.get_u32(),
         body: frame,
@@ -146,15 +130,19 @@ impl Fields {
             let Some(value) = self.take(usize::from(length)) else {
                 return;
             };
-            match tag {
-                0x001E => delivery.receipted_message_id = message_id(&value),
-                0x0204 => {
+            match TlvTag::from(tag) {
+                TlvTag::ReceiptedMessageId => delivery.receipted_message_id = message_id(&value),
+                TlvTag::UserMessageReference => {
                     delivery.user_message_reference =
                         value.as_ref().try_into().ok().map(u16::from_be_bytes);
                 }
-                0x0423 => delivery.network_error_code = value.as_ref().try_into().ok(),
-                0x0424 if delivery.text.is_empty() => delivery.text = value.to_vec(),
-                0x0427 => delivery.message_state = value.first().copied(),
+                TlvTag::NetworkErrorCode => {
+                    delivery.network_error_code = value.as_ref().try_into().ok();
+                }
+                TlvTag::MessagePayload if delivery.text.is_empty() => {
+                    delivery.text = value.to_vec();
+                }
+                TlvTag::MessageState => delivery.message_state = value.first().copied(),
                 _ => {}
             }
         }

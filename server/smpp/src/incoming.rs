@@ -1,10 +1,10 @@
 //! What a link does on each PDU that the peer sends.
 
-use rusmpp::Pdu;
+use rusmpp::{CommandId, Pdu};
 use tokio::time::Instant;
 
 use crate::encode::{self, Role};
-use crate::frames::{self, Frame, command};
+use crate::frames::{self, Frame};
 use crate::link::{Link, Phase};
 use crate::throttle::Throttle;
 use crate::window::Answered;
@@ -35,7 +35,7 @@ impl Link {
     /// Deliveries among them are left for the peer to repeat.
     pub(crate) fn read_left_answers(&mut self) {
         while let Ok(Some(frame)) = frames::next(&mut self.socket.incoming) {
-            if frame.command == command::SUBMIT_SM_RESP {
+            if frame.command == CommandId::SubmitSmResp {
                 self.read_answer(&frame);
             }
         }
@@ -44,26 +44,26 @@ impl Link {
     fn read_frame(&mut self, frame: Frame) {
         let sequence = frame.sequence;
         match frame.command {
-            command::SUBMIT_SM_RESP => self.read_answer(&frame),
-            command::GENERIC_NACK => self.read_nack(&frame),
-            command::BIND_RECEIVER_RESP => self.read_bound(&frame, Role::Receiver),
-            command::BIND_TRANSMITTER_RESP => self.read_bound(&frame, Role::Transmitter),
-            command::BIND_TRANSCEIVER_RESP => self.read_bound(&frame, Role::Transceiver),
-            command::DELIVER_SM | command::DATA_SM => self.read_delivery(frame),
-            command::ENQUIRE_LINK => self.respond(0, sequence, Pdu::EnquireLinkResp),
-            command::UNBIND => {
+            CommandId::SubmitSmResp => self.read_answer(&frame),
+            CommandId::GenericNack => self.read_nack(&frame),
+            CommandId::BindReceiverResp => self.read_bound(&frame, Role::Receiver),
+            CommandId::BindTransmitterResp => self.read_bound(&frame, Role::Transmitter),
+            CommandId::BindTransceiverResp => self.read_bound(&frame, Role::Transceiver),
+            CommandId::DeliverSm | CommandId::DataSm => self.read_delivery(frame),
+            CommandId::EnquireLink => self.respond(0, sequence, Pdu::EnquireLinkResp),
+            CommandId::Unbind => {
                 self.respond(0, sequence, Pdu::UnbindResp);
                 self.part("the peer unbound".to_owned());
             }
-            command::UNBIND_RESP => {
+            CommandId::UnbindResp => {
                 if let Phase::Leaving { .. } = self.phase {
                     self.end = Some("unbound".to_owned());
                 }
             }
             // Neither has a response. An outbind asks us to bind, which we do anyway.
-            command::OUTBIND | command::ALERT_NOTIFICATION => {}
+            CommandId::Outbind | CommandId::AlertNotification => {}
             // The peer could answer a nack of its response with a nack of its own, without end.
-            other if other & command::RESPONSE != 0 => {}
+            other if other.is_response() => {}
             _ => self.respond(status_code::INVALID_COMMAND_ID, sequence, Pdu::GenericNack),
         }
     }
@@ -144,7 +144,7 @@ impl Link {
     }
 
     fn read_delivery(&mut self, frame: Frame) {
-        let data = frame.command == command::DATA_SM;
+        let data = frame.command == CommandId::DataSm;
         let sequence = frame.sequence;
         match self.phase {
             Phase::Bound => {}
