@@ -1,8 +1,8 @@
 //! A connection's handle and its events.
 
-use std::pin::pin;
 use std::sync::Arc;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::session;
@@ -11,6 +11,18 @@ use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
 
 /// The most events in one batch.
 const BATCH: usize = 512;
+
+/// Waits until a condition holds, which is checked again whenever the waiting are notified.
+async fn until(changed: &Notify, holds: impl Fn() -> bool) {
+    loop {
+        // Made before the check, so that it also knows of a notification during the check.
+        let notified = changed.notified();
+        if holds() {
+            return;
+        }
+        notified.await;
+    }
+}
 
 /// A connection to an SMSC. Cheap to clone; all clones are the same connection.
 #[derive(Clone)]
@@ -44,14 +56,7 @@ impl Connection {
 
     /// Resolves when `free()` is more than 0; never once closing.
     pub async fn until_free(&self) {
-        loop {
-            let mut freed = pin!(self.shared.freed.notified());
-            freed.as_mut().enable();
-            if self.free() > 0 {
-                return;
-            }
-            freed.await;
-        }
+        until(&self.shared.freed, || self.free() > 0).await;
     }
 
     /// Takes submits and never waits. Those above `free()` are answered [`Outcome::NotSent`].
@@ -91,14 +96,8 @@ impl Connection {
     /// unbinds. The events end after that.
     pub async fn close(&self) {
         self.shared.begin_close(Instant::now());
-        loop {
-            let mut ended = pin!(self.shared.ended.notified());
-            ended.as_mut().enable();
-            if self.shared.lock().state() == State::Closed {
-                return;
-            }
-            ended.await;
-        }
+        let is_closed = || self.shared.lock().state() == State::Closed;
+        until(&self.shared.ended, is_closed).await;
     }
 }
 

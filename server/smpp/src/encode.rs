@@ -1,17 +1,20 @@
 //! PDUs that we write, in the codec's types.
 
+use std::str::FromStr;
+
 use bytes::BytesMut;
-use rusmpp::pdus::{BindReceiver, BindTransceiver, BindTransmitter, DeliverSmResp, SubmitSm};
-use rusmpp::pdus::{DataSmResp, builders::SubmitSmBuilder};
+use rusmpp::pdus::{
+    BindReceiver, BindTransceiver, BindTransmitter, DataSmResp, DeliverSmResp, SubmitSm,
+};
 use rusmpp::tlvs::MessageSubmissionRequestTlvValue as Tlv;
 use rusmpp::tokio_codec::CommandCodec;
-use rusmpp::types::{AnyOctetString, COctetString, EmptyOrFullCOctetString, OctetString};
+use rusmpp::types::{AnyOctetString, COctetString, OctetString};
 use rusmpp::values::{InterfaceVersion, MessagePayload, Npi, ServiceType, Ton};
 use rusmpp::{Command, CommandStatus, Pdu};
 use tokio_util::codec::Encoder;
 
 use crate::frames::MAX_LENGTH;
-use crate::{Settings, Submit, status_code};
+use crate::{BindMode, Settings, Submit, status_code};
 
 /// Which way a link is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +22,16 @@ pub(crate) enum Role {
     Transceiver,
     Transmitter,
     Receiver,
+}
+
+impl BindMode {
+    /// What each link is bound as. The first one submits.
+    pub(crate) fn roles(self) -> &'static [Role] {
+        match self {
+            Self::Transceiver => &[Role::Transceiver],
+            Self::TransmitterAndReceiver => &[Role::Transmitter, Role::Receiver],
+        }
+    }
 }
 
 /// Appends a PDU.
@@ -33,10 +46,15 @@ pub(crate) fn put(out: &mut BytesMut, status: u32, sequence: u32, pdu: Pdu) {
 /// # Errors
 /// Names a setting that SMPP can't carry.
 pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str> {
-    let system_id = text(&settings.system_id).ok_or("system_id isn't 1 to 15 ASCII characters")?;
-    let password = text(&settings.password).ok_or("password isn't 0 to 8 ASCII characters")?;
-    let system_type =
-        text(&settings.system_type).ok_or("system_type isn't 0 to 12 ASCII characters")?;
+    let system_id = field(
+        &settings.system_id,
+        "system_id isn't 1 to 15 ASCII characters",
+    )?;
+    let password = field(&settings.password, "password isn't 0 to 8 ASCII characters")?;
+    let system_type = field(
+        &settings.system_type,
+        "system_type isn't 0 to 12 ASCII characters",
+    )?;
     let (version, range) = (InterfaceVersion::Smpp3_4, COctetString::empty());
     let (ton, npi) = (Ton::Unknown, Npi::Unknown);
     Ok(match role {
@@ -67,35 +85,34 @@ pub(crate) fn submit(submit: Submit) -> Result<Pdu, u32> {
     let validity = submit.validity_period.as_deref().unwrap_or_default();
     let message = OctetString::from_vec(submit.short_message)
         .map_err(|_| status_code::INVALID_MESSAGE_LENGTH)?;
+    let service_type = field(&submit.service_type, status_code::INVALID_SERVICE_TYPE)?;
+    let destination = field(&submit.destination.digits, status_code::INVALID_DESTINATION)?;
     let mut builder = SubmitSm::builder()
-        .service_type(ServiceType::new(
-            text(&submit.service_type).ok_or(status_code::INVALID_SERVICE_TYPE)?,
-        ))
+        .service_type(ServiceType::new(service_type))
         .source_addr_ton(submit.source.ton.into())
         .source_addr_npi(submit.source.npi.into())
-        .source_addr(text(&submit.source.digits).ok_or(status_code::INVALID_SOURCE)?)
+        .source_addr(field(&submit.source.digits, status_code::INVALID_SOURCE)?)
         .dest_addr_ton(submit.destination.ton.into())
         .dest_addr_npi(submit.destination.npi.into())
-        .destination_addr(text(&submit.destination.digits).ok_or(status_code::INVALID_DESTINATION)?)
+        .destination_addr(destination)
         .esm_class(submit.esm_class.into())
-        .validity_period(time(validity).ok_or(status_code::INVALID_VALIDITY)?)
+        .validity_period(field(validity, status_code::INVALID_VALIDITY)?)
         .registered_delivery(submit.registered_delivery.into())
         .data_coding(submit.data_coding.into())
         .short_message(message);
-    builder = tlv(builder, submit.sar_msg_ref_num.map(Tlv::SarMsgRefNum));
-    builder = tlv(
-        builder,
-        submit.sar_total_segments.map(Tlv::SarTotalSegments),
-    );
-    builder = tlv(
-        builder,
-        submit.sar_segment_seqnum.map(Tlv::SarSegmentSeqnum),
-    );
     let reference = submit.user_message_reference.map(Into::into);
-    builder = tlv(builder, reference.map(Tlv::UserMessageReference));
     let payload = submit.message_payload.map(AnyOctetString::from_vec);
-    let payload = payload.map(|payload| Tlv::MessagePayload(MessagePayload::new(payload)));
-    Ok(tlv(builder, payload).build().into())
+    let tlvs = [
+        submit.sar_msg_ref_num.map(Tlv::SarMsgRefNum),
+        submit.sar_total_segments.map(Tlv::SarTotalSegments),
+        submit.sar_segment_seqnum.map(Tlv::SarSegmentSeqnum),
+        reference.map(Tlv::UserMessageReference),
+        payload.map(|payload| Tlv::MessagePayload(MessagePayload::new(payload))),
+    ];
+    for tlv in tlvs.into_iter().flatten() {
+        builder = builder.push_tlv(tlv);
+    }
+    Ok(builder.build().into())
 }
 
 /// The response to a deliver_sm or a data_sm. Its message_id is unused (SMPP 3.4, 4.6.2).
@@ -107,17 +124,7 @@ pub(crate) fn delivered(data: bool) -> Pdu {
     }
 }
 
-fn tlv(builder: SubmitSmBuilder, value: Option<Tlv>) -> SubmitSmBuilder {
-    match value {
-        Some(value) => builder.push_tlv(value),
-        None => builder,
-    }
-}
-
-fn text<const MAX: usize>(text: &str) -> Option<COctetString<1, MAX>> {
-    text.parse().ok()
-}
-
-fn time(text: &str) -> Option<EmptyOrFullCOctetString<17>> {
-    text.parse().ok()
+/// A field of a PDU; the error is the given one when SMPP can't carry the text there.
+fn field<T: FromStr, E>(text: &str, error: E) -> Result<T, E> {
+    text.parse().map_err(|_| error)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use crate::backoff::AttemptOutcome;
 use crate::encode::{self, Role};
 use crate::guard::guarded;
 use crate::pace::Pace;
@@ -41,10 +42,7 @@ pub(crate) enum Phase {
 /// How a link ended.
 pub(crate) struct Ended {
     pub(crate) error: String,
-    /// How long it was bound.
-    pub(crate) held: Duration,
-    /// Whether the peer accepted a submit or delivered something. Refusals don't count.
-    pub(crate) worked: bool,
+    pub(crate) attempt: AttemptOutcome,
 }
 
 impl Ended {
@@ -52,8 +50,7 @@ impl Ended {
     pub(crate) fn failed(error: String) -> Self {
         Self {
             error,
-            held: Duration::ZERO,
-            worked: false,
+            attempt: AttemptOutcome::Failed,
         }
     }
 }
@@ -68,7 +65,7 @@ pub(crate) struct Link {
     pub(crate) socket: Socket,
     pub(crate) phase: Phase,
     bound_at: Option<Instant>,
-    /// Whether the peer accepted or delivered something.
+    /// Whether the peer accepted a submit or delivered something. Refusals don't count.
     pub(crate) worked: bool,
     /// When the peer last answered a submit.
     pub(crate) answered_at: Option<Instant>,
@@ -155,9 +152,7 @@ impl Link {
         match encode::bind(&self.shared.settings, self.role) {
             Ok(pdu) => {
                 if let Phase::Binding { sequence, .. } = self.phase {
-                    self.socket
-                        .outbox
-                        .append(|out| encode::put(out, 0, sequence, pdu));
+                    self.put(0, sequence, pdu);
                 }
             }
             Err(error) => self.end = Some(error.to_owned()),
@@ -385,11 +380,13 @@ impl Link {
         if self.unresponsive {
             return Ended::failed(error);
         }
-        let held = self.bound_at.map(|since| since.elapsed());
-        Ended {
-            error,
-            held: held.unwrap_or_default(),
-            worked: self.worked,
-        }
+        let longest = self.shared.settings.timers.backoff_max;
+        let held = self.bound_at.is_some_and(|at| at.elapsed() >= longest);
+        let attempt = match (held, self.worked) {
+            (true, _) => AttemptOutcome::Held,
+            (false, true) => AttemptOutcome::Worked,
+            (false, false) => AttemptOutcome::Failed,
+        };
+        Ended { error, attempt }
     }
 }

@@ -25,6 +25,11 @@ struct Pending {
     not_after: Instant,
 }
 
+/// An offset from the first byte that waits, of which there are far fewer than this type holds.
+fn index(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
 impl Outbox {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
@@ -57,8 +62,8 @@ impl Outbox {
     /// write, one late submit leaves at most.
     pub(crate) fn offer(&self) -> &[u8] {
         let first = self.submits.front();
-        let first = first.and_then(|first| usize::try_from(first.end - self.taken).ok());
-        &self.bytes[..first.unwrap_or(self.bytes.len())]
+        let end = first.map(|first| index(first.end - self.taken));
+        &self.bytes[..end.unwrap_or(self.bytes.len())]
     }
 
     /// Whether the next write would begin a submit whose time is over.
@@ -92,38 +97,26 @@ impl Outbox {
     /// Removes the submits of which the socket took no byte and for whose time `drop` is true;
     /// their sequence numbers.
     pub(crate) fn remove(&mut self, drop: impl Fn(Instant) -> bool) -> Vec<u32> {
-        let doomed = |submit: &Pending, taken| submit.start >= taken && drop(submit.not_after);
-        if !self.submits.iter().any(|submit| doomed(submit, self.taken)) {
-            return Vec::new();
-        }
-        let mut kept = Self {
-            taken: self.taken,
-            written: std::mem::take(&mut self.written),
-            ..Self::default()
-        };
-        let mut removed = Vec::new();
-        for submit in std::mem::take(&mut self.submits) {
-            // The bytes before it: other PDUs, or the rest of a submit that was begun.
-            let before = submit.start.saturating_sub(self.taken);
-            let between = usize::try_from(before).unwrap_or(0);
-            kept.bytes.extend_from_slice(&self.bytes[..between]);
-            self.took(between);
-            let left = usize::try_from(submit.end.saturating_sub(self.taken)).unwrap_or(0);
-            if doomed(&submit, kept.taken) {
-                removed.push(submit.sequence);
-            } else {
-                let start = submit.start.min(kept.taken + kept.bytes.len() as u64);
-                kept.bytes.extend_from_slice(&self.bytes[..left]);
-                kept.submits.push_back(Pending {
-                    start,
-                    end: kept.taken + kept.bytes.len() as u64,
-                    ..submit
-                });
+        let (taken, bytes) = (self.taken, &self.bytes);
+        let (mut removed, mut kept) = (Vec::new(), BytesMut::new());
+        // How far the bytes are copied or skipped, and how many of them are skipped.
+        let (mut copied, mut skipped) = (taken, 0);
+        self.submits.retain_mut(|submit| {
+            if submit.start < taken || !drop(submit.not_after) {
+                submit.start -= skipped;
+                submit.end -= skipped;
+                return true;
             }
-            self.took(left);
+            kept.extend_from_slice(&bytes[index(copied - taken)..index(submit.start - taken)]);
+            copied = submit.end;
+            skipped += submit.end - submit.start;
+            removed.push(submit.sequence);
+            false
+        });
+        if !removed.is_empty() {
+            kept.extend_from_slice(&bytes[index(copied - taken)..]);
+            self.bytes = kept;
         }
-        kept.bytes.extend_from_slice(&self.bytes);
-        *self = kept;
         removed
     }
 

@@ -162,13 +162,9 @@ fn decode(text: &[u8]) -> Cow<'_, str> {
     if !wide {
         return String::from_utf8_lossy(text);
     }
-    let units = text
-        .chunks_exact(2)
-        .map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
-    let characters = char::decode_utf16(units);
-    Cow::Owned(
-        characters
-            .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect(),
-    )
+    let units = text.chunks_exact(2);
+    let units: Vec<u16> = units
+        .map(|unit| u16::from_be_bytes([unit[0], unit[1]]))
+        .collect();
+    Cow::Owned(String::from_utf16_lossy(&units))
 }

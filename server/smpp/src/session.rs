@@ -1,25 +1,20 @@
 //! Keeps one link bound until the connection is closed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::Span;
 
-use crate::backoff::{AttemptOutcome, Backoff};
+use crate::backoff::Backoff;
 use crate::encode::Role;
 use crate::guard::guarded;
 use crate::link::{Ended, Link};
 use crate::shared::Shared;
-use crate::{BindMode, State, stream};
+use crate::{State, stream};
 
-/// Starts the connection's links. Link 0 is always the one that submits.
+/// Starts the connection's links.
 pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
-    let roles: &[Role] = match shared.settings.bind {
-        BindMode::Transceiver => &[Role::Transceiver],
-        BindMode::TransmitterAndReceiver => &[Role::Transmitter, Role::Receiver],
-    };
-    for (index, role) in roles.iter().enumerate() {
+    for (index, role) in shared.settings.bind.roles().iter().enumerate() {
         let seed = seed.wrapping_add(index as u64);
         // The span is handed on for the log, and not entered: the link's task is polled for every
         // message.
@@ -44,15 +39,9 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Sp
         }
         let address = &shared.settings.address;
         tracing::warn!(parent: &span, %address, ?role, error = ended.error, "SMPP link down");
-        let attempt = if ended.held >= timers.backoff_max {
-            AttemptOutcome::Held
-        } else if ended.worked {
-            AttemptOutcome::Worked
-        } else {
-            AttemptOutcome::Failed
-        };
         shared.enter(index, State::Waiting, Some(ended.error));
-        back_off(&shared, index, backoff.next(attempt)).await;
+        // Until the next attempt is due or the connection is closing.
+        let _ = timeout(backoff.next(ended.attempt), closed(&shared, index)).await;
     }
     shared.enter(index, State::Closed, None);
 }
@@ -69,14 +58,6 @@ async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> Ended {
         Ok(Ok(stream)) => Link::new(shared, index, role, stream).run().await,
         Ok(Err(error)) => Ended::failed(format!("connect: {error}")),
         Err(_) => Ended::failed("connect: no answer in time".to_owned()),
-    }
-}
-
-/// Waits until the next attempt is due or the connection is closing.
-async fn back_off(shared: &Shared, index: usize, time: Duration) {
-    tokio::select! {
-        () = sleep(time) => {}
-        () = closed(shared, index) => {}
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::{BindMode, DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
+use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
 
 /// How far ahead of the rate's permission submits are taken.
 const AHEAD: Duration = Duration::from_millis(200);
@@ -58,10 +58,7 @@ pub(crate) struct LinkFace {
 
 impl Shared {
     pub(crate) fn new(settings: Settings) -> Self {
-        let links = match settings.bind {
-            BindMode::Transceiver => 1,
-            BindMode::TransmitterAndReceiver => 2,
-        };
+        let links = settings.bind.roles().len();
         Self {
             inner: Mutex::new(Inner::new(&settings, links)),
             wake: (0..links).map(|_| Notify::new()).collect(),

@@ -93,28 +93,13 @@ impl Window {
 
     /// Gives up the next submit whose answer is overdue; its tag and when the answer was due.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<(u64, Instant)> {
-        while let Some((due, sequence)) = self.due.front().copied() {
-            if self.waits(due, sequence) {
-                if due > now {
-                    return None;
-                }
-                self.due.pop_front();
-                return self.give_up(sequence).map(|tag| (tag, due));
-            }
-            self.due.pop_front();
-        }
-        None
+        let (due, sequence) = self.first_due().filter(|(due, _)| *due <= now)?;
+        Some((self.give_up(sequence)?, due))
     }
 
     /// When the next answer is due.
     pub(crate) fn next_due(&mut self) -> Option<Instant> {
-        while let Some((due, sequence)) = self.due.front().copied() {
-            if self.waits(due, sequence) {
-                return Some(due);
-            }
-            self.due.pop_front();
-        }
-        None
+        self.first_due().map(|(due, _)| due)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -127,9 +112,16 @@ impl Window {
         waiting.map(|(_, waiting)| (waiting.tag, waiting.due.is_some()))
     }
 
-    fn waits(&self, due: Instant, sequence: u32) -> bool {
-        let waiting = self.waiting.get(&sequence);
-        waiting.is_some_and(|waiting| waiting.due == Some(due))
+    /// The submit whose answer is due first, after the answered ones before it were removed.
+    fn first_due(&mut self) -> Option<(Instant, u32)> {
+        while let Some((due, sequence)) = self.due.front().copied() {
+            let waiting = self.waiting.get(&sequence);
+            if waiting.is_some_and(|waiting| waiting.due == Some(due)) {
+                return Some((due, sequence));
+            }
+            self.due.pop_front();
+        }
+        None
     }
 
     fn give_up(&mut self, sequence: u32) -> Option<u64> {
