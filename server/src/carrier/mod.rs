@@ -35,9 +35,8 @@ pub trait CarrierConnection: Send + Sync + 'static {
     /// once the connection is closed and everything is reported.
     async fn report(&self) -> Option<CarrierReport>;
 
-    /// Notes that a report is stored: the answers to these messages, some of which are stored as
-    /// taken.
-    fn stored(&self, answered: &[Transid], taken: &[Transid], confirmation: Confirmation);
+    /// Notes that a report is stored, and which of its messages are stored as taken.
+    fn stored(&self, report: CarrierReport, taken: &[Transid]);
 
     /// The connection's state and counts, for operators.
     fn state(&self) -> ConnectionStatus;
@@ -55,13 +54,7 @@ pub struct CarrierReport {
     pub receipts: Vec<Receipt>,
     /// Receipts that name a message by the carrier's id.
     pub carrier_receipts: Vec<CarrierReceipt>,
-    pub confirmation: Confirmation,
-}
-
-/// What a connection needs to know when its report is durable.
-#[derive(Default)]
-pub struct Confirmation {
-    /// SMPP deliveries to be acknowledged.
+    /// SMPP deliveries to be acknowledged when the report is durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }
 

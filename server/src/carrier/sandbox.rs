@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::refused::Refused;
-use super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus};
+use super::{CarrierConnection, CarrierReport, ConnectionStatus};
 
 /// Most messages whose answers aren't stored yet.
 const WINDOW: usize = 1024;
@@ -226,7 +226,7 @@ impl CarrierConnection for Sandbox {
         }
     }
 
-    fn stored(&self, answered: &[Transid], taken: &[Transid], _confirmation: Confirmation) {
+    fn stored(&self, report: CarrierReport, taken: &[Transid]) {
         let submitted_at = self.clock.now();
         let mut inner = self.inner();
         let due: Vec<_> = taken
@@ -242,8 +242,8 @@ impl CarrierConnection for Sandbox {
             })
             .collect();
         inner.due.extend(due);
-        for id in answered {
-            inner.submitted.remove(id);
+        for result in report.submitted {
+            inner.submitted.remove(&result.id);
         }
         drop(inner);
         self.added.notify_one();

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::super::refused::Refused;
-use super::super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus, last_start};
+use super::super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
 use super::answer::HttpOutcome;
 use super::{HttpCarrier, HttpSubmit};
 use crate::config::ConfigError;
@@ -281,7 +281,7 @@ impl CarrierConnection for HttpConnection {
         }
     }
 
-    fn stored(&self, _answered: &[Transid], _taken: &[Transid], _confirmation: Confirmation) {}
+    fn stored(&self, _report: CarrierReport, _taken: &[Transid]) {}
 
     fn state(&self) -> ConnectionStatus {
         let inner = self.shared.inner();

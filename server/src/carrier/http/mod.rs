@@ -112,27 +112,26 @@ impl HttpCarrier {
         let url = settings.url.fill(value, Escape::Percent);
         let url = Url::parse(&url).map_err(|_| invalid("URL"))?;
         let mut request = Request::new(settings.method.clone(), url);
-        let (body, content_type) = match &settings.body {
-            Body::None => (None, None),
-            Body::Json(json) => (
-                Some(json.fill(value, Escape::Json)),
-                Some("application/json"),
-            ),
-            Body::Form(form) => (
-                Some(form.fill(value, Escape::Percent)),
-                Some("application/x-www-form-urlencoded"),
-            ),
+        let body = match &settings.body {
+            Body::None => None,
+            Body::Json(json) => Some((json.fill(value, Escape::Json), "application/json")),
+            Body::Form(form) => Some((
+                form.fill(value, Escape::Percent),
+                "application/x-www-form-urlencoded",
+            )),
         };
-        *request.body_mut() = body.map(reqwest::Body::from);
-        let headers = request.headers_mut();
-        if let Some(content_type) = content_type {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if let Some((text, content_type)) = body {
+            *request.body_mut() = Some(text.into());
+            let content_type = HeaderValue::from_static(content_type);
+            request
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, content_type);
         }
         for (name, template) in &settings.headers {
             let text = template.fill(value, Escape::Plain);
             let mut value = HeaderValue::from_str(&text).map_err(|_| invalid("header"))?;
             value.set_sensitive(true);
-            headers.insert(name, value);
+            request.headers_mut().insert(name, value);
         }
         Ok(request)
     }

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::refused::Refused;
-use super::{CarrierConnection, CarrierReport, Confirmation, ConnectionStatus, last_start};
+use super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
 
@@ -98,7 +98,7 @@ impl SmppConnection {
                     inner.pending.answer(tag, outcome, &mut report.submitted);
                 }
                 Event::Deliver(delivery) => {
-                    report.confirmation.deliveries.push(delivery.handle);
+                    report.deliveries.push(delivery.handle);
                     report
                         .carrier_receipts
                         .extend(receipts::read(&delivery, self.settings.message_id));
@@ -209,8 +209,8 @@ impl CarrierConnection for SmppConnection {
         }
     }
 
-    fn stored(&self, _answered: &[Transid], _taken: &[Transid], confirmation: Confirmation) {
-        for delivery in confirmation.deliveries {
+    fn stored(&self, report: CarrierReport, _taken: &[Transid]) {
+        for delivery in report.deliveries {
             self.connection
                 .acknowledge(delivery, ::smpp::status_code::OK);
         }

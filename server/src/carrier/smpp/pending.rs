@@ -1,6 +1,6 @@
 //! Finds the message and the segment that an answer belongs to.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 use ::smpp::{LATE_ANSWERS_MAX, Submit};
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
@@ -17,9 +17,8 @@ pub(super) struct Pending {
     messages: HashMap<Try, Open>,
     /// Messages without a segment that is still to be submitted.
     done: Vec<Submitted>,
-    /// Submits that weren't answered in time.
-    late: HashMap<u64, (Submitted, u16)>,
-    late_order: VecDeque<u64>,
+    /// Submits that weren't answered in time, by tag: the first one was submitted first.
+    late: BTreeMap<u64, (Submitted, u16)>,
 }
 
 struct Open {
@@ -89,11 +88,8 @@ impl Pending {
                 ..open.result.clone()
             };
             self.late.insert(tag, (bare, segment));
-            self.late_order.push_back(tag);
-            if self.late_order.len() > LATE_ANSWERS_MAX
-                && let Some(oldest) = self.late_order.pop_front()
-            {
-                self.late.remove(&oldest);
+            if self.late.len() > LATE_ANSWERS_MAX {
+                self.late.pop_first();
             }
         }
         open.result.outcomes.push((segment, outcome));

@@ -23,14 +23,13 @@ pub(super) async fn run(
     shutdown: CancellationToken,
 ) {
     let free = || free(connection.as_ref(), *open.borrow());
-    while let Some(report) = connection.report().await {
+    while let Some(mut report) = connection.report().await {
         credit.refresh(free);
-        let results: Vec<Transid> = report.submitted.iter().map(|result| result.id).collect();
-        let Some(taken) = record(&service, &carrier, &report, &shutdown).await else {
+        let Some(taken) = record(&service, &carrier, &mut report, &shutdown).await else {
             // The carrier repeats what isn't acknowledged, and the leases end.
             continue;
         };
-        connection.stored(&results, &taken, report.confirmation);
+        connection.stored(report, &taken);
         credit.refresh(free);
     }
 }
@@ -39,13 +38,13 @@ pub(super) async fn run(
 async fn record(
     service: &Service,
     carrier: &str,
-    report: &CarrierReport,
+    report: &mut CarrierReport,
     shutdown: &CancellationToken,
 ) -> Option<Vec<Transid>> {
-    let mut stored = Stored::default();
+    let mut taken = None;
     loop {
-        match store(service, carrier, report, &mut stored).await {
-            Ok(()) => return stored.taken,
+        match store(service, carrier, report, &mut taken).await {
+            Ok(()) => return taken,
             Err(error) => {
                 tracing::error!(detail = ?error, "a report can't be stored; trying again");
                 if shutdown.is_cancelled() {
@@ -57,42 +56,37 @@ async fn record(
     }
 }
 
-/// What a try stored before it failed: the next one goes on from there.
-#[derive(Default)]
-struct Stored {
-    /// The messages that are stored as taken, once results are.
-    taken: Option<Vec<Transid>>,
-    receipts: bool,
-    carrier_receipts: bool,
-}
-
-/// Stores results and receipts; they go into one turn, in this order.
+/// Stores results and receipts; they go into one turn, in this order. Receipts leave the report
+/// when they are stored, and `taken` is set when the results are: after a failure the next try goes
+/// on from there.
 async fn store(
     service: &Service,
     carrier: &str,
-    report: &CarrierReport,
-    stored: &mut Stored,
+    report: &mut CarrierReport,
+    taken: &mut Option<Vec<Transid>>,
 ) -> Result<()> {
+    let results = &report.submitted;
     let submitted = async {
-        if stored.taken.is_none() {
-            let taken = service.record_submitted(carrier, report.submitted.clone());
-            stored.taken = Some(taken.await?);
+        if taken.is_none() {
+            *taken = Some(service.record_submitted(carrier, results.clone()).await?);
         }
         Ok(())
     };
+    let own = &mut report.receipts;
     let receipts = async {
-        if !stored.receipts && !report.receipts.is_empty() {
-            service.record_receipts(report.receipts.clone()).await?;
+        if !own.is_empty() {
+            service.record_receipts(own.clone()).await?;
+            own.clear();
         }
-        stored.receipts = true;
         Ok(())
     };
+    let carriers = &mut report.carrier_receipts;
     let carrier_receipts = async {
-        if !stored.carrier_receipts && !report.carrier_receipts.is_empty() {
-            let receipts = report.carrier_receipts.clone();
-            service.record_carrier_receipts(carrier, receipts).await?;
+        if !carriers.is_empty() {
+            let recording = service.record_carrier_receipts(carrier, carriers.clone());
+            recording.await?;
+            carriers.clear();
         }
-        stored.carrier_receipts = true;
         Ok(())
     };
     let (submitted, receipts, carrier_receipts) =
