@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use domain::Timestamp;
-use service::{Leases, Service};
-use tokio_util::sync::CancellationToken;
+use service::Leases;
 
-use super::retry::{RETRY, pause};
+use super::context::{Context, RETRY};
 use crate::carrier::sandbox::Sandbox;
 
 /// Messages that are read at once when receipts are looked for that are still to come.
@@ -18,9 +17,9 @@ pub(super) type Sandboxes = Arc<Vec<(String, Arc<Sandbox>)>>;
 
 /// Ends the leases of an earlier process; to be called before this one claims anything, and where
 /// no other process uses the database.
-pub(super) async fn end_leases(service: &Service, shutdown: &CancellationToken) {
+pub(super) async fn end_leases(context: &Context) {
     loop {
-        match service.end_leases(Leases::All).await {
+        match context.service.end_leases(Leases::All).await {
             Ok(0) => return,
             Ok(count) => {
                 tracing::info!(count, "an earlier process had claimed messages");
@@ -30,7 +29,7 @@ pub(super) async fn end_leases(service: &Service, shutdown: &CancellationToken) 
                 tracing::error!(detail = ?error, "old leases can't be ended; trying again");
             }
         }
-        if pause(RETRY, shutdown).await {
+        if context.pause(RETRY).await {
             return;
         }
     }
@@ -38,15 +37,11 @@ pub(super) async fn end_leases(service: &Service, shutdown: &CancellationToken) 
 
 /// Tells sandboxes which messages were submitted to them before a time, by a process that ended
 /// before it reported their receipts. New messages needn't wait for that.
-pub(super) async fn recover(
-    service: Service,
-    sandboxes: Sandboxes,
-    before: Timestamp,
-    shutdown: CancellationToken,
-) {
+pub(super) async fn recover(context: Context, sandboxes: Sandboxes, before: Timestamp) {
     for (carrier, sandbox) in sandboxes.iter() {
         let mut after = None;
-        while !shutdown.is_cancelled() {
+        while !context.shutdown.is_cancelled() {
+            let service = &context.service;
             let outstanding = service.outstanding(carrier, before, after, OUTSTANDING_CHUNK);
             match outstanding.await {
                 Ok(found) => {
@@ -60,7 +55,7 @@ pub(super) async fn recover(
                         detail = ?error,
                         "messages that await receipts can't be read; trying again"
                     );
-                    pause(RETRY, &shutdown).await;
+                    context.pause(RETRY).await;
                 }
             }
         }

@@ -5,10 +5,10 @@
 //! row is deleted, a receipt before it is acknowledged. A process that dies leaves rows under a
 //! lease: whether a carrier has those messages only a receipt can tell.
 
+mod context;
 mod delivery;
 mod ended;
 mod jobs;
-mod retry;
 mod watched;
 
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppConnection;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
 use crate::metrics::Metrics;
+use context::Context;
 use ended::Sandboxes;
 use jobs::Processes;
 use watched::WatchedCarrier;
@@ -49,8 +50,7 @@ pub fn spawn(
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut worker = Worker {
-            service,
-            shutdown,
+            context: Context { service, shutdown },
             tasks: JoinSet::new(),
             watched: Vec::new(),
         };
@@ -61,8 +61,7 @@ pub fn spawn(
 
 /// The tasks of a worker.
 struct Worker {
-    service: Service,
-    shutdown: CancellationToken,
+    context: Context,
     tasks: JoinSet<()>,
     watched: Vec<WatchedCarrier>,
 }
@@ -75,17 +74,15 @@ impl Worker {
             groups.push(Processes::Delivering);
             sandboxes = Arc::new(self.sandboxes(&settings));
         }
-        if self.service.is_shared() {
+        if self.context.service.is_shared() {
             // A job finds out which of the other processes ended, and takes over what they left.
             groups.push(Processes::Sharing);
         } else {
             // What is claimed or outstanding now was left by an earlier process.
-            ended::end_leases(&self.service, &self.shutdown).await;
-            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-            let before = service.clock().now();
-            let sandboxes = Arc::clone(&sandboxes);
-            self.tasks
-                .spawn(ended::recover(service, sandboxes, before, shutdown));
+            ended::end_leases(&self.context).await;
+            let (context, sandboxes) = (self.context.clone(), Arc::clone(&sandboxes));
+            let before = context.service.clock().now();
+            self.tasks.spawn(ended::recover(context, sandboxes, before));
         }
         for (name, sandbox) in sandboxes.iter() {
             self.start_connections(name, 1, || sandbox.clone());
@@ -118,7 +115,7 @@ impl Worker {
             .map(|carrier| carrier.name.as_str())
             .chain((!is_named).then_some(SANDBOX_CARRIER));
         let open = |name: &str| {
-            let clock = self.service.clock().clone();
+            let clock = self.context.service.clock().clone();
             let sandbox = Sandbox::new(clock, settings.sandbox_delay_ms);
             (name.to_owned(), Arc::new(sandbox))
         };
@@ -126,7 +123,7 @@ impl Worker {
     }
 
     fn start_carrier(&mut self, CarrierSettings { name, kind }: CarrierSettings) {
-        let service = self.service.clone();
+        let service = self.context.service.clone();
         let lease = Duration::from_millis(service.limits().lease_ms.unsigned_abs());
         let clock = || service.clock().clone();
         match kind {
@@ -168,9 +165,8 @@ impl Worker {
             let seen = Arc::clone(&connection);
             watched.connections.push(Box::new(move || seen.state()));
             let is_open = watched.open.subscribe();
-            let (service, shutdown) = (self.service.clone(), self.shutdown.clone());
-            let serving =
-                delivery::serve(service, carrier.to_owned(), connection, is_open, shutdown);
+            let context = self.context.clone();
+            let serving = delivery::serve(context, carrier.to_owned(), connection, is_open);
             self.tasks.spawn(serving.instrument(span));
         }
         self.watched.push(watched);
@@ -178,7 +174,7 @@ impl Worker {
 
     fn start_job(&mut self, job: jobs::Job) {
         let span = tracing::error_span!("job", name = job.name);
-        let running = job.run(self.service.clone(), self.shutdown.clone());
+        let running = job.run(self.context.clone());
         self.tasks.spawn(running.instrument(span));
     }
 }

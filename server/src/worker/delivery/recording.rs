@@ -5,27 +5,25 @@ use std::sync::Arc;
 use domain::Transid;
 use service::{Credit, Result, Service};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::free;
 use crate::carrier::{CarrierConnection, CarrierReport};
-use crate::worker::retry::RETRY;
+use crate::worker::context::{Context, RETRY};
 
 /// Records until the connection is closed and has reported everything. The places that answers
 /// freed are offered before the answers are stored, so that the turn which stores them claims the
 /// next messages.
 pub(super) async fn run(
-    service: Service,
+    context: Context,
     carrier: String,
     connection: Arc<dyn CarrierConnection>,
     credit: Credit,
     open: watch::Receiver<bool>,
-    shutdown: CancellationToken,
 ) {
     let free = || free(connection.as_ref(), *open.borrow());
     while let Some(mut report) = connection.report().await {
         credit.refresh(free);
-        let Some(taken) = record(&service, &carrier, &mut report, &shutdown).await else {
+        let Some(taken) = record(&context, &carrier, &mut report).await else {
             // The carrier repeats what isn't acknowledged, and the leases end.
             continue;
         };
@@ -36,18 +34,17 @@ pub(super) async fn run(
 
 /// The messages that are stored as taken; `None` when the process stops before that.
 async fn record(
-    service: &Service,
+    context: &Context,
     carrier: &str,
     report: &mut CarrierReport,
-    shutdown: &CancellationToken,
 ) -> Option<Vec<Transid>> {
     let mut taken = None;
     loop {
-        match store(service, carrier, report, &mut taken).await {
+        match store(&context.service, carrier, report, &mut taken).await {
             Ok(()) => return taken,
             Err(error) => {
                 tracing::error!(detail = ?error, "a report can't be stored; trying again");
-                if shutdown.is_cancelled() {
+                if context.shutdown.is_cancelled() {
                     return None;
                 }
                 tokio::time::sleep(RETRY).await;

@@ -12,10 +12,11 @@ use domain::records::{ConnectionRecord, ConnectionState};
 use service::{Result, Service};
 use tokio::time::Instant;
 
-use super::work::{Context, Next, Work, attempt};
+use super::work::{Next, Work, attempt};
 use crate::carrier::ConnectionStatus;
 use crate::carrier::refused::Refused;
 use crate::metrics::Metrics;
+use crate::worker::context::Context;
 use crate::worker::watched::WatchedCarrier;
 use probes::Probes;
 use refusals::ReportedRefusals;

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use domain::BatchId;
 use service::{Result, Service};
 
-use super::work::{Context, Next, Work};
-use crate::worker::retry::RETRY;
+use super::work::{Next, Work};
+use crate::worker::context::{Context, RETRY};
 
 /// Each run is a round: a part of every upload.
 #[derive(Default)]

@@ -12,17 +12,16 @@ use std::time::Duration;
 
 use service::Service;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
+use super::context::{Context, RETRY};
 use super::ended::Sandboxes;
-use super::retry::{RETRY, pause, supervise};
 use super::watched::WatchedCarrier;
 use crate::metrics::Metrics;
 use connections::Watch;
 use expansion::Expansion;
 use nodes::Nodes;
 use rerouting::Rerouting;
-use work::{Context, Next, Work, stateless};
+use work::{Next, Work, stateless};
 
 /// A row of the table.
 pub(super) struct Job {
@@ -122,13 +121,11 @@ pub(super) fn table(
 
 impl Job {
     /// Runs again and again until the token is cancelled, also after a panic.
-    pub(super) async fn run(self, service: Service, shutdown: CancellationToken) {
+    pub(super) async fn run(self, context: Context) {
         let job = Arc::new(self);
-        let context = Context { service, shutdown };
-        supervise(&context.shutdown, || {
-            Arc::clone(&job).repeat(context.clone())
-        })
-        .await;
+        context
+            .supervise(|context| Arc::clone(&job).repeat(context))
+            .await;
     }
 
     /// Runs again and again until the token is cancelled. A run that has begun is finished.
@@ -147,7 +144,7 @@ impl Job {
                 Ok(Next::AfterInterval) => self.interval,
                 Err(error) => {
                     tracing::error!(detail = ?error, "a job failed; it runs again in a second");
-                    pause(RETRY, &context.shutdown).await;
+                    context.pause(RETRY).await;
                     woken = false;
                     continue;
                 }

@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::work::{Context, Next, Work, attempt};
+use super::work::{Next, Work, attempt};
+use crate::worker::context::Context;
 use crate::worker::ended::{self, Sandboxes};
 
 /// A receipt of a sandbox that is as late as this will not come: the process of the sandbox ended.
@@ -34,9 +35,9 @@ impl Nodes {
 
     /// Recovers in a task of its own: a process that is late to renew its node is given up.
     fn recover(&mut self, context: &Context) {
-        let (service, shutdown) = (context.service.clone(), context.shutdown.clone());
-        let before = (service.clock().now()).plus_ms(-RECEIPT_LATE_MS.cast_signed());
-        let recovering = ended::recover(service, Arc::clone(&self.sandboxes), before, shutdown);
+        let now = context.service.clock().now();
+        let before = now.plus_ms(-RECEIPT_LATE_MS.cast_signed());
+        let recovering = ended::recover(context.clone(), Arc::clone(&self.sandboxes), before);
         self.recoveries.spawn(recovering.in_current_span());
     }
 }

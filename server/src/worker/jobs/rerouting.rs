@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use service::Result;
 use tokio::time::Instant;
 
-use super::work::{Context, Next, Work};
+use super::work::{Next, Work};
+use crate::worker::context::Context;
 
 /// How long after a carrier became unusable its messages are looked at once more: some were being
 /// queued for it, or came back from it, meanwhile.

@@ -1,15 +1,9 @@
-//! What a job does, and with what.
+//! What a job does each time.
 
 use async_trait::async_trait;
 use service::{Result, Service};
-use tokio_util::sync::CancellationToken;
 
-/// What a job works with.
-#[derive(Clone)]
-pub(super) struct Context {
-    pub(super) service: Service,
-    pub(super) shutdown: CancellationToken,
-}
+use crate::worker::context::Context;
 
 /// What a job does each time.
 #[async_trait]
