@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use ::smpp::{LATE_ANSWERS_MAX, Submit};
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
 
-/// A message under a claim. A message may be claimed again while an earlier claim's submits are
-/// unanswered.
-type Try = (i64, i64);
+/// The ids of a message and of its lease. A message may be claimed again while submits of an
+/// earlier claim are unanswered.
+type ClaimKey = (i64, i64);
 
 /// Messages whose submits aren't all answered.
 #[derive(Default)]
 pub(super) struct Pending {
     next_tag: u64,
-    segments: HashMap<u64, (Try, u16)>,
-    messages: HashMap<Try, Open>,
+    segments: HashMap<u64, (ClaimKey, u16)>,
+    messages: HashMap<ClaimKey, Open>,
     /// Messages without a segment that is still to be submitted.
     done: Vec<Submitted>,
     /// Submits that weren't answered in time, by tag: the first one was submitted first.
