@@ -11,7 +11,7 @@ use crate::backoff::AttemptOutcome;
 use crate::encode::{self, Role};
 use crate::guard::guarded;
 use crate::pace::Pace;
-use crate::shared::{Inner, Shared};
+use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::throttle::Throttle;
@@ -272,7 +272,7 @@ impl Link {
     fn take_submits(&mut self, now: Instant) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut inner = shared.lock();
-        self.expire_queue(&mut inner, now);
+        inner.drop_queued(|submit| submit.not_after < now);
         let mut submits = Vec::new();
         let mut waiting = self.socket.outbox.len();
         while waiting < OUTBOX_FULL
@@ -294,23 +294,6 @@ impl Link {
             self.encode_submit(sequence, submit);
         }
         some
-    }
-
-    fn expire_queue(&mut self, inner: &mut Inner, now: Instant) {
-        if inner.queue.iter().all(|submit| submit.not_after >= now) {
-            return;
-        }
-        let events = &mut self.events;
-        inner.queue.retain(|submit| {
-            let keep = submit.not_after >= now;
-            if !keep {
-                events.push(Event::Answer {
-                    tag: submit.tag,
-                    outcome: Outcome::NotSent,
-                });
-            }
-            keep
-        });
     }
 
     fn acknowledge(&mut self, handle: DeliveryHandle, status: u32) {

@@ -100,7 +100,7 @@ impl Shared {
         let mut inner = self.lock();
         if inner.closing.is_none() {
             inner.closing = Some(now + self.settings.timers.close);
-            inner.drain_queue();
+            inner.drop_queued(|_| true);
         }
         self.announce(inner);
         for wake in &self.wake {
@@ -115,7 +115,7 @@ impl Shared {
         inner.links[link].state = State::Connecting;
         inner.settle(Instant::now());
         if link == 0 {
-            inner.drain_queue();
+            inner.drop_queued(|_| true);
         }
         self.announce(inner);
     }
@@ -210,10 +210,17 @@ impl Inner {
         self.push(Event::Answer { tag, outcome });
     }
 
-    /// Answers every queued submit [`Outcome::NotSent`].
-    pub(crate) fn drain_queue(&mut self) {
+    /// Answers the queued submits [`Outcome::NotSent`] for which `drop` is true.
+    pub(crate) fn drop_queued(&mut self, drop: impl Fn(&Submit) -> bool) {
+        if !self.queue.iter().any(&drop) {
+            return;
+        }
         for submit in std::mem::take(&mut self.queue) {
-            self.answer(submit.tag, Outcome::NotSent);
+            if drop(&submit) {
+                self.answer(submit.tag, Outcome::NotSent);
+            } else {
+                self.queue.push_back(submit);
+            }
         }
     }
 
