@@ -154,8 +154,7 @@ async fn run(
             let _ = tokio::time::timeout(FAILED_DRAIN_TIMEOUT, serving).await;
             return Err(ServeError::StorageFailed);
         }
-        // It ends only when it panicked, and to accept messages that nobody sends would be a
-        // lie.
+        // It ends by itself only when it panicked. Messages that nobody sends must not be accepted.
         _ = &mut worker => {
             stop.cancel();
             serving.await;

@@ -9,7 +9,7 @@ use service::Leases;
 use super::context::{Context, RETRY};
 use crate::carrier::sandbox::Sandbox;
 
-/// Messages that are read at once when receipts are looked for that are still to come.
+/// How many messages without their receipts are read at once.
 const OUTSTANDING_CHUNK: i64 = 1000;
 
 /// The sandboxes of this process, with their names.

@@ -1,5 +1,5 @@
 //! The worker: hands queued messages to carriers and records what these answer and report
-//! (`delivery`), and does the work that comes round again and again (`jobs`).
+//! (`delivery`), and does the periodic jobs (`jobs`).
 //!
 //! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue
 //! row is deleted, a receipt before it is acknowledged. A process that dies leaves rows under a

@@ -26,8 +26,8 @@ impl WatchedCarrier {
         }
     }
 
-    /// Closes the carrier to new messages while it is among the drained ones.
-    pub(super) fn heed(&self, drained: &[String]) {
+    /// Opens the carrier to messages, or closes it if it is among the drained ones.
+    pub(super) fn update(&self, drained: &[String]) {
         let open = !drained.contains(&self.carrier);
         self.open
             .send_if_modified(|was| std::mem::replace(was, open) != open);

@@ -12,8 +12,8 @@ pub(super) fn milliseconds(text: &str) -> Option<i64> {
     let long = || read(text[..4].parse().ok()?, &text[4..]);
     match text.len() {
         10 => short(),
-        // Twelve digits have seconds or a century. Where a century is taken for a year, the year's
-        // last two digits are the month, which they can't be since 2013.
+        // Twelve digits end with seconds or begin with a century. One that is taken for a year is
+        // no date since 2013, because the year's last two digits then are the month.
         12 => short().or_else(long),
         14 => long(),
         _ => None,

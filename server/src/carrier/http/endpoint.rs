@@ -65,7 +65,7 @@ async fn answer(
     });
     let mut response = match found {
         Some((name, settings)) => endpoint.take(name, settings, request).await,
-        // The answer doesn't tell which of both is wrong.
+        // The answer doesn't tell whether the name or the secret is wrong.
         None => (StatusCode::NOT_FOUND, "Not found.\n").into_response(),
     };
     let headers = response.headers_mut();

@@ -29,8 +29,8 @@ use pace::Pace;
 /// Longest time for a connection, with host look-up and TLS; half of a request's time-out at most,
 /// so that a request that runs out of time had its connection.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept. Most upstreams close theirs after 5 s or more, and whether
-/// a request that crosses the close arrived can't be known.
+/// How long an idle connection is kept. Most upstreams close theirs after 5 s or more, and of a
+/// request that is sent just then nobody knows whether it arrived.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Most bytes of an answer; an answer about one message isn't longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;

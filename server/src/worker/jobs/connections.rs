@@ -93,9 +93,9 @@ impl Watch {
     async fn look(&mut self, service: &Service) -> Vec<ConnectionRecord> {
         let failed = "the drained carriers can't be read";
         if let Some(drained) = attempt(failed, service.drained_carriers()).await {
-            self.carriers
-                .iter()
-                .for_each(|carrier| carrier.heed(&drained));
+            for carrier in self.carriers.iter() {
+                carrier.update(&drained);
+            }
         }
         let failed = "the connections of other processes can't be read";
         let elsewhere = attempt(failed, service.connections_elsewhere()).await;

@@ -1,4 +1,4 @@
-//! Tells the other processes that this one lives, and takes care of what ended processes left.
+//! Tells the other processes that this one is running, and takes over what ended processes left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::work::{Next, Work, attempt};
 use crate::worker::context::Context;
 use crate::worker::ended::{self, Sandboxes};
 
-/// A receipt of a sandbox that is as late as this will not come: the process of the sandbox ended.
+/// A sandbox's receipt that is later than this will not come: the process of the sandbox ended.
 const RECEIPT_LATE_MS: u64 = 45_000;
 
 pub(super) struct Nodes {

@@ -19,8 +19,8 @@ const NO_CARRIER: &str = "";
 pub(super) struct Rerouting {
     /// Whether the carriers were looked for that messages wait for and that aren't set up any more.
     started: bool,
-    /// Carriers whose messages this run looks at. After a failure those are left that it hadn't
-    /// come to.
+    /// Carriers whose messages are still to be looked at. After a failure the next run goes on
+    /// with them.
     carriers: Vec<String>,
     once_more_at: Option<Instant>,
 }

@@ -4,8 +4,8 @@ use service::{Leases, Service};
 
 use super::work::attempt;
 
-/// A transaction that is open for longer than any of ours may be: what is deleted meanwhile can't
-/// be removed.
+/// None of our transactions is open for so long. While one is, vacuum can't remove the rows that
+/// were deleted since it began.
 const OLD_TRANSACTION_MS: i64 = 5 * 60 * 1000;
 
 /// Ends leases that are over, and matches receipts that arrived before the answer to their submit

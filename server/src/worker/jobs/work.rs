@@ -1,4 +1,4 @@
-//! What a job does each time.
+//! The work of a job, and when it is to be done again.
 
 use async_trait::async_trait;
 use service::{Result, Service};
@@ -41,8 +41,8 @@ pub(super) fn stateless<F: Future<Output = ()> + Send + 'static>(
     Box::new(move || Box::new(Stateless(run)))
 }
 
-/// The result of a part of a job; `None` when it failed, which is logged with this sentence, and
-/// doesn't keep the job from its other parts.
+/// The result of a part of a job. A failure is logged with this sentence and is `None`, so that the
+/// job goes on with its other parts.
 pub(super) async fn attempt<T>(failed: &str, part: impl Future<Output = Result<T>>) -> Option<T> {
     match part.await {
         Ok(result) => Some(result),
