@@ -343,8 +343,7 @@ impl Link {
     /// Answers every submit that is left.
     fn finish(mut self) -> Ended {
         self.read_left_answers();
-        let closing = self.shared.lock().closing.is_some();
-        let cause = if closing {
+        let cause = if self.shared.is_closing() {
             UnknownCause::Closed
         } else {
             UnknownCause::ConnectionLost

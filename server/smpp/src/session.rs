@@ -27,14 +27,14 @@ pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
 async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Span) {
     let timers = shared.settings.timers;
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
-    while !closing(&shared) {
+    while !shared.is_closing() {
         shared.enter(index, State::Connecting, None);
         let ended = guarded(attempt(&shared, index, role)).await;
         let ended = ended.unwrap_or_else(|| {
             shared.link_down(index);
             Ended::failed("the attempt panicked".to_owned())
         });
-        if closing(&shared) {
+        if shared.is_closing() {
             break;
         }
         let address = &shared.settings.address;
@@ -63,11 +63,7 @@ async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> Ended {
 
 /// Resolves once the connection is closing.
 async fn closed(shared: &Shared, index: usize) {
-    while !closing(shared) {
+    while !shared.is_closing() {
         shared.wake[index].notified().await;
     }
-}
-
-fn closing(shared: &Shared) -> bool {
-    shared.lock().closing.is_some()
 }

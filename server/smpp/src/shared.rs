@@ -74,6 +74,10 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().closing.is_some()
+    }
+
     /// Wakes those who wait for places and for events, after a change.
     pub(crate) fn announce(&self, inner: MutexGuard<'_, Inner>) {
         let freed = inner.free(Instant::now()) > 0;

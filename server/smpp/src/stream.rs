@@ -51,10 +51,10 @@ pub(crate) async fn connect(settings: &Settings) -> io::Result<Box<dyn Stream>> 
 
 async fn client_config(tls: &Tls) -> io::Result<ClientConfig> {
     let roots = match &tls.ca_file {
-        Some(file) => authorities(file).await?,
-        None => RootCertStore {
-            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-        },
+        Some(file) => authorities(file)
+            .await
+            .map_err(|error| io::Error::other(format!("CA file {}: {error}", file.display())))?,
+        None => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
     };
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -63,19 +63,14 @@ async fn client_config(tls: &Tls) -> io::Result<ClientConfig> {
 }
 
 async fn authorities(file: &Path) -> io::Result<RootCertStore> {
-    let failed = |error: &dyn std::fmt::Display| {
-        io::Error::other(format!("CA file {}: {error}", file.display()))
-    };
-    let pem = tokio::fs::read(file)
-        .await
-        .map_err(|error| failed(&error))?;
+    let pem = tokio::fs::read(file).await?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| failed(&error))?;
-        roots.add(certificate).map_err(|error| failed(&error))?;
+        let certificate = certificate.map_err(io::Error::other)?;
+        roots.add(certificate).map_err(io::Error::other)?;
     }
     if roots.is_empty() {
-        return Err(failed(&"no certificate in it"));
+        return Err(io::Error::other("no certificate in it"));
     }
     Ok(roots)
 }
