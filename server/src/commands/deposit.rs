@@ -115,13 +115,18 @@ async fn add(
 }
 
 async fn import(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
-    let (lines, orders) = read_orders(file).map_err(CommandError::Refused)?;
+    let bytes = std::fs::read(file).map_err(|error| {
+        CommandError::Refused(format!("can't read {}: {error}", file.display()))
+    })?;
+    // Spreadsheets put a byte order mark before the first cell.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let (starts, orders) = read_orders(file, bytes).map_err(CommandError::Refused)?;
     let outcome = service
         .import_deposits(&Actor::CommandLine, &orders)
         .await
         .map_err(|error| match error.refusal() {
             Some(Refusal::Order { index, refusal }) => {
-                CommandError::Refused(bad_line(file, lines[*index], refusal))
+                CommandError::Refused(bad_line(file, line(bytes, starts[*index]), refusal))
             }
             _ => CommandError::Service(error),
         })?;
@@ -146,26 +151,22 @@ fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
     format!("{shown}, line {line}: {what}; no line was credited")
 }
 
-/// Reads a file of payments, each with its line. The first bad line refuses the file.
-fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositRequest>), String> {
-    let shown = file.display();
-    let bytes = std::fs::read(file).map_err(|error| format!("can't read {shown}: {error}"))?;
-    // Spreadsheets put a byte order mark before the first cell.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+/// Reads a file of payments: where each begins, and what it says. The first bad line refuses the
+/// file.
+fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositRequest>), String> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .from_reader(bytes);
-    let mut lines = Lines::of(bytes);
-    let (mut found, mut orders) = (Vec::new(), Vec::new());
+    let (mut starts, mut orders) = (Vec::new(), Vec::new());
     let mut header_seen = false;
     for record in reader.records() {
         let position = match &record {
             Ok(record) => record.position(),
             Err(error) => error.position(),
         };
-        let line = lines.of_record(position.map_or(0, csv::Position::byte));
-        let bad = |what: &str| Err(bad_line(file, line, &what));
+        let start = position.map_or(0, csv::Position::byte);
+        let bad = |what: &str| Err(bad_line(file, line(bytes, start), &what));
         let Ok(record) = record else {
             return bad("not a readable CSV line");
         };
@@ -182,54 +183,35 @@ fn read_orders(file: &Path) -> Result<(Vec<usize>, Vec<DepositRequest>), String>
         }
         match order(&cells) {
             Ok(order) => {
-                found.push(line);
+                starts.push(start);
                 orders.push(order);
             }
             Err(what) => return bad(&what),
         }
     }
     if header_seen {
-        Ok((found, orders))
+        Ok((starts, orders))
     } else {
         Err(format!(
-            "{shown} is empty; it needs the header bank_id,reference,amount"
+            "{} is empty; it needs the header bank_id,reference,amount",
+            file.display()
         ))
     }
 }
 
-/// Counts the lines of a text. The CSV reader's own position of a record is that of the blank lines
-/// before it.
-struct Lines<'a> {
-    bytes: &'a [u8],
-    place: usize,
-    line: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes,
-            place: 0,
-            line: 1,
-        }
-    }
-
-    /// The line of the record that begins at or after this byte. Bytes must be asked for in
-    /// ascending order.
-    fn of_record(&mut self, start: u64) -> usize {
-        let start = usize::try_from(start).unwrap_or(usize::MAX);
-        while let Some(byte) = self.bytes.get(self.place) {
-            let ends = *byte == b'\n' || *byte == b'\r';
-            if self.place >= start && !ends {
-                break;
-            }
-            self.place += 1;
-            // CR LF is one end of line.
-            let pair = *byte == b'\r' && self.bytes.get(self.place) == Some(&b'\n');
-            self.line += usize::from(ends && !pair);
-        }
-        self.line
-    }
+/// The line of the record at this byte. What the CSV reader takes for the beginning of a record is
+/// that of the blank lines before it.
+fn line(bytes: &[u8], start: u64) -> usize {
+    let start = usize::try_from(start).map_or(bytes.len(), |start| start.min(bytes.len()));
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let blank = bytes[start..]
+        .iter()
+        .take_while(|byte| is_end(byte))
+        .count();
+    let before = &bytes[..start + blank];
+    // CR LF is one end of line.
+    let pairs = before.windows(2).filter(|pair| pair == b"\r\n").count();
+    1 + before.iter().filter(|byte| is_end(byte)).count() - pairs
 }
 
 fn order(cells: &[&str]) -> Result<DepositRequest, String> {
@@ -250,4 +232,26 @@ fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositReque
         reference: reference.to_owned(),
         amount,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_on_the_line_after_the_blank_ones() {
+        let bytes = b"a\r\n\r\nb\n\rc\r\rd";
+        for (start, expected) in [
+            (0, 1),
+            (1, 3),
+            (3, 3),
+            (5, 3),
+            (6, 5),
+            (8, 5),
+            (9, 7),
+            (99, 7),
+        ] {
+            assert_eq!(line(bytes, start), expected, "{start}");
+        }
+    }
 }
