@@ -157,6 +157,7 @@ struct Inner {
     routes_changed: Notify,
     wakes: Arc<Wakes>,
     node: Node,
+    /// What tells other processes of new work, and listens to them; none where there are no others.
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -195,13 +196,14 @@ impl Service {
         let now = config.clock.now();
         operations::upkeep::install(&store, &config, beside, now).await?;
         let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, now).await?;
-        let shared = store.dialect().is_shared();
         if !beside {
             operations::history::make_first_days(&store, now).await;
         }
+        // Asked here alone: what depends on it is chosen below, and each part uses its own choice.
+        let shared = store.dialect().is_shared();
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
         let node = if beside || !shared {
-            Node::alone()
+            Node::Alone
         } else {
             Node::join(&store, token, now).await?
         };
@@ -255,10 +257,9 @@ impl Service {
     /// Answers what waits, then closes the database.
     pub async fn close(&self) {
         self.inner.turn.close().await;
-        for task in self.tasks().drain(..) {
-            task.abort();
-        }
-        if self.is_shared() {
+        let tasks = std::mem::take(&mut *self.tasks());
+        tasks.iter().for_each(AbortHandle::abort);
+        if !tasks.is_empty() {
             wakes::tell_now(self).await;
         }
         self.inner.node.leave(self.store(), self.now()).await;

@@ -110,7 +110,9 @@ pub(crate) async fn tell_now(service: &Service) {
     if untold == 0 {
         return;
     }
-    let payload = format!("{} {untold}", service.inner.node.key().token);
+    // A command beside the processes that serve has no token, and hears nothing.
+    let token = service.inner.node.key().map_or(0, |key| key.token);
+    let payload = format!("{token} {untold}");
     let told = async {
         let mut conn = service.store().read().await?;
         listening::notify(&mut conn, &payload).await
@@ -132,7 +134,7 @@ async fn listen(inner: Weak<Inner>) {
                 Err(error) => Err(error),
             },
             Some(listener) => {
-                let own = here.node.key().token;
+                let own = here.node.key().map(|key| key.token);
                 drop(here);
                 let payload = listener.next().await;
                 let Some(here) = inner.upgrade() else { return };
@@ -147,12 +149,12 @@ async fn listen(inner: Weak<Inner>) {
     }
 }
 
-fn hear(here: &Inner, own: i64, payload: &str) {
+fn hear(here: &Inner, own: Option<i64>, payload: &str) {
     let Some((token, told)) = payload.split_once(' ') else {
         return;
     };
     let told: u8 = told.parse().unwrap_or(0);
-    if token.parse() == Ok(own) {
+    if token.parse().ok() == own {
         return;
     }
     for what in Wake::ALL.into_iter().filter(|what| told & what.bit() != 0) {

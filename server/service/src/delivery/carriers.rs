@@ -97,9 +97,6 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
-        if !self.is_shared() {
-            return Ok(Vec::new());
-        }
         let now = self.now();
         let mut conn = self.store().read().await?;
         let mut connections = carriers::connections(&mut conn).await?;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use crate::error::Result;
+use crate::operations::nodes::Node;
 use crate::store::events::{self, Event};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
@@ -257,10 +258,10 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn match_crossed(&self) -> Result<usize> {
-        // Otherwise transactions that write follow each other.
-        if !self.is_shared() {
+        // The transactions of one process alone follow each other.
+        let Node::Member(_) = &self.inner.node else {
             return Ok(0);
-        }
+        };
         let service = self.clone();
         run_detached(async move {
             let now = service.now();

@@ -27,10 +27,17 @@ const CLOCK_APART_MS: i64 = 5_000;
 /// Of uploads that never became a batch.
 const SPOOL_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// This process.
-pub(crate) struct Node {
+/// This process, as it is chosen when the service is opened.
+pub(crate) enum Node {
+    /// The only one that serves its database, or a command beside those that do.
+    Alone,
+    /// One of those that serve the database, however many there are now.
+    Member(Member),
+}
+
+/// A process among others.
+pub(crate) struct Member {
     slot: AtomicI64,
-    /// 0 for one that doesn't share its database, or doesn't serve.
     token: i64,
     name: String,
     /// When another process was last seen to end, in unix milliseconds.
@@ -38,16 +45,6 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The only one.
-    pub(crate) fn alone() -> Self {
-        Self {
-            slot: AtomicI64::new(0),
-            token: 0,
-            name: String::new(),
-            last_end: AtomicI64::new(0),
-        }
-    }
-
     /// Takes a number among the others.
     pub(crate) async fn join(
         store: &Store,
@@ -59,34 +56,36 @@ impl Node {
         let slot = take_slot(store, token, &name, now)
             .await?
             .ok_or(OpenError::TooManyNodes)?;
-        Ok(Self {
+        Ok(Self::Member(Member {
             slot: AtomicI64::new(slot),
             token,
             name,
             last_end: AtomicI64::new(0),
-        })
+        }))
     }
 
+    /// The number in the ids that this process makes.
     pub(crate) fn slot(&self) -> i64 {
-        self.slot.load(Ordering::Relaxed)
+        self.key().map_or(0, |key| key.slot)
     }
 
-    /// Slot and token.
-    pub(crate) fn key(&self) -> NodeKey {
-        NodeKey {
-            slot: self.slot(),
-            token: self.token,
+    /// How the others know this process, where there are others.
+    pub(crate) fn key(&self) -> Option<NodeKey> {
+        match self {
+            Self::Alone => None,
+            Self::Member(member) => Some(NodeKey {
+                slot: member.slot.load(Ordering::Relaxed),
+                token: member.token,
+            }),
         }
     }
 
     /// Gives the number back.
     pub(crate) async fn leave(&self, store: &Store, now: Timestamp) {
-        if self.token == 0 {
-            return;
-        }
+        let Some(key) = self.key() else { return };
         let left = async {
             let mut conn = store.read().await?;
-            nodes::end(&mut conn, self.slot(), self.token, now).await
+            nodes::end(&mut conn, key.slot, key.token, now).await
         };
         if let Err(error) = left.await {
             tracing::warn!(detail = ?error, "the others aren't told that this process ends");
@@ -112,10 +111,10 @@ async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Res
 }
 
 impl Service {
-    /// Whether other processes may serve the same database.
+    /// Whether this process serves its database together with others, or may come to.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.store().dialect().is_shared()
+        matches!(self.inner.node, Node::Member(_))
     }
 
     /// Says that this process lives, and goes by the database server's clock.
@@ -123,14 +122,14 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn renew_node(&self) -> Result<()> {
-        if !self.is_shared() {
+        let Node::Member(node) = &self.inner.node else {
             return Ok(());
-        }
+        };
         follow_server(self.store(), &self.inner.clock).await?;
         let now = self.now();
-        let node = &self.inner.node;
         let mut conn = self.store().read().await?;
-        if nodes::renew(&mut conn, node.slot(), node.token, now).await? {
+        let slot = node.slot.load(Ordering::Relaxed);
+        if nodes::renew(&mut conn, slot, node.token, now).await? {
             return Ok(());
         }
         drop(conn);
@@ -161,10 +160,13 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn nodes_ended(&self) -> Result<bool> {
+        let Node::Member(node) = &self.inner.node else {
+            return Ok(false);
+        };
         self.give_up_nodes().await?;
         let mut conn = self.store().read().await?;
         let last = nodes::last_end(&mut conn).await?;
-        let known = self.inner.node.last_end.swap(last, Ordering::Relaxed);
+        let known = node.last_end.swap(last, Ordering::Relaxed);
         Ok(last > known)
     }
 

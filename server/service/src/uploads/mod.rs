@@ -16,7 +16,7 @@ use crate::admission::idempotency::IdempotencyKey;
 use crate::admission::{KeyAccess, SendAccess};
 use crate::error::{Error, Fault, Result};
 use crate::store::gate::Priority;
-use crate::store::shared;
+use crate::store::shared::{self, NodeKey};
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::{Service, run_detached};
@@ -171,8 +171,8 @@ impl Service {
             .check_admission(&row, access, idempotency.as_ref())
             .await?;
         let mut permit = self.count_upload(key, access, idempotency)?;
-        if self.is_shared() {
-            permit.shared = Some(self.share_upload(&permit).await?);
+        if let Some(node) = self.inner.node.key() {
+            permit.shared = Some(self.share_upload(&permit, node).await?);
         }
         Ok(permit)
     }
@@ -221,6 +221,7 @@ impl Service {
     async fn share_upload(
         &self,
         permit: &UploadPermit,
+        node: NodeKey,
     ) -> std::result::Result<SharedUpload, Reason> {
         let (service, access) = (self.clone(), permit.access);
         let key = permit.idempotency.clone();
@@ -240,7 +241,6 @@ impl Service {
             if !access.known && under_way.all >= max {
                 return Ok(Err(Reason::RateLimited));
             }
-            let node = service.inner.node.key();
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
             tx.commit().await?;
             // Held by what is handed on: it ends when nobody waits for it any more.
