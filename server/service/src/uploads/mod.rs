@@ -242,10 +242,14 @@ impl Service {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
+            // Made before the commit, and dropped wherever this ends without handing it on: a
+            // commit that wasn't answered may have stored the place, and nobody would end it.
+            let upload = SharedUpload {
+                service: service.clone(),
+                id: AtomicI64::new(id),
+            };
             tx.commit().await?;
-            // Held by what is handed on: it ends when nobody waits for it any more.
-            let id = AtomicI64::new(id);
-            Ok(Ok(SharedUpload { service, id }))
+            Ok(Ok(upload))
         });
         shared.await.unwrap_or_else(|error| {
             tracing::error!(detail = ?error, "an upload can't be begun");
