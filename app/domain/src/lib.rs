@@ -37,7 +37,7 @@ pub use message::parts::{Concatenation, Part, Segmentation};
 pub use message::{Encoding, MessageText};
 pub use money::Money;
 pub use number::{Kind, Number};
-pub use pricing::Prices;
+pub use pricing::{PageCount, Prices};
 pub use reason::Reason;
 pub use refusal::Refusal;
 pub use routing::{Route, Routes};

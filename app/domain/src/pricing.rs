@@ -1,4 +1,4 @@
-//! What a page costs.
+//! What a message costs.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,55 @@ impl Prices {
     /// The price of a message; `None` when it is more than can be held.
     #[must_use]
     pub fn cost(&self, kind: Kind, pages: usize) -> Option<Money> {
-        self.per_page(kind).checked_times(pages)
+        cost_at(self.per_page(kind), pages)
+    }
+
+    /// The price of all messages that have these pages together: the sum of their prices. `None`
+    /// when it is more than can be held.
+    #[must_use]
+    pub fn cost_of_all(&self, pages: PageCount) -> Option<Money> {
+        let local = self.cost(Kind::Local, usize::try_from(pages.local).ok()?)?;
+        let international = usize::try_from(pages.international).ok()?;
+        local.checked_add(self.cost(Kind::International, international)?)
+    }
+}
+
+/// The rule that all prices follow: each page of a message costs the same. Uploads rely on it, since
+/// they are priced by their pages in all, and two statements of the database repeat it. `None` when
+/// the price is more than can be held.
+#[must_use]
+pub fn cost_at(per_page: Money, pages: usize) -> Option<Money> {
+    per_page.checked_times(pages)
+}
+
+/// Pages of several messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCount {
+    pub local: u64,
+    pub international: u64,
+}
+
+impl PageCount {
+    /// Adds the pages of a message to a number of this kind.
+    pub const fn add(&mut self, kind: Kind, pages: u64) {
+        match kind {
+            Kind::Local => self.local += pages,
+            Kind::International => self.international += pages,
+        }
+    }
+
+    /// So many times these pages; `None` when that is more than can be held.
+    #[must_use]
+    pub fn checked_times(self, times: u64) -> Option<Self> {
+        Some(Self {
+            local: self.local.checked_mul(times)?,
+            international: self.international.checked_mul(times)?,
+        })
+    }
+
+    /// Of both kinds; `None` when that is more than can be held.
+    #[must_use]
+    pub const fn total(self) -> Option<u64> {
+        self.local.checked_add(self.international)
     }
 }

@@ -1,7 +1,7 @@
 //! Money and prices: exact, plain, and never more than can be held.
 
 use domain::money::MONEY_DECIMALS;
-use domain::{Kind, Money, Prices};
+use domain::{Kind, Money, PageCount, Prices};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -250,6 +250,23 @@ proptest! {
             prop_assert_eq!(prices.cost(kind, pages), exact);
             prop_assert_eq!(prices.per_page(kind).micros(), price);
         }
+    }
+
+    #[test]
+    fn messages_together_cost_the_sum_of_their_prices(
+        messages in prop::collection::vec((any::<bool>(), 1..=20_usize), 0..50),
+        local in 1..1_000_000_i64,
+        more in 1..1_000_000_i64,
+    ) {
+        let (local, international) = (Money::from_micros(local), Money::from_micros(local + more));
+        let prices = Prices::new(local, international).unwrap();
+        let (mut pages, mut sum) = (PageCount::default(), Money::ZERO);
+        for (is_local, count) in messages {
+            let kind = if is_local { Kind::Local } else { Kind::International };
+            pages.add(kind, count as u64);
+            sum = sum.checked_add(prices.cost(kind, count).unwrap()).unwrap();
+        }
+        prop_assert_eq!(prices.cost_of_all(pages), Some(sum));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod search;
 use std::time::Instant;
 
 use domain::number::LOCAL_DIGITS;
+use domain::pricing::cost_at;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
 use domain::{
     ApplicationId, BatchId, KeyKind, Kind, MessageStatus, Money, Number, Reference, Timestamp,
@@ -303,8 +304,7 @@ fn charge(row: &MessageRow) -> Option<ChargeRecord> {
     let record = &row.record;
     let number = Number::from_stored(record.number.clone(), record.kind);
     let (pages, unit_price, charged) = (record.pages, row.unit_price, record.cost);
-    let computed = unit_price.checked_times(usize::try_from(pages).ok()?)?;
-    if computed != charged {
+    if cost_at(unit_price, usize::try_from(pages).ok()?)? != charged {
         return None;
     }
     let kind = match record.kind {

@@ -31,7 +31,7 @@ macro_rules! unexpanded {
     ($rest:literal) => {
         concat!(
             r"
-        SELECT id, application_id, test, sender, requestid, body, rows, cost, price_local,
+        SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_local,
                price_international, first_message_id, spool, spool_offset, expanded_rows,
                expanded_cost,
                (SELECT reference FROM applications WHERE id = application_id) AS reference,
@@ -92,7 +92,8 @@ statements! {
                 released)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0)",
         postgres: r"
-            -- The rows' ids follow each other as in `ids::nth_id`, and carry the moment.
+            -- The rows' ids follow each other as in `ids::nth_id`, and carry the moment. What a
+            -- message costs repeats `pricing::cost_at`.
             INSERT INTO messages (id, application_id, test, number, kind, sender, body,
                 requestid, batch_id, pages, segments, unit_price, cost, created_at, status,
                 released)
@@ -141,6 +142,8 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) requestid: Option<String>,
     pub(crate) body: Option<String>,
     pub(crate) rows: i64,
+    /// Of all rows.
+    pages: i64,
     pub(crate) cost: Money,
     pub(crate) prices: Prices,
     pub(crate) first_message_id: i64,
@@ -148,6 +151,25 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) spool_offset: i64,
     pub(crate) expanded_rows: i64,
     pub(crate) expanded_cost: Money,
+}
+
+/// What a text that all rows of a batch share comes to.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedText {
+    /// As they were counted when the batch was accepted: its price was reserved for them.
+    pub(crate) pages: i64,
+    segments: i64,
+}
+
+impl UnexpandedBatch {
+    /// `None` when each row has its own.
+    pub(crate) fn shared_text(&self) -> Option<SharedText> {
+        let body = self.body.as_deref()?;
+        Some(SharedText {
+            pages: self.pages / self.rows,
+            segments: domain::message::segments(body).cast_signed() as i64,
+        })
+    }
 }
 
 fn record(row: &Row) -> Result<BatchRecord> {
@@ -188,6 +210,7 @@ fn unexpanded(row: &Row) -> Result<UnexpandedBatch> {
         requestid: row::opt_text(row, "requestid")?,
         body: row::opt_text(row, "body")?,
         rows: row::int(row, "rows")?,
+        pages: row::int(row, "pages")?,
         cost: Money::from_micros(row::int(row, "cost")?),
         prices: Prices {
             local: Money::from_micros(row::int(row, "price_local")?),
@@ -389,9 +412,9 @@ pub(crate) struct ChunkRow<'a> {
     #[serde(default)]
     body: Option<String>,
     #[serde(default)]
-    pages: Option<usize>,
+    pages: Option<i64>,
     #[serde(default)]
-    segments: Option<usize>,
+    segments: Option<i64>,
 }
 
 impl<'a> ChunkRow<'a> {
@@ -418,13 +441,13 @@ impl<'a> ChunkRow<'a> {
 pub(crate) async fn expand(
     conn: &mut dyn Connection,
     upload: &UnexpandedBatch,
-    text: Option<(usize, usize)>,
     first: i64,
     rows: String,
 ) -> Result<u64> {
     if let Conn::File(conn) = conn.conn() {
-        return expand_in_file(given(conn)?, upload, text, first, &rows);
+        return expand_in_file(given(conn)?, upload, first, &rows);
     }
+    let shared = upload.shared_text();
     let done = query(EXPAND)
         .bind(upload.first_message_id)
         .bind(upload.application_id)
@@ -435,8 +458,8 @@ pub(crate) async fn expand(
         .bind(upload.prices.local.micros())
         .bind(upload.prices.international.micros())
         .bind(upload.body.clone())
-        .bind(text.map(|(pages, _)| pages.cast_signed() as i64))
-        .bind(text.map(|(_, segments)| segments.cast_signed() as i64))
+        .bind(shared.map(|text| text.pages))
+        .bind(shared.map(|text| text.segments))
         .bind(domain::ids::id_unix_ms(0))
         .bind(first)
         .bind(rows)
@@ -448,33 +471,34 @@ pub(crate) async fn expand(
 fn expand_in_file(
     conn: &rusqlite::Connection,
     upload: &UnexpandedBatch,
-    text: Option<(usize, usize)>,
     first: i64,
     rows: &str,
 ) -> Result<u64> {
-    let shared = (upload.body.as_deref(), text.unwrap_or((1, 1)));
+    let shared = upload.shared_text();
     let rows = ChunkRow::parse_all(rows)?;
     let rows = rows.iter().zip(first..);
     each(conn, EXPAND, rows, |statement, (row, place)| {
         let id = domain::ids::nth_id(upload.first_message_id, place);
-        let price = upload.prices.per_page(row.kind()).micros();
-        let (shared_body, (shared_pages, shared_segments)) = shared;
-        let pages = row.pages.unwrap_or(shared_pages).cast_signed() as i64;
+        let kind = row.kind();
+        let pages = row.pages.or(shared.map(|text| text.pages));
+        // Never `None`: at most what was reserved for the whole upload. It would be refused.
+        let cost = pages
+            .and_then(|pages| usize::try_from(pages).ok())
+            .and_then(|pages| upload.prices.cost(kind, pages));
         statement.execute(params![
             id,
             upload.application_id.0,
             i64::from(upload.test),
             row.digits,
-            row.kind().as_str(),
+            kind.as_str(),
             upload.sender,
-            row.body.as_deref().or(shared_body),
+            row.body.as_deref().or(upload.body.as_deref()),
             upload.requestid,
             upload.id.0,
             pages,
-            row.segments.unwrap_or(shared_segments).cast_signed() as i64,
-            price,
-            // At most what was reserved for the whole upload.
-            pages * price,
+            row.segments.or(shared.map(|text| text.segments)),
+            upload.prices.per_page(kind).micros(),
+            cost.map(Money::micros),
             domain::ids::id_unix_ms(id),
         ])
     })

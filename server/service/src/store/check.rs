@@ -74,6 +74,7 @@ statements! {
              AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL))
            OR (kind NOT IN (1, 3) AND application_id IS NULL)",
     ));
+    /// Repeats `domain::pricing::cost_at`.
     const MESSAGE_IS_PRICED: Sql = Sql::same(r"
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
             || unit_price AS what

@@ -1,7 +1,7 @@
 //! Accepting an upload: the batch and the reservation of its price, in one transaction.
 
 use domain::admission::{Admission, SendAttempt, admit};
-use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp, message};
+use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::SendError;
@@ -303,16 +303,12 @@ impl UploadCost {
     /// `None` when it is more than can be held.
     fn of(pending: &PendingUpload, prices: Prices) -> Option<Self> {
         // In one to many each row was counted as one page.
-        let times = pending
-            .request
-            .message
-            .as_ref()
-            .map_or(1, |m| m.pages() as u64);
-        let local = pending.count.pages_local.checked_mul(times)?;
-        let international = pending.count.pages_international.checked_mul(times)?;
+        let shared = pending.request.message.as_ref();
+        let times = shared.map_or(1, |message| message.pages() as u64);
+        let pages = pending.count.pages.checked_times(times)?;
         Some(Self {
-            pages: local.checked_add(international)?,
-            cost: cost_of(local, international, prices)?,
+            pages: pages.total()?,
+            cost: prices.cost_of_all(pages)?,
         })
     }
 
@@ -326,16 +322,4 @@ impl UploadCost {
             replayed: false,
         }
     }
-}
-
-/// The price of so many pages; `None` when it is more than can be held.
-pub(crate) fn cost_of(local: u64, international: u64, prices: Prices) -> Option<Money> {
-    let local = prices.local.checked_times(usize::try_from(local).ok()?)?;
-    let international = usize::try_from(international).ok()?;
-    local.checked_add(prices.international.checked_times(international)?)
-}
-
-/// Pages and segments of a text that all rows share.
-pub(crate) fn measures(text: &str) -> (usize, usize) {
-    (message::pages(text), message::segments(text))
 }

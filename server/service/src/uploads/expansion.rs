@@ -17,7 +17,6 @@ use crate::store::row::touched;
 use crate::store::tally::Tally;
 use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject};
 use crate::store::{Chore, WriteTx};
-use crate::uploads::acceptance::{cost_of, measures};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::Spools;
 use crate::wakes::Wake;
@@ -169,10 +168,10 @@ impl Service {
         chunk: Chunk,
         now: Timestamp,
     ) -> Result<Advance> {
-        let text = upload.body.as_deref().map(measures);
-        let times = text.map_or(1, |(pages, _)| pages as u64);
-        let (local, international) = (chunk.pages_local, chunk.pages_international);
-        let cost = cost_of(local * times, international * times, upload.prices)
+        let shared = upload.shared_text();
+        let times = shared.map_or(1, |text| text.pages.unsigned_abs());
+        let cost = (chunk.pages.checked_times(times))
+            .and_then(|pages| upload.prices.cost_of_all(pages))
             .and_then(|cost| cost.checked_add(step.cost))
             .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let first = upload.expanded_rows + step.rows;
@@ -183,7 +182,7 @@ impl Service {
             rows: step.rows + chunk.rows,
             cost,
         };
-        let stored = batches::expand(tx, upload, text, first, chunk.json).await?;
+        let stored = batches::expand(tx, upload, first, chunk.json).await?;
         touched("messages", queued.len(), stored)?;
         let queued_as = QueuedAs {
             of_batch: true,

@@ -23,7 +23,7 @@ use crate::{Service, run_detached};
 use domain::admission::reserved_outcome;
 use domain::{
     ApiKey, ApplicationId, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
-    BulkWriting, KeyKind, Kind, Reason,
+    BulkWriting, KeyKind, PageCount, Reason,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
@@ -279,8 +279,7 @@ impl Service {
 pub(crate) struct RowCount {
     pub(crate) rows: u64,
     /// Billing units; in one to many, of a text of one page.
-    pub(crate) pages_local: u64,
-    pub(crate) pages_international: u64,
+    pub(crate) pages: PageCount,
     /// Rows that were probably meant to be local.
     pub(crate) looks_local: u64,
     /// What the first of the reserved numbers answers.
@@ -294,10 +293,7 @@ impl RowCount {
             .message
             .as_ref()
             .map_or(1, |message| message.pages() as u64);
-        match row.number.kind() {
-            Kind::Local => self.pages_local += pages,
-            Kind::International => self.pages_international += pages,
-        }
+        self.pages.add(row.number.kind(), pages);
         self.looks_local += u64::from(row.number.looks_local(country_code));
         self.reserved_outcome = self
             .reserved_outcome

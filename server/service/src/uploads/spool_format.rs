@@ -14,6 +14,10 @@
 //! | 8 | pages to international numbers |
 //! | 4 | CRC-32 (ISO-HDLC) of the head before it and of the rows |
 //!
+//! A row with a text of its own has its pages, and the batch has those of a text that all rows
+//! share: an upload's messages cost what was reserved for them, also when they are expanded by a
+//! release that counts pages in another way.
+//!
 //! Rows are sorted by number, some ten thousands at a time: neighbours in a chunk are neighbours in
 //! the index by number then. In the order of the file, each row of a transaction would touch
 //! another page of it, and writing those pages would take most of the time.
@@ -24,7 +28,7 @@ use std::path::Path;
 
 use bytes::{Buf as _, BufMut as _};
 use crc::{CRC_32_ISO_HDLC, Crc};
-use domain::{BulkRow, Kind};
+use domain::{BulkRow, Kind, PageCount};
 
 use crate::error::{Error, Fault, Result};
 use crate::store::batches::ChunkRow;
@@ -55,7 +59,7 @@ pub(crate) struct ChunkWriter {
 struct Row {
     /// The number's digits, so that they sort as text does.
     digits: [u8; 16],
-    local: bool,
+    kind: Kind,
     pages: u64,
     start: usize,
     end: usize,
@@ -64,8 +68,8 @@ struct Row {
 impl ChunkWriter {
     /// Adds a row; when a window is full, its chunks go to the end of `out`.
     pub(crate) fn add(&mut self, row: &BulkRow, out: &mut Vec<u8>) -> Result<()> {
-        let local = row.number.kind() == Kind::Local;
-        let (digits, flag) = (row.number.digits(), u8::from(local));
+        let (digits, kind) = (row.number.digits(), row.number.kind());
+        let flag = u8::from(kind == Kind::Local);
         let start = self.json.len();
         let pages = match &row.message {
             None => {
@@ -85,7 +89,7 @@ impl ChunkWriter {
         }
         self.rows.push(Row {
             digits: key,
-            local,
+            kind,
             pages,
             start,
             end: self.json.len(),
@@ -129,11 +133,7 @@ impl ChunkBuffer {
             .push(if self.head.rows == 0 { b'[' } else { b',' });
         self.json.extend_from_slice(json);
         self.head.rows += 1;
-        if row.local {
-            self.head.pages_local += row.pages;
-        } else {
-            self.head.pages_international += row.pages;
-        }
+        self.head.pages.add(row.kind, row.pages);
     }
 
     fn write(mut self, out: &mut Vec<u8>) -> Result<()> {
@@ -156,8 +156,7 @@ struct Head {
     /// Bytes.
     length: u32,
     rows: u32,
-    pages_local: u64,
-    pages_international: u64,
+    pages: PageCount,
 }
 
 impl Head {
@@ -166,8 +165,8 @@ impl Head {
         out.put_u32_le(MARK | VERSION);
         out.put_u32_le(self.length);
         out.put_u32_le(self.rows);
-        out.put_u64_le(self.pages_local);
-        out.put_u64_le(self.pages_international);
+        out.put_u64_le(self.pages.local);
+        out.put_u64_le(self.pages.international);
         let checksum = checksum(&out[start..], rows);
         out.put_u32_le(checksum);
     }
@@ -184,8 +183,10 @@ impl Head {
         let head = Self {
             length: chunk.get_u32_le(),
             rows: chunk.get_u32_le(),
-            pages_local: chunk.get_u64_le(),
-            pages_international: chunk.get_u64_le(),
+            pages: PageCount {
+                local: chunk.get_u64_le(),
+                international: chunk.get_u64_le(),
+            },
         };
         if mark != MARK {
             Err(ChunkError::Lost("a chunk doesn't begin as one".to_owned()))
@@ -215,8 +216,7 @@ pub(crate) struct Chunk {
     pub(crate) json: String,
     pub(crate) rows: i64,
     /// Billing units; in one to many, of a text of one page.
-    pub(crate) pages_local: u64,
-    pub(crate) pages_international: u64,
+    pub(crate) pages: PageCount,
     /// Where the next chunk begins.
     pub(crate) end: i64,
 }
@@ -290,8 +290,7 @@ pub(crate) fn parse_chunk(
     Ok(Chunk {
         json,
         rows: i64::from(head.rows),
-        pages_local: head.pages_local,
-        pages_international: head.pages_international,
+        pages: head.pages,
         end: offset + length.cast_signed(),
     })
 }
