@@ -27,11 +27,7 @@ impl HandOver {
     /// The number that stands for it in the database.
     #[must_use]
     pub const fn code(self) -> i64 {
-        match self {
-            Self::None => 0,
-            Self::Begun => 1,
-            Self::Repeated => 2,
-        }
+        self as i64
     }
 
     /// Whether a message whose answer was lost is sent once more: at most once, and only where the

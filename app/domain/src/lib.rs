@@ -23,6 +23,7 @@ pub mod sender_name;
 pub mod status;
 pub mod test_number;
 pub mod timestamp;
+mod words;
 
 pub use account::{Email, Password};
 pub use api_key::{ApiKey, KeyKind};

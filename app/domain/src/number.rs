@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// Digits of a local number, exactly.
 pub const LOCAL_DIGITS: usize = 8;
 /// Fewest digits of any number.
@@ -11,28 +13,13 @@ pub const DIGITS_MIN: usize = 4;
 /// Most digits of any number (ITU-T E.164 §6.2.1).
 pub const DIGITS_MAX: usize = 15;
 
-/// Whether a number is local or international, which decides its price.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Local,
-    International,
-}
-
-impl Kind {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::International => "international",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Local, Self::International]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
+words! {
+    /// Whether a number is local or international, which decides its price.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind {
+        Local = "local",
+        International = "international",
     }
 }
 

@@ -1,117 +1,49 @@
 //! The answers of the SMS API: reason, code, HTTP status and words.
 
-/// Why a request was not done. Programs may match on its word (`as_str`), which is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    MissingParameter,
-    DuplicateParameter,
-    InvalidNumber,
-    InvalidMessage,
-    MessageTooLong,
-    InvalidRequestid,
-    InvalidParameter,
-    AmbiguousBulk,
-    InvalidFile,
-    InvalidEncoding,
-    SenderPending,
-    SenderRejected,
-    InternationalDisabled,
-    AddressNotAllowed,
-    NotFound,
-    MethodNotAllowed,
-    Timeout,
-    TooLarge,
-    UnsupportedMediaType,
-    IdempotencyInProgress,
-    IdempotencyMismatch,
-    RateLimited,
-    RecipientFlooded,
-    SpendCapReached,
-    Internal,
-    Unavailable,
-    InsufficientFunds,
-    ApiPending,
-    ApiSuspended,
-    ApiInvalid,
-    ApiNotApplicable,
+use crate::words::words;
+
+words! {
+    /// Why a request was not done. Programs may match on its word (`as_str`), which is stable.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Reason {
+        MissingParameter = "missing_parameter",
+        DuplicateParameter = "duplicate_parameter",
+        InvalidNumber = "invalid_number",
+        InvalidMessage = "invalid_message",
+        MessageTooLong = "message_too_long",
+        InvalidRequestid = "invalid_requestid",
+        InvalidParameter = "invalid_parameter",
+        AmbiguousBulk = "ambiguous_bulk",
+        InvalidFile = "invalid_file",
+        InvalidEncoding = "invalid_encoding",
+        SenderPending = "sender_pending",
+        SenderRejected = "sender_rejected",
+        InternationalDisabled = "international_disabled",
+        AddressNotAllowed = "address_not_allowed",
+        NotFound = "not_found",
+        MethodNotAllowed = "method_not_allowed",
+        Timeout = "timeout",
+        TooLarge = "too_large",
+        UnsupportedMediaType = "unsupported_media_type",
+        IdempotencyInProgress = "idempotency_in_progress",
+        IdempotencyMismatch = "idempotency_mismatch",
+        RateLimited = "rate_limited",
+        RecipientFlooded = "recipient_flooded",
+        SpendCapReached = "spend_cap_reached",
+        Internal = "internal",
+        Unavailable = "unavailable",
+        InsufficientFunds = "insufficient_funds",
+        ApiPending = "api_pending",
+        ApiSuspended = "api_suspended",
+        ApiInvalid = "api_invalid",
+        ApiNotApplicable = "api_not_applicable",
+    }
 }
 
 /// The code of an action that was performed.
 pub const CODE_SUCCESS: u16 = 200;
 
 impl Reason {
-    pub const ALL: [Self; 31] = [
-        Self::MissingParameter,
-        Self::DuplicateParameter,
-        Self::InvalidNumber,
-        Self::InvalidMessage,
-        Self::MessageTooLong,
-        Self::InvalidRequestid,
-        Self::InvalidParameter,
-        Self::AmbiguousBulk,
-        Self::InvalidFile,
-        Self::InvalidEncoding,
-        Self::SenderPending,
-        Self::SenderRejected,
-        Self::InternationalDisabled,
-        Self::AddressNotAllowed,
-        Self::NotFound,
-        Self::MethodNotAllowed,
-        Self::Timeout,
-        Self::TooLarge,
-        Self::UnsupportedMediaType,
-        Self::IdempotencyInProgress,
-        Self::IdempotencyMismatch,
-        Self::RateLimited,
-        Self::RecipientFlooded,
-        Self::SpendCapReached,
-        Self::Internal,
-        Self::Unavailable,
-        Self::InsufficientFunds,
-        Self::ApiPending,
-        Self::ApiSuspended,
-        Self::ApiInvalid,
-        Self::ApiNotApplicable,
-    ];
-
-    /// The stable word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::MissingParameter => "missing_parameter",
-            Self::DuplicateParameter => "duplicate_parameter",
-            Self::InvalidNumber => "invalid_number",
-            Self::InvalidMessage => "invalid_message",
-            Self::MessageTooLong => "message_too_long",
-            Self::InvalidRequestid => "invalid_requestid",
-            Self::InvalidParameter => "invalid_parameter",
-            Self::AmbiguousBulk => "ambiguous_bulk",
-            Self::InvalidFile => "invalid_file",
-            Self::InvalidEncoding => "invalid_encoding",
-            Self::SenderPending => "sender_pending",
-            Self::SenderRejected => "sender_rejected",
-            Self::InternationalDisabled => "international_disabled",
-            Self::AddressNotAllowed => "address_not_allowed",
-            Self::NotFound => "not_found",
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::Timeout => "timeout",
-            Self::TooLarge => "too_large",
-            Self::UnsupportedMediaType => "unsupported_media_type",
-            Self::IdempotencyInProgress => "idempotency_in_progress",
-            Self::IdempotencyMismatch => "idempotency_mismatch",
-            Self::RateLimited => "rate_limited",
-            Self::RecipientFlooded => "recipient_flooded",
-            Self::SpendCapReached => "spend_cap_reached",
-            Self::Internal => "internal",
-            Self::Unavailable => "unavailable",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::ApiPending => "api_pending",
-            Self::ApiSuspended => "api_suspended",
-            Self::ApiInvalid => "api_invalid",
-            Self::ApiNotApplicable => "api_not_applicable",
-        }
-    }
-
     /// The specification's response code.
     #[must_use]
     pub const fn code(self) -> u16 {

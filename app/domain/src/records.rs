@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MessageStatus, Money, Prices,
     Reference, SenderStatus, Timestamp, Transid,
@@ -76,41 +77,29 @@ pub struct SenderRequestRecord {
     pub decided_at: Option<Timestamp>,
 }
 
-/// Why money moves from one account of the ledger to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TransferKind {
-    /// From the bank, or from the unmatched deposits, to an application.
-    Deposit,
-    /// From the bank to the unmatched deposits: no application has the reference.
-    Unmatched,
-    /// The price of an accepted message or batch, from the application.
-    Charge,
-    /// From what is reserved for a batch to revenue, as its rows become messages.
-    Settle,
-    /// The price of a message that no carrier took, back to the application.
-    Release,
+words! {
+    /// Why money moves from one account of the ledger to another.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum TransferKind {
+        /// From the bank, or from the unmatched deposits, to an application.
+        Deposit = "deposit",
+        /// From the bank to the unmatched deposits: no application has the reference.
+        Unmatched = "unmatched",
+        /// The price of an accepted message or batch, from the application.
+        Charge = "charge",
+        /// From what is reserved for a batch to revenue, as its rows become messages.
+        Settle = "settle",
+        /// The price of a message that no carrier took, back to the application.
+        Release = "release",
+    }
 }
 
 impl TransferKind {
-    pub const ALL: [Self; 5] = [
-        Self::Deposit,
-        Self::Unmatched,
-        Self::Charge,
-        Self::Settle,
-        Self::Release,
-    ];
-
     /// The number that stands for it in the database: its place in [`Self::ALL`].
     #[must_use]
     pub const fn code(self) -> i64 {
-        match self {
-            Self::Deposit => 0,
-            Self::Unmatched => 1,
-            Self::Charge => 2,
-            Self::Settle => 3,
-            Self::Release => 4,
-        }
+        self as i64
     }
 
     /// The kind that a number stands for.
@@ -118,22 +107,6 @@ impl TransferKind {
     pub fn from_code(code: i64) -> Option<Self> {
         let place = usize::try_from(code).ok()?;
         Self::ALL.get(place).copied()
-    }
-
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Deposit => "deposit",
-            Self::Unmatched => "unmatched",
-            Self::Charge => "charge",
-            Self::Settle => "settle",
-            Self::Release => "release",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -243,26 +216,17 @@ impl StatusCounts {
     }
 }
 
-/// How far a batch is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BatchStatus {
-    /// Its rows are still becoming messages.
-    Expanding,
-    /// Every row is a message.
-    Sending,
-    /// Every message is final.
-    Done,
-}
-
-impl BatchStatus {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expanding => "expanding",
-            Self::Sending => "sending",
-            Self::Done => "done",
-        }
+words! {
+    /// How far a batch is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum BatchStatus {
+        /// Its rows are still becoming messages.
+        Expanding = "expanding",
+        /// Every row is a message.
+        Sending = "sending",
+        /// Every message is final.
+        Done = "done",
     }
 }
 
@@ -285,45 +249,21 @@ pub struct BatchRecord {
     pub test: bool,
 }
 
-/// The state of a connection to a carrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ConnectionState {
-    /// It is being bound.
-    Connecting,
-    /// It is bound, and messages can be handed over.
-    Bound,
-    /// It is bound, and its last submits weren't answered: it gets one submit at a time until one
-    /// is answered.
-    Probing,
-    /// It couldn't be bound, or was lost; it is tried again in a moment.
-    Waiting,
-    Closed,
-}
-
-impl ConnectionState {
-    pub const ALL: [Self; 5] = [
-        Self::Connecting,
-        Self::Bound,
-        Self::Probing,
-        Self::Waiting,
-        Self::Closed,
-    ];
-
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Connecting => "connecting",
-            Self::Bound => "bound",
-            Self::Probing => "probing",
-            Self::Waiting => "waiting",
-            Self::Closed => "closed",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+words! {
+    /// The state of a connection to a carrier.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ConnectionState {
+        /// It is being bound.
+        Connecting = "connecting",
+        /// It is bound, and messages can be handed over.
+        Bound = "bound",
+        /// It is bound, and its last submits weren't answered: it gets one submit at a time until one
+        /// is answered.
+        Probing = "probing",
+        /// It couldn't be bound, or was lost; it is tried again in a moment.
+        Waiting = "waiting",
+        Closed = "closed",
     }
 }
 
@@ -351,26 +291,17 @@ pub struct ConnectionRecord {
     pub updated_at: Timestamp,
 }
 
-/// Whether a carrier takes messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CarrierState {
-    /// A connection is bound.
-    Up,
-    /// No connection is bound and answers its submits, or no worker runs.
-    Down,
-    /// Staff drained it: it is handed nothing until it is resumed.
-    Drained,
-}
-
-impl CarrierState {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Drained => "drained",
-        }
+words! {
+    /// Whether a carrier takes messages.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum CarrierState {
+        /// A connection is bound.
+        Up = "up",
+        /// No connection is bound and answers its submits, or no worker runs.
+        Down = "down",
+        /// Staff drained it: it is handed nothing until it is resumed.
+        Drained = "drained",
     }
 }
 

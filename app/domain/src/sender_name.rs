@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// Most characters of a sender name (the alphanumeric address of 3GPP TS 23.040 §9.1.2.5).
 pub const SENDER_NAME_CHARS_MAX: usize = 11;
 
@@ -49,66 +51,27 @@ impl fmt::Display for SenderName {
     }
 }
 
-/// The state of a request for a sender name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SenderStatus {
-    Pending,
-    Accepted,
-    Rejected,
-    /// A newer request came before staff decided, or a newer name was accepted.
-    Replaced,
-}
-
-impl SenderStatus {
-    pub const ALL: [Self; 4] = [
-        Self::Pending,
-        Self::Accepted,
-        Self::Rejected,
-        Self::Replaced,
-    ];
-
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Accepted => "accepted",
-            Self::Rejected => "rejected",
-            Self::Replaced => "replaced",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+words! {
+    /// The state of a request for a sender name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SenderStatus {
+        Pending = "pending",
+        Accepted = "accepted",
+        Rejected = "rejected",
+        /// A newer request came before staff decided, or a newer name was accepted.
+        Replaced = "replaced",
     }
 }
 
-/// Whether an application has a sender name that its messages may carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SenderState {
-    /// It never asked for one; its messages carry the installation's.
-    None,
-    Pending,
-    Rejected,
-    Accepted,
-}
-
-impl SenderState {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Pending => "pending",
-            Self::Rejected => "rejected",
-            Self::Accepted => "accepted",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::None, Self::Pending, Self::Rejected, Self::Accepted]
-            .into_iter()
-            .find(|state| state.as_str() == text)
+words! {
+    /// Whether an application has a sender name that its messages may carry.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum SenderState {
+        /// It never asked for one; its messages carry the installation's.
+        None = "none",
+        Pending = "pending",
+        Rejected = "rejected",
+        Accepted = "accepted",
     }
 }

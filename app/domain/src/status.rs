@@ -4,73 +4,38 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The status of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MessageStatus {
-    /// Accepted, stored, charged; waits for a carrier.
-    Queued,
-    /// A connection has claimed it.
-    Sending,
-    /// Handed over, and no answer came.
-    Unknown,
-    /// A carrier took it.
-    Submitted,
-    /// The handset has it.
-    Delivered,
-    /// The network gave up.
-    Failed,
-    /// Its time ran out.
-    Expired,
-    /// No carrier took it.
-    Rejected,
+use crate::words::words;
+
+words! {
+    /// The status of a message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum MessageStatus {
+        /// Accepted, stored, charged; waits for a carrier.
+        Queued = "queued",
+        /// A connection has claimed it.
+        Sending = "sending",
+        /// Handed over, and no answer came.
+        Unknown = "unknown",
+        /// A carrier took it.
+        Submitted = "submitted",
+        /// The handset has it.
+        Delivered = "delivered",
+        /// The network gave up.
+        Failed = "failed",
+        /// Its time ran out.
+        Expired = "expired",
+        /// No carrier took it.
+        Rejected = "rejected",
+    }
 }
 
 impl MessageStatus {
-    pub const ALL: [Self; 8] = [
-        Self::Queued,
-        Self::Sending,
-        Self::Unknown,
-        Self::Submitted,
-        Self::Delivered,
-        Self::Failed,
-        Self::Expired,
-        Self::Rejected,
-    ];
-
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sending => "sending",
-            Self::Unknown => "unknown",
-            Self::Submitted => "submitted",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Expired => "expired",
-            Self::Rejected => "rejected",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
     /// The number that stands for it in the database: its place in [`Self::ALL`]. Final statuses
     /// come last, and no number is ever given to another status.
     #[must_use]
     pub const fn code(self) -> i64 {
-        match self {
-            Self::Queued => 0,
-            Self::Sending => 1,
-            Self::Unknown => 2,
-            Self::Submitted => 3,
-            Self::Delivered => 4,
-            Self::Failed => 5,
-            Self::Expired => 6,
-            Self::Rejected => 7,
-        }
+        self as i64
     }
 
     /// The status that a number stands for.

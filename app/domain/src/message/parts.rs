@@ -12,6 +12,7 @@
 
 use super::gsm7::{self, Septets};
 use super::{Encoding, cuts, encoding};
+use crate::words::words;
 
 /// Most parts of a message: their number is one octet, in the header and in `sar_total_segments`.
 pub const PARTS_MAX: usize = 255;
@@ -19,32 +20,16 @@ pub const PARTS_MAX: usize = 255;
 /// By how many units a part is shorter when its header has a reference of 16 bits.
 const WIDE_UNITS: usize = 1;
 
-/// How the parts of a long message are marked as one message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Segmentation {
-    /// By a user data header before each part's text.
-    Udh,
-    /// By the optional parameters `sar_…` of SMPP.
-    Sar,
-    /// The text isn't divided: the carrier is given the whole of it in `message_payload`.
-    Payload,
-}
-
-impl Segmentation {
-    pub const ALL: [Self; 3] = [Self::Udh, Self::Sar, Self::Payload];
-
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Udh => "udh",
-            Self::Sar => "sar",
-            Self::Payload => "payload",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.as_str() == text)
+words! {
+    /// How the parts of a long message are marked as one message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Segmentation {
+        /// By a user data header before each part's text.
+        Udh = "udh",
+        /// By the optional parameters `sar_…` of SMPP.
+        Sar = "sar",
+        /// The text isn't divided: the carrier is given the whole of it in `message_payload`.
+        Payload = "payload",
     }
 }
 

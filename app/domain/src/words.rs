@@ -1,0 +1,37 @@
+//! Enums whose variants have words, which forms, the API and the database use.
+
+/// Declares an enum with the word of each variant beside it. It gets `ALL`, every variant in the
+/// order of the declaration; `as_str`, the word; and `parse`, which reads the word.
+macro_rules! words {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[$about_variant:meta])* $variant:ident = $word:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        pub enum $name {
+            $($(#[$about_variant])* $variant,)+
+        }
+
+        impl $name {
+            /// Every variant, in the order of the declaration.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// The word, which is stable.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// Reads the word.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|it| it.as_str() == text)
+            }
+        }
+    };
+}
+pub(crate) use words;
