@@ -356,6 +356,22 @@ pub(crate) async fn owned(
     row.ok_or(Error::Refused(Refusal::NoSuchApplication))
 }
 
+/// One of an account's applications, or all of them.
+pub(crate) async fn owned_ids(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    reference: Option<Reference>,
+) -> Result<Vec<ApplicationId>> {
+    let mut owned = applications::ids_by_account(conn, account_id).await?;
+    if let Some(wanted) = reference {
+        owned.retain(|owned| owned.reference == wanted);
+        if owned.is_empty() {
+            return Err(Refusal::NoSuchApplication.into());
+        }
+    }
+    Ok(owned.into_iter().map(|owned| owned.id).collect())
+}
+
 /// A name that belongs to another account needn't be asked for.
 pub(crate) async fn refuse_taken(
     conn: &mut dyn Connection,

@@ -14,10 +14,11 @@ use domain::{
 
 use crate::Service;
 use crate::admission::KeyAccess;
+use crate::applications::owned_ids;
 use crate::error::{Error, Refusal, Result};
+use crate::store::events;
 use crate::store::query::Connection;
 use crate::store::reports::{Condition, MessageRow, Selection, Span};
-use crate::store::{applications, events};
 use search::{Found, search};
 
 /// Most messages of one answer.
@@ -85,17 +86,10 @@ impl Service {
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
         let mut conn = self.report_connection(filter).await?;
-        let mut owned = applications::ids_by_account(conn.as_mut(), account_id).await?;
-        if let Some(wanted) = reference {
-            owned.retain(|owned| owned.reference == wanted);
-            if owned.is_empty() {
-                return Err(Refusal::NoSuchApplication.into());
-            }
-        }
         let mut selections = Vec::new();
-        for owned in owned {
+        for id in owned_ids(conn.as_mut(), account_id, reference).await? {
             for test in [false, true] {
-                selections.push(selection(owned.id, test, filter)?);
+                selections.push(selection(id, test, filter)?);
             }
         }
         self.merged(conn.as_mut(), selections).await
@@ -111,9 +105,9 @@ impl Service {
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
         let mut conn = self.store().read().await?;
-        for owned in applications::ids_by_account(&mut conn, account_id).await? {
+        for id in owned_ids(&mut conn, account_id, None).await? {
             for test in [false, true] {
-                if let Some(found) = detail(&mut conn, owned.id, test, transid).await? {
+                if let Some(found) = detail(&mut conn, id, test, transid).await? {
                     return Ok(Some(found));
                 }
             }

@@ -7,9 +7,10 @@ use domain::{ApplicationId, BatchId, KeyKind, MessageStatus, Reference};
 
 use crate::Service;
 use crate::admission::KeyAccess;
+use crate::applications::owned_ids;
 use crate::error::{Refusal, Result};
 use crate::store::query::Connection;
-use crate::store::{applications, batches, tally};
+use crate::store::{batches, tally};
 
 /// Most batches of one answer.
 const LIMIT_MAX: i64 = 1000;
@@ -116,21 +117,6 @@ impl Service {
         }
         Ok(days.into_values().collect())
     }
-}
-
-async fn owned_ids(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    reference: Option<Reference>,
-) -> Result<Vec<ApplicationId>> {
-    let mut owned = applications::ids_by_account(conn, account_id).await?;
-    if let Some(wanted) = reference {
-        owned.retain(|owned| owned.reference == wanted);
-        if owned.is_empty() {
-            return Err(Refusal::NoSuchApplication.into());
-        }
-    }
-    Ok(owned.into_iter().map(|owned| owned.id).collect())
 }
 
 /// One more than asked for when there are more.
