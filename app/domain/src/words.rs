@@ -1,9 +1,11 @@
 //! Enums whose variants have words, which forms, the API and the database use.
 
 /// Declares an enum with the word of each variant beside it. It gets `ALL`, every variant in the
-/// order of the declaration; `as_str`, the word; and `parse`, which reads the word.
+/// order of the declaration; `as_str`, the word; and, unless `@only_written` stands before it,
+/// `parse`, which reads the word.
 macro_rules! words {
     (
+        @only_written
         $(#[$about:meta])*
         pub enum $name:ident {
             $($(#[$about_variant:meta])* $variant:ident = $word:literal,)+
@@ -25,7 +27,12 @@ macro_rules! words {
                     $(Self::$variant => $word,)+
                 }
             }
+        }
+    };
+    ($(#[$about:meta])* pub enum $name:ident $variants:tt) => {
+        words! { @only_written $(#[$about])* pub enum $name $variants }
 
+        impl $name {
             /// Reads the word.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
