@@ -128,7 +128,7 @@ impl Service {
         now: Timestamp,
     ) -> Result<()> {
         let usable = self.inner.router.is_usable(carrier);
-        let refused: HashSet<Transid> = plan.refused.iter().map(|refused| refused.id).collect();
+        let refused: HashSet<Transid> = plan.refused.iter().map(|(_, ending)| ending.id).collect();
         let waiting = plan.again.iter().filter(|row| row.is_put_off(usable, now));
         let ids: Vec<Transid> = waiting.map(|row| row.id).chain(refused.clone()).collect();
         // With one carrier there is no other way.
@@ -154,17 +154,13 @@ impl Service {
         }
         let (elsewhere, refused): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.refused)
             .into_iter()
-            .partition(|refused| ways.contains_key(&refused.id));
+            .partition(|(_, ending)| ways.contains_key(&ending.id));
         plan.refused = refused;
-        for Ending { id, error, .. } in elsewhere {
+        for (application_id, Ending { id, error, .. }) in elsewhere {
             let error = error.unwrap_or_default();
             plan.events.push(Event {
                 id,
-                application_id: plan
-                    .applications
-                    .get(&id)
-                    .copied()
-                    .unwrap_or(ApplicationId(0)),
+                application_id,
                 status: MessageStatus::Sending,
                 detail: Some(format!("refused by {carrier}: {error}")),
             });
@@ -192,13 +188,12 @@ struct Plan {
     /// Refused when some of it was taken.
     failed: Vec<Ending>,
     /// Refused when nothing was taken.
-    refused: Vec<Ending>,
+    refused: Vec<(ApplicationId, Ending)>,
     again: Vec<Requeued>,
     events: Vec<Event>,
     segments: Vec<NewSegment>,
     /// Names that came when the claim was over.
     late: Vec<NewSegment>,
-    applications: HashMap<Transid, ApplicationId>,
     /// Whether the carrier is handed each segment.
     counted: bool,
 }
@@ -242,9 +237,8 @@ impl Plan {
                     .push(ending(MessageStatus::Failed, error, false));
             }
             MessageOutcome::Refused { error } => {
-                self.applications.insert(id, result.application_id);
-                self.refused
-                    .push(ending(MessageStatus::Rejected, error, true));
+                let ending = ending(MessageStatus::Rejected, error, true);
+                self.refused.push((result.application_id, ending));
             }
             MessageOutcome::Unknown { error } => {
                 if let Some(error) = error {
@@ -293,7 +287,8 @@ impl Plan {
         queue::drop_all(tx, &self.leaving).await?;
         submits::submitted(tx, &self.taken, carrier, now).await?;
         submits::begin(tx, &self.begun, carrier, now).await?;
-        let endings: Vec<_> = self.failed.into_iter().chain(self.refused).collect();
+        let refused = self.refused.into_iter().map(|(_, ending)| ending);
+        let endings: Vec<_> = self.failed.into_iter().chain(refused).collect();
         let ended = messages::finish(tx, &endings, now).await?;
         queue::requeue(tx, &self.again).await?;
         events::insert(tx, &self.events, now).await?;

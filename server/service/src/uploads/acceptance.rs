@@ -184,19 +184,17 @@ impl Service {
             return Ok(Err(Reason::RateLimited));
         }
         let mut funds = Funds::new(row, now);
-        let Some(price) =
-            UploadCost::of(pending, prices).filter(|price| funds.left(kind, price.cost).is_some())
-        else {
+        let affordable = |priced: &AcceptedBatch| funds.left(kind, priced.cost).is_some();
+        let Some(mut accepted) = pending.priced(prices).filter(affordable) else {
             return Ok(Err(Reason::InsufficientFunds));
         };
-        let mut accepted = price.accepted(pending);
         if pending.request.dry_run {
             return Ok(Ok(BatchDecision::Answered(accepted)));
         }
         let id = BatchId(self.inner.ids.next(now, self.inner.node.slot()));
         accepted.batchid = Some(id);
-        let new = self.new_batch(id, pending, &price, &funds, prices, now);
-        funds.spend(kind, price.cost);
+        let new = self.new_batch(id, pending, &accepted, &funds, prices, now);
+        funds.spend(kind, accepted.cost);
         self.reserve(tx, &new, funds, now).await?;
         if let Some(key) = &pending.kept_key {
             let (digest, answer) = (pending.digest.clone(), row::json(&accepted)?);
@@ -210,7 +208,7 @@ impl Service {
         &self,
         id: BatchId,
         pending: &PendingUpload,
-        price: &UploadCost,
+        accepted: &AcceptedBatch,
         funds: &Funds,
         prices: Prices,
         now: Timestamp,
@@ -231,8 +229,8 @@ impl Service {
                 .as_ref()
                 .map(|m| m.as_str().to_owned()),
             rows,
-            pages: price.pages.cast_signed(),
-            cost: price.cost,
+            pages: accepted.pages.cast_signed(),
+            cost: accepted.cost,
             prices,
             first_message_id,
             last_message_id,
@@ -284,42 +282,27 @@ impl PendingUpload {
             request,
         }
     }
+
+    /// What it would be accepted for; `None` when that is more than can be held.
+    fn priced(&self, prices: Prices) -> Option<AcceptedBatch> {
+        // In one to many each row was counted as one page.
+        let shared = self.request.message.as_ref();
+        let times = shared.map_or(1, |message| message.pages() as u64);
+        let pages = self.count.pages.checked_times(times)?;
+        Some(AcceptedBatch {
+            batchid: None,
+            rows: self.count.rows,
+            pages: pages.total()?,
+            cost: prices.cost_of_all(pages)?,
+            looks_local: self.count.looks_local,
+            replayed: false,
+        })
+    }
 }
 
 const fn mode_name(mode: domain::BulkMode) -> &'static str {
     match mode {
         domain::BulkMode::OneToOne => "one to one",
         domain::BulkMode::OneToMany => "one to many",
-    }
-}
-
-/// What a file costs.
-struct UploadCost {
-    pages: u64,
-    cost: Money,
-}
-
-impl UploadCost {
-    /// `None` when it is more than can be held.
-    fn of(pending: &PendingUpload, prices: Prices) -> Option<Self> {
-        // In one to many each row was counted as one page.
-        let shared = pending.request.message.as_ref();
-        let times = shared.map_or(1, |message| message.pages() as u64);
-        let pages = pending.count.pages.checked_times(times)?;
-        Some(Self {
-            pages: pages.total()?,
-            cost: prices.cost_of_all(pages)?,
-        })
-    }
-
-    fn accepted(&self, pending: &PendingUpload) -> AcceptedBatch {
-        AcceptedBatch {
-            batchid: None,
-            rows: pending.count.rows,
-            pages: self.pages,
-            cost: self.cost,
-            looks_local: pending.count.looks_local,
-            replayed: false,
-        }
     }
 }

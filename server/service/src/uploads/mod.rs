@@ -349,15 +349,11 @@ impl Upload {
     /// # Errors
     /// `TooLarge`, `Failed`; the upload is over then.
     pub async fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
-        let limits = self.spool.service().limits();
-        let (rows_max, bytes_max) = (limits.bulk_rows_max, limits.bulk_bytes_max);
-        self.bytes_left =
-            self.bytes_left
-                .checked_sub(bytes.len() as u64)
-                .ok_or(UploadError::TooLarge {
-                    limit: bytes_max,
-                    of: "bytes",
-                })?;
+        let left = self.bytes_left.checked_sub(bytes.len() as u64);
+        self.bytes_left = left.ok_or_else(|| UploadError::TooLarge {
+            limit: self.spool.service().limits().bulk_bytes_max,
+            of: "bytes",
+        })?;
         if let Some(digest) = &mut self.digest {
             digest.update(bytes);
         }
@@ -365,10 +361,7 @@ impl Upload {
             return Ok(());
         };
         self.rows(|row| parser.push(bytes, &mut |found| row(found)))?
-            .map_err(|_| UploadError::TooLarge {
-                limit: rows_max,
-                of: "rows",
-            })?;
+            .map_err(|_| self.too_many_rows())?;
         self.parser = Some(parser);
         if self.written.len() >= WRITE_BYTES {
             self.flush().await?;
@@ -386,6 +379,13 @@ impl Upload {
             }
         });
         result.map(|()| found)
+    }
+
+    fn too_many_rows(&self) -> UploadError {
+        UploadError::TooLarge {
+            limit: self.spool.service().limits().bulk_rows_max,
+            of: "rows",
+        }
     }
 
     async fn flush(&mut self) -> Result<()> {
@@ -407,10 +407,7 @@ impl Upload {
         let finished = self.rows(|row| parser.finish(&mut |found| row(found)))?;
         finished.map_err(|error| match error {
             BulkError::Bad(bad) => UploadError::Bad(bad),
-            BulkError::TooManyRows => UploadError::TooLarge {
-                limit: self.spool.service().limits().bulk_rows_max,
-                of: "rows",
-            },
+            BulkError::TooManyRows => self.too_many_rows(),
         })?;
         self.chunks.end_window(&mut self.written)?;
         self.flush().await?;

@@ -58,24 +58,19 @@ impl Service {
     pub(crate) async fn make_spool(&self) -> Result<(SpoolWriter, Spool)> {
         let service = self.clone();
         let random = service.entropy().bytes::<16>();
+        let spool = |name| Spool {
+            service,
+            name,
+            keep: false,
+        };
         let Spools::Folder(folder) = &self.inner.spools else {
-            let spool = Spool {
-                service,
-                name: hex::encode(random),
-                keep: false,
-            };
-            return Ok((SpoolWriter::Table(0), spool));
+            return Ok((SpoolWriter::Table(0), spool(hex::encode(random))));
         };
         let (folder, made_in) = (folder.clone(), folder.clone());
         // The file and what removes it are made together: who waits for them may leave meanwhile.
         let making = move || {
             let (name, file) = made_in.create(random)?;
-            let spool = Spool {
-                service,
-                name,
-                keep: false,
-            };
-            Ok((file, spool))
+            Ok((file, spool(name)))
         };
         let (file, spool): (File, Spool) = blocking(making).await?;
         Ok((
