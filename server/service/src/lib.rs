@@ -20,11 +20,12 @@ mod uploads;
 mod wakes;
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::Prices;
 use domain::records::PriceList;
+use domain::{Prices, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
@@ -61,7 +62,7 @@ use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use id_source::IdSource;
 use operations::nodes::Node;
-use store::{Missing, Store};
+use store::{Missing, Store, WriteTx};
 use turn::Turn;
 use uploads::Uploads;
 use uploads::spool_folder::SpoolFolder;
@@ -358,14 +359,33 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Does a verb's work in a transaction of its own, which is committed when the work succeeds
+    /// and rolled back otherwise. The moment is that of its beginning.
+    async fn in_transaction<T: Send + 'static>(
+        &self,
+        work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
+    ) -> Result<T> {
+        let service = self.clone();
+        run_detached(async move {
+            let mut tx = service.store().begin().await?;
+            let done = work(&mut tx, service.now()).await?;
+            tx.commit().await?;
+            Ok(done)
+        })
+        .await
+    }
+
     fn store(&self) -> &Store {
         &self.inner.store
     }
 
-    fn now(&self) -> domain::Timestamp {
+    fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
 }
+
+/// The work of a verb in its transaction.
+type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
 /// What [`Service::ping`] writes.
 const PING_BUCKET: &str = "ping";
@@ -380,18 +400,20 @@ async fn run_detached_with_tries<
     T: Send + 'static,
     W: Future<Output = Result<T>> + Send + 'static,
 >(
-    work: impl Fn() -> W + Send + 'static,
+    service: &Service,
+    work: impl Fn(Service) -> W + Send + 'static,
 ) -> Result<T> {
+    let service = service.clone();
     run_detached(async move {
         for _ in 1..TRIES {
-            match work().await {
+            match work(service.clone()).await {
                 Err(error) if error.is_conflict() => {
                     tracing::debug!(detail = ?error, "another process was in the way; trying again");
                 }
                 done => return done,
             }
         }
-        work().await
+        work(service).await
     })
     .await
 }

@@ -3,11 +3,11 @@
 use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
 
+use crate::Service;
 use crate::accounts::{throttles_before, token_hash};
 use crate::error::{Refusal, Result};
 use crate::store::sessions::{self, Valid};
 use crate::store::throttles;
-use crate::{Service, run_detached};
 
 /// A session unused for so long is over.
 pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
@@ -43,12 +43,9 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
-        let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            let fresh = sessions::insert(&mut tx, &hash, &data, service.now()).await?;
-            tx.commit().await?;
-            Ok(fresh)
+        let (hash, data) = (token_hash(token), row.data.clone());
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move { sessions::insert(tx, &hash, &data, now).await })
         })
         .await
     }
@@ -58,11 +55,9 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_save(&self, token: &str, row: &SessionRow) -> Result<()> {
-        let (service, hash, data) = (self.clone(), token_hash(token), row.data.clone());
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            sessions::save(&mut tx, &hash, &data, service.now()).await?;
-            tx.commit().await
+        let (hash, data) = (token_hash(token), row.data.clone());
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move { sessions::save(tx, &hash, &data, now).await })
         })
         .await
     }
@@ -95,13 +90,9 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_delete(&self, token: &str) -> Result<()> {
-        let (service, hash) = (self.clone(), token_hash(token));
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            sessions::delete(&mut tx, &hash).await?;
-            tx.commit().await
-        })
-        .await
+        let hash = token_hash(token);
+        self.in_transaction(move |tx, _| Box::pin(async move { sessions::delete(tx, &hash).await }))
+            .await
     }
 
     /// Makes a stored session a device of the account that signed in.
@@ -114,19 +105,20 @@ impl Service {
         account: &AccountRecord,
         client: &ClientInfo,
     ) -> Result<()> {
-        let (service, hash) = (self.clone(), token_hash(token));
+        let hash = token_hash(token);
         let user_agent: String = client
             .user_agent
             .chars()
             .take(USER_AGENT_CHARS_MAX)
             .collect();
         let (account, address) = (account.clone(), client.address.clone());
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            if !sessions::bind(&mut tx, &hash, &account, &user_agent, &address).await? {
-                return Err(Refusal::WrongCredentials.into());
-            }
-            tx.commit().await
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                if !sessions::bind(tx, &hash, &account, &user_agent, &address).await? {
+                    return Err(Refusal::WrongCredentials.into());
+                }
+                Ok(())
+            })
         })
         .await
     }
@@ -173,13 +165,13 @@ impl Service {
     /// # Errors
     /// `NoSuchDevice`.
     pub async fn sign_out_device(&self, account_id: i64, device_id: i64) -> Result<()> {
-        let service = self.clone();
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            if !sessions::delete_device(&mut tx, account_id, device_id).await? {
-                return Err(Refusal::NoSuchDevice.into());
-            }
-            tx.commit().await
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                if !sessions::delete_device(tx, account_id, device_id).await? {
+                    return Err(Refusal::NoSuchDevice.into());
+                }
+                Ok(())
+            })
         })
         .await
     }
@@ -189,11 +181,9 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn sign_out_others(&self, account_id: i64, current_token: &str) -> Result<()> {
-        let (service, keep) = (self.clone(), token_hash(current_token));
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            sessions::delete_others(&mut tx, account_id, &keep).await?;
-            tx.commit().await
+        let keep = token_hash(current_token);
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move { sessions::delete_others(tx, account_id, &keep).await })
         })
         .await
     }
@@ -203,14 +193,12 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_sweep(&self) -> Result<u64> {
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let swept = sessions::sweep(&mut tx, valid(now)).await?;
-            throttles::sweep(&mut tx, throttles_before(now)).await?;
-            tx.commit().await?;
-            Ok(swept)
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let swept = sessions::sweep(tx, valid(now)).await?;
+                throttles::sweep(tx, throttles_before(now)).await?;
+                Ok(swept)
+            })
         })
         .await
     }
@@ -219,11 +207,8 @@ impl Service {
         if now.ms_since(seen) < TOUCH_MS {
             return Ok(());
         }
-        let service = self.clone();
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            sessions::touch(&mut tx, &hash, now).await?;
-            tx.commit().await
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move { sessions::touch(tx, &hash, now).await })
         })
         .await
     }

@@ -2,7 +2,6 @@
 
 pub(crate) mod devices;
 pub(crate) mod password;
-pub(crate) mod throttle;
 
 use std::net::IpAddr;
 
@@ -10,11 +9,11 @@ use domain::records::AccountRecord;
 use domain::{Email, Password, Timestamp};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Refusal, Result};
+use crate::Service;
+use crate::error::{Refusal, Result};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
 use crate::store::{accounts, sessions, throttles};
-use crate::{Service, run_detached};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -41,7 +40,7 @@ impl Service {
         let max = self.inner.limits.registrations_max;
         self.count_attempt(&format!("register {}", network(client)), max, HOUR_MS)
             .await?;
-        self.insert_account(&Actor::System, email, password, false)
+        self.add_account(&Actor::System, email, password, false)
             .await
     }
 
@@ -56,7 +55,32 @@ impl Service {
         password: &Password,
         staff: bool,
     ) -> Result<AccountRecord> {
-        self.insert_account(actor, email, password, staff).await
+        let hash = self
+            .inner
+            .hasher
+            .hash(password.expose(), self.entropy())
+            .await?;
+        let (actor, email) = (*actor, email.clone());
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let id = accounts::insert(tx, email.as_str(), &hash, staff, now)
+                    .await?
+                    .ok_or(Refusal::EmailTaken)?;
+                let action = if staff {
+                    "account.add_staff"
+                } else {
+                    "account.add"
+                };
+                audit::insert(tx, now, &actor, action, &format!("account {id}"), None).await?;
+                Ok(AccountRecord {
+                    id,
+                    email: email.as_str().to_owned(),
+                    staff,
+                    password_changed_at: now,
+                })
+            })
+        })
+        .await
     }
 
     /// The account with this e-mail and password. An unknown e-mail is answered with the same words
@@ -91,14 +115,8 @@ impl Service {
         let record = record
             .filter(|_| matches)
             .ok_or(Refusal::WrongCredentials)?;
-        let service = self.clone();
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            throttles::clear(&mut tx, &token_hash(&bucket)).await?;
-            tx.commit().await?;
-            Ok(record)
-        })
-        .await
+        self.forget_attempts(&bucket).await?;
+        Ok(record)
     }
 
     /// # Errors
@@ -143,12 +161,12 @@ impl Service {
     ) -> Result<()> {
         let verified = self.verify_password(account_id, current).await?;
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
-        let (service, keep) = (self.clone(), token_hash(keep_token));
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            still_in_force(&mut tx, account_id, &verified).await?;
-            set_password(&mut tx, account_id, &hash, &keep, service.now()).await?;
-            tx.commit().await
+        let keep = token_hash(keep_token);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                still_in_force(tx, account_id, &verified).await?;
+                set_password(tx, account_id, &hash, &keep, now).await
+            })
         })
         .await
     }
@@ -164,16 +182,15 @@ impl Service {
             .ok_or(Refusal::NoSuchAccount)?;
         let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
         let hash = token_hash(&token);
-        let (service, actor) = (self.clone(), *actor);
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let expires = now.plus_ms(RESET_LIFETIME_MS);
-            accounts::insert_reset(&mut tx, &hash, account.id, now, expires).await?;
-            let subject = format!("account {}", account.id);
-            audit::insert(&mut tx, now, &actor, "account.reset", &subject, None).await?;
-            tx.commit().await?;
-            Ok(token)
+        let actor = *actor;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let expires = now.plus_ms(RESET_LIFETIME_MS);
+                accounts::insert_reset(tx, &hash, account.id, now, expires).await?;
+                let subject = format!("account {}", account.id);
+                audit::insert(tx, now, &actor, "account.reset", &subject, None).await?;
+                Ok(token)
+            })
         })
         .await
     }
@@ -185,15 +202,13 @@ impl Service {
     pub async fn reset_password(&self, token: &str, new: &Password) -> Result<()> {
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let token = token_hash(token);
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let account_id = accounts::use_reset(&mut tx, &token, now)
-                .await?
-                .ok_or(Refusal::ResetLinkInvalid)?;
-            set_password(&mut tx, account_id, &hash, "", now).await?;
-            tx.commit().await
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let account_id = accounts::use_reset(tx, &token, now)
+                    .await?
+                    .ok_or(Refusal::ResetLinkInvalid)?;
+                set_password(tx, account_id, &hash, "", now).await
+            })
         })
         .await
     }
@@ -208,18 +223,16 @@ impl Service {
         let bucket = format!("reset {email} {}", network(client));
         self.count_attempt(&bucket, RESETS_PER_HOUR_MAX, HOUR_MS)
             .await?;
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            if accounts::by_email(&mut tx, &email).await?.is_some() {
+        self.in_transaction(move |tx, now| {
+Box::pin(async move {
+            if accounts::by_email(tx, &email).await?.is_some() {
                 let body = "A new password was asked for. Run `heliograph account reset` with this \
                             e-mail and hand the link to its owner.";
-                accounts::insert_mail(&mut tx, &email, "Reset your password", body, now).await?;
+                accounts::insert_mail(tx, &email, "Reset your password", body, now).await?;
             }
-            tx.commit().await?;
             Ok(())
         })
+})
         .await
     }
 
@@ -241,65 +254,30 @@ impl Service {
         if !self.inner.hasher.verify(password, hash.clone()).await? {
             return Err(Refusal::WrongPassword.into());
         }
-        let hash = hash.unwrap_or_default();
-        let service = self.clone();
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            throttles::clear(&mut tx, &token_hash(&bucket)).await?;
-            tx.commit().await?;
-            Ok(hash)
-        })
-        .await
+        self.forget_attempts(&bucket).await?;
+        Ok(hash.unwrap_or_default())
     }
 
-    async fn insert_account(
-        &self,
-        actor: &Actor,
-        email: &Email,
-        password: &Password,
-        staff: bool,
-    ) -> Result<AccountRecord> {
-        let hash = self
-            .inner
-            .hasher
-            .hash(password.expose(), self.entropy())
-            .await?;
-        let (service, actor, email) = (self.clone(), *actor, email.clone());
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let id = accounts::insert(&mut tx, email.as_str(), &hash, staff, now)
-                .await?
-                .ok_or(Refusal::EmailTaken)?;
-            let action = if staff {
-                "account.add_staff"
-            } else {
-                "account.add"
-            };
-            audit::insert(&mut tx, now, &actor, action, &format!("account {id}"), None).await?;
-            tx.commit().await?;
-            Ok(AccountRecord {
-                id,
-                email: email.as_str().to_owned(),
-                staff,
-                password_changed_at: now,
-            })
-        })
-        .await
-    }
-
-    /// Counts an attempt in a transaction of its own: a refused one counts too.
+    /// Counts an attempt, a refused one too, and refuses it when there were too many in the window.
     async fn count_attempt(&self, bucket: &str, max: i64, window_ms: i64) -> Result<()> {
-        let (service, bucket) = (self.clone(), bucket.to_owned());
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            let attempted =
-                throttle::attempt(&mut tx, &token_hash(&bucket), max, window_ms, service.now())
-                    .await;
-            if !matches!(attempted, Err(Error::Failed(_))) {
-                tx.commit().await?;
-            }
-            attempted
+        let bucket = token_hash(bucket);
+        let counted = self.in_transaction(move |tx, now| {
+            Box::pin(async move { throttles::hit(tx, &bucket, now, window_ms).await })
+        });
+        let (hits, started) = counted.await?;
+        if hits <= max {
+            return Ok(());
+        }
+        let over_in_ms = started.plus_ms(window_ms).ms_since(self.now());
+        let retry_after_s = (over_in_ms / 1000).max(1);
+        Err(Refusal::Throttled { retry_after_s }.into())
+    }
+
+    /// Forgets the attempts before one that succeeded.
+    async fn forget_attempts(&self, bucket: &str) -> Result<()> {
+        let bucket = token_hash(bucket);
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move { throttles::clear(tx, &bucket).await })
         })
         .await
     }

@@ -2,12 +2,12 @@
 
 use domain::{ApiKey, KeyKind, Reference};
 
+use crate::Service;
 use crate::accounts::{still_in_force, token_hash};
 use crate::applications::owned;
 use crate::error::Result;
 use crate::store::audit::{self, Actor};
 use crate::store::{applications, sessions};
-use crate::{Service, run_detached};
 
 impl Service {
     /// Replaces a key: from this commit on the old one is unknown. Every device of the account but
@@ -25,27 +25,26 @@ impl Service {
     ) -> Result<ApiKey> {
         let verified = self.verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
-        let (service, keep) = (self.clone(), token_hash(current_token));
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            still_in_force(&mut tx, account_id, &verified).await?;
-            let row = owned(&mut tx, account_id, reference).await?;
-            let action = match kind {
-                KeyKind::Live => {
-                    applications::set_live_hash(&mut tx, row.id, &key.hash()).await?;
-                    "key.replace_live"
-                }
-                KeyKind::Test => {
-                    applications::set_test_hash(&mut tx, row.id, &key.hash()).await?;
-                    "key.replace_test"
-                }
-            };
-            sessions::delete_others(&mut tx, account_id, &keep).await?;
-            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-            audit::insert(&mut tx, now, &actor, action, &subject, None).await?;
-            tx.commit().await?;
-            Ok(key)
+        let keep = token_hash(current_token);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                still_in_force(tx, account_id, &verified).await?;
+                let row = owned(tx, account_id, reference).await?;
+                let action = match kind {
+                    KeyKind::Live => {
+                        applications::set_live_hash(tx, row.id, &key.hash()).await?;
+                        "key.replace_live"
+                    }
+                    KeyKind::Test => {
+                        applications::set_test_hash(tx, row.id, &key.hash()).await?;
+                        "key.replace_test"
+                    }
+                };
+                sessions::delete_others(tx, account_id, &keep).await?;
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                audit::insert(tx, now, &actor, action, &subject, None).await?;
+                Ok(key)
+            })
         })
         .await
     }

@@ -10,6 +10,7 @@ use domain::{
     SenderState,
 };
 
+use crate::Service;
 use crate::admission::play_money;
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
@@ -17,7 +18,6 @@ use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
 use crate::store::{senders, transfers};
 use crate::wakes::Wake;
-use crate::{Service, run_detached};
 
 /// How many references are tried before they count as used up.
 const REFERENCE_TRIES: usize = 1000;
@@ -94,29 +94,28 @@ impl Service {
         sender: Option<&SenderName>,
     ) -> Result<NewApplication> {
         let (service, sender) = (self.clone(), sender.cloned());
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            if let Some(name) = &sender {
-                refuse_taken(&mut tx, name, account_id).await?;
-            }
-            let state = if sender.is_some() {
-                SenderState::Pending
-            } else {
-                SenderState::None
-            };
-            let (id, keys) = service
-                .insert_application(&mut tx, account_id, category, state)
-                .await?;
-            if let Some(name) = &sender {
-                senders::insert(&mut tx, id, name.as_str(), now).await?;
-            }
-            let actor = Actor::Account(account_id);
-            let subject = keys.reference.to_string();
-            let detail = Some(category.as_str());
-            audit::insert(&mut tx, now, &actor, "application.create", &subject, detail).await?;
-            tx.commit().await?;
-            Ok(keys)
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                if let Some(name) = &sender {
+                    refuse_taken(tx, name, account_id).await?;
+                }
+                let state = if sender.is_some() {
+                    SenderState::Pending
+                } else {
+                    SenderState::None
+                };
+                let (id, keys) = service
+                    .insert_application(tx, account_id, category, state)
+                    .await?;
+                if let Some(name) = &sender {
+                    senders::insert(tx, id, name.as_str(), now).await?;
+                }
+                let actor = Actor::Account(account_id);
+                let subject = keys.reference.to_string();
+                let detail = Some(category.as_str());
+                audit::insert(tx, now, &actor, "application.create", &subject, detail).await?;
+                Ok(keys)
+            })
         })
         .await
     }
@@ -170,20 +169,18 @@ impl Service {
     /// # Errors
     /// `NoSuchApplication`, `ActivationNotPossible`.
     pub async fn request_activation(&self, account_id: i64, reference: Reference) -> Result<()> {
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let row = owned(&mut tx, account_id, reference).await?;
-            if !applications::set_activation(&mut tx, row.id, now).await? {
-                return Err(Refusal::ActivationNotPossible {
-                    status: row.record.status,
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let row = owned(tx, account_id, reference).await?;
+                if !applications::set_activation(tx, row.id, now).await? {
+                    return Err(Refusal::ActivationNotPossible {
+                        status: row.record.status,
+                    }
+                    .into());
                 }
-                .into());
-            }
-            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-            audit::insert(&mut tx, now, &actor, "application.request", &subject, None).await?;
-            tx.commit().await
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                audit::insert(tx, now, &actor, "application.request", &subject, None).await
+            })
         })
         .await
     }
@@ -199,16 +196,14 @@ impl Service {
         reference: Reference,
         policy: LostAnswer,
     ) -> Result<()> {
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let row = owned(&mut tx, account_id, reference).await?;
-            applications::set_lost_answer(&mut tx, row.id, policy).await?;
-            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-            let (action, detail) = ("application.lost_answer", Some(policy.as_str()));
-            audit::insert(&mut tx, now, &actor, action, &subject, detail).await?;
-            tx.commit().await
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let row = owned(tx, account_id, reference).await?;
+                applications::set_lost_answer(tx, row.id, policy).await?;
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                let (action, detail) = ("application.lost_answer", Some(policy.as_str()));
+                audit::insert(tx, now, &actor, action, &subject, detail).await
+            })
         })
         .await
     }
@@ -262,47 +257,47 @@ impl Service {
         reason: Option<String>,
     ) -> Result<ApplicationRecord> {
         let service = self.clone();
-        let changed = run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let row = applications::by_reference(&mut tx, reference)
-                .await?
-                .ok_or(Refusal::NoSuchApplication)?;
-            let from = row.record.status;
-            let before = row.status_before.unwrap_or(ApplicationStatus::Pending);
-            let conflict = Refusal::StatusConflict {
-                status: from,
-                action,
-            };
-            let to = from.after(action, before).ok_or_else(|| conflict.clone())?;
-            let suspended = to == ApplicationStatus::Suspended;
-            let change = StatusChange {
-                from,
-                to,
-                before: suspended.then_some(from),
-                suspend_reason: reason.as_deref(),
-            };
-            if !applications::set_status(&mut tx, row.id, &change).await? {
-                return Err(conflict.into());
-            }
-            let subject = reference.to_string();
-            audit::insert(
-                &mut tx,
-                now,
-                &actor,
-                audited(action),
-                &subject,
-                reason.as_deref(),
-            )
+        let changed = self
+            .in_transaction(move |tx, now| {
+                Box::pin(async move {
+                    let row = applications::by_reference(tx, reference)
+                        .await?
+                        .ok_or(Refusal::NoSuchApplication)?;
+                    let from = row.record.status;
+                    let before = row.status_before.unwrap_or(ApplicationStatus::Pending);
+                    let conflict = Refusal::StatusConflict {
+                        status: from,
+                        action,
+                    };
+                    let to = from.after(action, before).ok_or_else(|| conflict.clone())?;
+                    let suspended = to == ApplicationStatus::Suspended;
+                    let change = StatusChange {
+                        from,
+                        to,
+                        before: suspended.then_some(from),
+                        suspend_reason: reason.as_deref(),
+                    };
+                    if !applications::set_status(tx, row.id, &change).await? {
+                        return Err(conflict.into());
+                    }
+                    let subject = reference.to_string();
+                    audit::insert(
+                        tx,
+                        now,
+                        &actor,
+                        audited(action),
+                        &subject,
+                        reason.as_deref(),
+                    )
+                    .await?;
+                    let row = applications::by_reference(tx, reference)
+                        .await?
+                        .ok_or(Refusal::NoSuchApplication)?;
+                    let record = service.shown(row);
+                    Ok(record)
+                })
+            })
             .await?;
-            let row = applications::by_reference(&mut tx, reference)
-                .await?
-                .ok_or(Refusal::NoSuchApplication)?;
-            let record = service.shown(row);
-            tx.commit().await?;
-            Ok(record)
-        })
-        .await?;
         if action == StatusAction::Reinstate {
             self.inner.wake(Wake::Reinstated);
         }

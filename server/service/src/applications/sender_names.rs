@@ -3,13 +3,14 @@
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderState, SenderStatus};
 
+use crate::Service;
 use crate::applications::{owned, refuse_taken};
-use crate::error::{Error, Fault, Refusal, Result};
+use crate::error::{Error, Refusal, Result};
 use crate::store::applications::{self, ApplicationRow};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
+use crate::store::row::touched;
 use crate::store::senders;
-use crate::{Service, run_detached};
 
 impl Service {
     /// Asks for a sender name. An accepted one stays in use until staff decide; a request that
@@ -23,23 +24,22 @@ impl Service {
         reference: Reference,
         name: &SenderName,
     ) -> Result<()> {
-        let (service, name) = (self.clone(), name.clone());
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let row = owned(&mut tx, account_id, reference).await?;
-            if row.record.sender_name.as_deref() == Some(name.as_str()) {
-                return Err(Refusal::SenderNameUnchanged.into());
-            }
-            refuse_taken(&mut tx, &name, account_id).await?;
-            senders::insert(&mut tx, row.id, name.as_str(), now).await?;
-            if row.sender_state != SenderState::Accepted {
-                applications::set_sender(&mut tx, row.id, SenderState::Pending, None).await?;
-            }
-            let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-            let detail = Some(name.as_str());
-            audit::insert(&mut tx, now, &actor, "sender.request", &subject, detail).await?;
-            tx.commit().await
+        let name = name.clone();
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let row = owned(tx, account_id, reference).await?;
+                if row.record.sender_name.as_deref() == Some(name.as_str()) {
+                    return Err(Refusal::SenderNameUnchanged.into());
+                }
+                refuse_taken(tx, &name, account_id).await?;
+                senders::insert(tx, row.id, name.as_str(), now).await?;
+                if row.sender_state != SenderState::Accepted {
+                    applications::set_sender(tx, row.id, SenderState::Pending, None).await?;
+                }
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                let detail = Some(name.as_str());
+                audit::insert(tx, now, &actor, "sender.request", &subject, detail).await
+            })
         })
         .await
     }
@@ -58,26 +58,24 @@ impl Service {
     /// # Errors
     /// `NoSuchSenderRequest`, `SenderDecided`, `SenderNameTaken`.
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
-        let (service, actor) = (self.clone(), *actor);
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let (request, application) = pending(&mut tx, id).await?;
-            let name = &request.name;
-            let owner =
-                senders::own(&mut tx, &name.to_ascii_lowercase(), application.account_id).await?;
-            if owner != application.account_id {
-                return Err(Refusal::SenderNameTaken.into());
-            }
-            senders::replace_accepted(&mut tx, application.id).await?;
-            decide(&mut tx, &request, SenderStatus::Accepted, None, now).await?;
-            applications::set_sender(&mut tx, application.id, SenderState::Accepted, Some(name))
-                .await?;
-            let subject = request.reference.to_string();
-            audit::insert(&mut tx, now, &actor, "sender.accept", &subject, Some(name)).await?;
-            let decided = reload(&mut tx, id).await?;
-            tx.commit().await?;
-            Ok(decided)
+        let actor = *actor;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let (request, application) = pending(tx, id).await?;
+                let name = &request.name;
+                let owner =
+                    senders::own(tx, &name.to_ascii_lowercase(), application.account_id).await?;
+                if owner != application.account_id {
+                    return Err(Refusal::SenderNameTaken.into());
+                }
+                senders::replace_accepted(tx, application.id).await?;
+                decide(tx, &request, SenderStatus::Accepted, None, now).await?;
+                applications::set_sender(tx, application.id, SenderState::Accepted, Some(name))
+                    .await?;
+                let subject = request.reference.to_string();
+                audit::insert(tx, now, &actor, "sender.accept", &subject, Some(name)).await?;
+                reload(tx, id).await
+            })
         })
         .await
     }
@@ -92,40 +90,23 @@ impl Service {
         id: i64,
         reason: &str,
     ) -> Result<SenderRequestRecord> {
-        let (service, actor, reason) = (self.clone(), *actor, reason.trim().to_owned());
+        let (actor, reason) = (*actor, reason.trim().to_owned());
         if reason.is_empty() {
             return Err(Refusal::ReasonMissing.into());
         }
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let (request, application) = pending(&mut tx, id).await?;
-            decide(
-                &mut tx,
-                &request,
-                SenderStatus::Rejected,
-                Some(&reason),
-                now,
-            )
-            .await?;
-            if application.sender_state != SenderState::Accepted {
-                applications::set_sender(&mut tx, application.id, SenderState::Rejected, None)
-                    .await?;
-            }
-            let subject = request.reference.to_string();
-            let detail = format!("{}: {reason}", request.name);
-            audit::insert(
-                &mut tx,
-                now,
-                &actor,
-                "sender.reject",
-                &subject,
-                Some(&detail),
-            )
-            .await?;
-            let decided = reload(&mut tx, id).await?;
-            tx.commit().await?;
-            Ok(decided)
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let (request, application) = pending(tx, id).await?;
+                decide(tx, &request, SenderStatus::Rejected, Some(&reason), now).await?;
+                if application.sender_state != SenderState::Accepted {
+                    applications::set_sender(tx, application.id, SenderState::Rejected, None)
+                        .await?;
+                }
+                let subject = request.reference.to_string();
+                let detail = format!("{}: {reason}", request.name);
+                audit::insert(tx, now, &actor, "sender.reject", &subject, Some(&detail)).await?;
+                reload(tx, id).await
+            })
         })
         .await
     }
@@ -158,15 +139,8 @@ async fn decide(
     reason: Option<&str>,
     now: domain::Timestamp,
 ) -> Result<()> {
-    if senders::decide(conn, request.id, status, reason, now).await? {
-        return Ok(());
-    }
-    let (expected, actual) = (1, 0);
-    Err(Error::Failed(Fault::RowCount {
-        table: "sender_requests",
-        expected,
-        actual,
-    }))
+    let decided = senders::decide(conn, request.id, status, reason, now).await?;
+    touched("sender_requests", 1, u64::from(decided))
 }
 
 async fn reload(conn: &mut dyn Connection, id: i64) -> Result<SenderRequestRecord> {

@@ -40,10 +40,8 @@ impl Service {
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
         let mut ended = 0;
         loop {
-            let service = self.clone();
-            let some = run_detached_with_tries(move || {
-                let service = service.clone();
-                async move { service.end_some(which).await }
+            let some = run_detached_with_tries(self, move |service| async move {
+                service.end_some(which).await
             });
             let some = some.await?;
             ended += some.unsigned_abs();
@@ -72,7 +70,10 @@ impl Service {
         let (again, lost): (Vec<_>, Vec<_>) = ended_leases
             .into_iter()
             .partition(|row| network.is_sandbox(&row.carrier));
-        let again: Vec<_> = again.iter().map(|row| requeued(row, 0, now)).collect();
+        let again: Vec<_> = again
+            .iter()
+            .map(|row| requeued(row, row.hand_over, now))
+            .collect();
         queue::requeue(&mut tx, &again).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
@@ -85,14 +86,8 @@ impl Service {
         let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for row in lost {
             if row.hand_over.may_resend(row.lost_answer) {
-                again.push(requeued(
-                    &EndedLease {
-                        hand_over: HandOver::Repeated,
-                        ..row.clone()
-                    },
-                    RESEND_AFTER_MS,
-                    now,
-                ));
+                let due_at = now.plus_ms(RESEND_AFTER_MS);
+                again.push(requeued(row, HandOver::Repeated, due_at));
             } else {
                 leaving.push(row.id);
             }
@@ -170,12 +165,12 @@ impl Service {
     }
 }
 
-fn requeued(row: &EndedLease, after_ms: i64, now: Timestamp) -> Requeued {
+fn requeued(row: &EndedLease, hand_over: HandOver, due_at: Timestamp) -> Requeued {
     Requeued {
         id: row.id,
-        due_at: now.plus_ms(after_ms).unix_ms(),
+        due_at: due_at.unix_ms(),
         attempts: 0,
-        hand_over: row.hand_over,
+        hand_over,
         carrier: None,
         refused_by: String::new(),
     }

@@ -21,10 +21,8 @@ impl Service {
     pub async fn expire(&self) -> Result<u64> {
         let mut run = Run::default();
         while !run.done {
-            let service = self.clone();
-            run = run_detached_with_tries(move || {
-                let service = service.clone();
-                async move { service.expire_chunk(run).await }
+            run = run_detached_with_tries(self, move |service| async move {
+                service.expire_chunk(run).await
             })
             .await?;
         }

@@ -292,16 +292,12 @@ impl Service {
     }
 
     async fn resume_some(&self, application_id: ApplicationId) -> Result<u64> {
-        let service = self.clone();
-        run_detached_with_tries(move || {
-            let service = service.clone();
-            async move {
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                let resumed =
-                    queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
-                tx.commit().await?;
-                Ok(resumed)
-            }
+        run_detached_with_tries(self, move |service| async move {
+            let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            let resumed =
+                queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
+            tx.commit().await?;
+            Ok(resumed)
         })
         .await
     }

@@ -252,9 +252,9 @@ impl Service {
         };
         let mut after = waits.then_some(Transid(0));
         while let Some(last) = after {
-            let (service, carrier) = (self.clone(), carrier.to_owned());
-            after = run_detached_with_tries(move || {
-                let (service, carrier) = (service.clone(), carrier.clone());
+            let carrier = carrier.to_owned();
+            after = run_detached_with_tries(self, move |service| {
+                let carrier = carrier.clone();
                 async move { service.reroute_some(&carrier, last).await }
             })
             .await?;

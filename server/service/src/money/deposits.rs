@@ -2,6 +2,7 @@
 
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
+use crate::Service;
 use crate::error::{Error, Refusal, Result};
 use crate::store::applications;
 use crate::store::audit::{self, Actor};
@@ -9,7 +10,6 @@ use crate::store::deposits::{self, DepositRecord};
 use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, LedgerAccount, UNMATCHED};
-use crate::{Service, run_detached};
 use domain::records::TransferKind;
 
 /// Longest id that a bank gives a payment.
@@ -70,12 +70,9 @@ impl Service {
         actor: &Actor,
         deposit: &DepositRequest,
     ) -> Result<DepositOutcome> {
-        let (service, actor, deposit) = (self.clone(), *actor, deposit.clone());
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            let outcome = credit(&mut tx, &actor, &deposit, service.now()).await?;
-            tx.commit().await?;
-            Ok(outcome)
+        let (actor, deposit) = (*actor, deposit.clone());
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move { credit(tx, &actor, &deposit, now).await })
         })
         .await
     }
@@ -89,27 +86,27 @@ impl Service {
         actor: &Actor,
         requests: &[DepositRequest],
     ) -> Result<ImportOutcome> {
-        let (service, actor, requests) = (self.clone(), *actor, requests.to_vec());
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            // All at once and in their order: sends lock them too.
-            let references: Vec<Reference> = requests
-                .iter()
-                .filter_map(|request| Reference::parse(&request.reference).ok())
-                .collect();
-            applications::keys_by_references(&mut tx, &references).await?;
-            let mut counts = ImportOutcome::default();
-            for (index, request) in requests.iter().enumerate() {
-                let credited = credit(&mut tx, &actor, request, service.now()).await;
-                let outcome = credited.map_err(|error| error.of_request(index))?;
-                match (outcome.already, outcome.status) {
-                    (true, _) => counts.skipped += 1,
-                    (false, DepositStatus::Credited) => counts.credited += 1,
-                    (false, DepositStatus::Unmatched) => counts.unmatched += 1,
+        let (actor, requests) = (*actor, requests.to_vec());
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                // All at once and in their order: sends lock them too.
+                let references: Vec<Reference> = requests
+                    .iter()
+                    .filter_map(|request| Reference::parse(&request.reference).ok())
+                    .collect();
+                applications::keys_by_references(tx, &references).await?;
+                let mut counts = ImportOutcome::default();
+                for (index, request) in requests.iter().enumerate() {
+                    let credited = credit(tx, &actor, request, now).await;
+                    let outcome = credited.map_err(|error| error.of_request(index))?;
+                    match (outcome.already, outcome.status) {
+                        (true, _) => counts.skipped += 1,
+                        (false, DepositStatus::Credited) => counts.credited += 1,
+                        (false, DepositStatus::Unmatched) => counts.unmatched += 1,
+                    }
                 }
-            }
-            tx.commit().await?;
-            Ok(counts)
+                Ok(counts)
+            })
         })
         .await
     }
@@ -133,43 +130,26 @@ impl Service {
         bank_id: &str,
         reference: Reference,
     ) -> Result<DepositRecord> {
-        let (service, actor, bank_id) = (self.clone(), *actor, bank_id.to_owned());
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            let deposit = deposits::by_bank_id(&mut tx, &bank_id)
-                .await?
-                .ok_or(Refusal::NoSuchDeposit)?;
-            let application = applications::by_reference(&mut tx, reference)
-                .await?
-                .ok_or(Refusal::NoSuchApplication)?;
-            if !deposits::assign(&mut tx, &bank_id, application.id, now).await? {
-                return Err(Refusal::DepositAssigned.into());
-            }
-            transfer(
-                &mut tx,
-                UNMATCHED,
-                application.id,
-                &bank_id,
-                deposit.amount,
-                now,
-            )
-            .await?;
-            let detail = format!("{} {}", deposit.amount, bank_id);
-            let subject = reference.to_string();
-            audit::insert(
-                &mut tx,
-                now,
-                &actor,
-                "deposit.assign",
-                &subject,
-                Some(&detail),
-            )
-            .await?;
-            tx.commit().await?;
-            Ok(DepositRecord {
-                assigned_to: Some(reference),
-                ..deposit
+        let (actor, bank_id) = (*actor, bank_id.to_owned());
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let deposit = deposits::by_bank_id(tx, &bank_id)
+                    .await?
+                    .ok_or(Refusal::NoSuchDeposit)?;
+                let application = applications::by_reference(tx, reference)
+                    .await?
+                    .ok_or(Refusal::NoSuchApplication)?;
+                if !deposits::assign(tx, &bank_id, application.id, now).await? {
+                    return Err(Refusal::DepositAssigned.into());
+                }
+                transfer(tx, UNMATCHED, application.id, &bank_id, deposit.amount, now).await?;
+                let detail = format!("{} {}", deposit.amount, bank_id);
+                let subject = reference.to_string();
+                audit::insert(tx, now, &actor, "deposit.assign", &subject, Some(&detail)).await?;
+                Ok(DepositRecord {
+                    assigned_to: Some(reference),
+                    ..deposit
+                })
             })
         })
         .await

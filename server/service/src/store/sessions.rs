@@ -81,14 +81,14 @@ pub(crate) async fn save(
     token_hash: &str,
     data: &str,
     now: Timestamp,
-) -> Result<bool> {
-    let done = query(SAVE)
+) -> Result<()> {
+    query(SAVE)
         .bind(token_hash)
         .bind(data)
         .bind(now.unix_ms())
         .execute(conn)
         .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(())
 }
 
 pub(crate) async fn load(

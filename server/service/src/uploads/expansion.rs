@@ -46,11 +46,10 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
-        let service = self.clone();
-        run_detached_with_tries(move || {
-            let service = service.clone();
-            async move { service.expand_some(id).await }
-        })
+        run_detached_with_tries(
+            self,
+            move |service| async move { service.expand_some(id).await },
+        )
         .await
     }
 
