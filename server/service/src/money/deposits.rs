@@ -171,34 +171,22 @@ async fn credit(
     {
         return Err(Refusal::InvalidBankId.into());
     }
+    // A payer may write anything; a text of PostgreSQL's can't have this.
+    let reference = request.reference.replace('\0', "");
     if let Some(known) = deposits::by_bank_id(conn, &request.bank_id).await? {
-        return same_again(
-            conn,
-            request,
-            known.assigned_to,
-            &known.reference,
-            known.amount,
-        )
-        .await;
+        return same_again(conn, &reference, request.amount, known).await;
     }
     let application = match Reference::parse(&request.reference) {
         Ok(reference) => applications::by_reference(conn, reference).await?,
         Err(_) => None,
     };
     let id = application.map(|row| row.id);
-    let fresh = deposits::insert(
-        conn,
-        &request.bank_id,
-        // A payer may write anything; a text of PostgreSQL's can't have this.
-        &request.reference.replace('\0', ""),
-        request.amount,
-        id,
-        now,
-    )
-    .await?;
+    let fresh =
+        deposits::insert(conn, &request.bank_id, &reference, request.amount, id, now).await?;
     touched("deposits", 1, u64::from(fresh))?;
-    let balance = if let Some(id) = id {
-        Some(transfer(conn, BANK, id, &request.bank_id, request.amount, now).await?)
+    let (status, balance) = if let Some(id) = id {
+        let balance = transfer(conn, BANK, id, &request.bank_id, request.amount, now).await?;
+        (DepositStatus::Credited, Some(balance))
     } else {
         let waiting = DepositTransfer {
             debit: BANK,
@@ -210,23 +198,10 @@ async fn credit(
             balance_after: None,
         };
         transfers::insert(conn, &waiting, now).await?;
-        None
-    };
-    let status = if id.is_some() {
-        DepositStatus::Credited
-    } else {
-        DepositStatus::Unmatched
+        (DepositStatus::Unmatched, None)
     };
     let detail = format!("{} {} {}", request.amount, request.bank_id, status.as_str());
-    audit::insert(
-        conn,
-        now,
-        actor,
-        "deposit.add",
-        &request.reference,
-        Some(&detail),
-    )
-    .await?;
+    audit::insert(conn, now, actor, "deposit.add", &reference, Some(&detail)).await?;
     Ok(DepositOutcome {
         status,
         already: false,
@@ -237,29 +212,22 @@ async fn credit(
 /// A known bank id: the same data is an answer, other data a refusal.
 async fn same_again(
     conn: &mut dyn Connection,
-    request: &DepositRequest,
-    assigned_to: Option<Reference>,
     reference: &str,
     amount: Money,
+    known: DepositRecord,
 ) -> Result<DepositOutcome> {
-    if reference != request.reference || amount != request.amount {
-        return Err(Refusal::BankIdConflict {
-            bank_id: request.bank_id.clone(),
-        }
-        .into());
+    if known.reference != reference || known.amount != amount {
+        let bank_id = known.bank_id;
+        return Err(Refusal::BankIdConflict { bank_id }.into());
     }
-    let Some(assigned) = assigned_to else {
-        return Ok(DepositOutcome {
-            status: DepositStatus::Unmatched,
-            already: true,
-            balance: None,
-        });
+    let (status, balance) = if let Some(assigned) = known.assigned_to {
+        let found = applications::by_reference(conn, assigned).await?;
+        (DepositStatus::Credited, found.map(|row| row.record.balance))
+    } else {
+        (DepositStatus::Unmatched, None)
     };
-    let balance = applications::by_reference(conn, assigned)
-        .await?
-        .map(|row| row.record.balance);
     Ok(DepositOutcome {
-        status: DepositStatus::Credited,
+        status,
         already: true,
         balance,
     })

@@ -11,6 +11,7 @@ on_each_backend![
     a_bank_id_is_credited_once_and_other_data_under_it_is_refused,
     deposits_at_once_are_all_credited_and_each_once,
     an_unknown_reference_waits_until_staff_assign_it,
+    a_payer_may_write_anything_for_a_reference,
     an_import_is_all_or_nothing_and_skips_what_is_known,
     a_deposit_that_would_overflow_the_balance_is_refused,
     the_statement_lists_every_transfer_with_the_balance_after_it,
@@ -103,6 +104,17 @@ async fn an_unknown_reference_waits_until_staff_assign_it(backend: Backend) {
         (again.status, again.already),
         (DepositStatus::Credited, true)
     );
+    world.assert_sound().await;
+}
+
+async fn a_payer_may_write_anything_for_a_reference(backend: Backend) {
+    let world = World::new(backend).await;
+    let odd = order("bank-1", "invoice\0 7 'é'", "3");
+    for already in [false, true] {
+        let done = world.service.add_deposit(&STAFF, &odd).await.unwrap();
+        let expected = (DepositStatus::Unmatched, already);
+        assert_eq!((done.status, done.already), expected);
+    }
     world.assert_sound().await;
 }
 
