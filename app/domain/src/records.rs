@@ -188,17 +188,8 @@ pub struct StatusCounts {
 
 impl StatusCounts {
     #[must_use]
-    pub const fn get(&self, status: MessageStatus) -> i64 {
-        match status {
-            MessageStatus::Queued => self.queued,
-            MessageStatus::Sending => self.sending,
-            MessageStatus::Unknown => self.unknown,
-            MessageStatus::Submitted => self.submitted,
-            MessageStatus::Delivered => self.delivered,
-            MessageStatus::Failed => self.failed,
-            MessageStatus::Expired => self.expired,
-            MessageStatus::Rejected => self.rejected,
-        }
+    pub const fn get(mut self, status: MessageStatus) -> i64 {
+        *self.get_mut(status)
     }
 
     /// The count of a status, to be changed.
