@@ -1,7 +1,5 @@
 //! Applications: their categories, their statuses, and what becomes of a lost answer.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
@@ -13,12 +11,6 @@ words! {
         #[serde(rename = "SMS")]
         Sms = "SMS",
         Electricity = "Electricity",
-    }
-}
-
-impl fmt::Display for Category {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -86,11 +78,5 @@ impl ApplicationStatus {
             (Self::Suspended, StatusAction::Reinstate) => Some(before),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for ApplicationStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

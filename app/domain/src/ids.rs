@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::timestamp::DAY_MS;
+
 /// How many digits a reference has.
 pub const REFERENCE_DIGITS: usize = 6;
 /// Longest request id, in characters.
@@ -126,7 +128,6 @@ pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
 /// The least id that a message of a day (since 1970-01-01 UTC) can have.
 #[must_use]
 pub const fn id_of_day(day: i64) -> i64 {
-    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     compose_id(day * DAY_MS, 0)
 }
 

@@ -1,7 +1,5 @@
 //! The status of a message.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
@@ -67,11 +65,5 @@ impl MessageStatus {
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         self.rank() < next.rank()
-    }
-}
-
-impl fmt::Display for MessageStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -1,8 +1,8 @@
 //! Enums whose variants have words, which forms, the API and the database use.
 
 /// Declares an enum with the word of each variant beside it. It gets `ALL`, every variant in the
-/// order of the declaration; `as_str`, the word; and, unless `@only_written` stands before it,
-/// `parse`, which reads the word.
+/// order of the declaration; `as_str` and `Display`, the word; and, unless `@only_written` stands
+/// before it, `parse`, which reads the word.
 macro_rules! words {
     (
         @only_written
@@ -26,6 +26,12 @@ macro_rules! words {
                 match self {
                     $(Self::$variant => $word,)+
                 }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
             }
         }
     };

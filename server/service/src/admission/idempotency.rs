@@ -1,6 +1,7 @@
 //! Requests that are safe to repeat: the answer to a key is kept in the transaction that charges.
 
 use domain::admission::EarlierRequest;
+use domain::timestamp::DAY_MS;
 use domain::{MessageText, Number, RequestId, Timestamp};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -9,7 +10,7 @@ use crate::error::{Error, Fault, Result};
 use crate::store::idempotency::KeptAnswer;
 
 /// How long an answer is kept.
-const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+const KEPT_MS: i64 = DAY_MS;
 /// Characters of the longest key.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 

@@ -56,10 +56,6 @@ impl Rates {
         }
     }
 
-    pub(crate) const fn limit(&self) -> Option<u32> {
-        self.limit
-    }
-
     /// Notes what all processes together have left of a key's, in thousandths of a request.
     fn note(&self, key: RateKey, level: i64, now: Timestamp) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,7 +148,7 @@ impl Service {
         wanted: i64,
         now: Timestamp,
     ) -> Result<i64> {
-        let limit = self.inner.rates.limit().unwrap_or(u32::MAX);
+        let limit = self.inner.rates.limit.unwrap_or(u32::MAX);
         let requests = shared::take_requests(conn, key, wanted, limit, now).await?;
         self.inner.rates.note(key, requests.level, now);
         Ok(requests.taken)

@@ -1,5 +1,6 @@
 //! The end of the 48 hours.
 
+use domain::timestamp::DAY_MS;
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
 
 use crate::error::Result;
@@ -95,10 +96,10 @@ pub(crate) fn first_unexpired(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0)
 }
 
-/// The least id of a message that can be in the queue: after its time a sweep takes it out.
+/// The least id of a message that can be in the queue: a sweep takes it out within a week after its
+/// time.
 pub(crate) fn least_queued(now: Timestamp) -> i64 {
-    const DAYS_LATE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-    first_unexpired(now.plus_ms(-DAYS_LATE_MS))
+    first_unexpired(now.plus_ms(-7 * DAY_MS))
 }
 
 /// A sweep under way.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use crate::error::Result;
@@ -26,8 +27,7 @@ const CROSSED_MS: i64 = 10 * 60 * 1000;
 const CROSSED_CHUNK: i64 = 500;
 /// How long receipts for unknown ids are kept, and what segments were called: carriers report
 /// within days.
-const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const KEPT_MS: i64 = 7 * DAY_MS;
 /// Milliseconds of message ids whose segments one transaction forgets.
 const FORGET_MS: i64 = 10_000;
 

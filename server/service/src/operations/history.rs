@@ -92,9 +92,7 @@ impl Service {
         tx.commit().await?;
         Ok(true)
     }
-}
 
-impl Service {
     /// Puts the parts of counts by day together, for days whose messages are all final.
     ///
     /// # Errors

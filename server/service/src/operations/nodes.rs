@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
+use domain::timestamp::DAY_MS;
 
 use crate::error::{OpenError, Result};
 use crate::store::gate::Priority;
@@ -25,7 +26,7 @@ const ASKING_MAX: Duration = Duration::from_millis(500);
 /// Clocks differ a little; more than this is worth a word.
 const CLOCK_APART_MS: i64 = 5_000;
 /// Of uploads that never became a batch.
-const SPOOL_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+const SPOOL_KEPT_MS: i64 = DAY_MS;
 
 /// This process, as it is chosen when the service is opened.
 pub(crate) enum Node {
