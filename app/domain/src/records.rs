@@ -336,3 +336,15 @@ pub struct Paged<T> {
     /// The cursor that gives the following items; `None` at the end.
     pub next: Option<String>,
 }
+
+impl<T> Paged<T> {
+    /// The page of what was found: at most `limit` items. One more was found when there are more.
+    #[must_use]
+    pub fn of(mut items: Vec<T>, limit: i64, cursor: impl Fn(&T) -> String) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(cursor);
+        Self { items, next }
+    }
+}

@@ -438,6 +438,12 @@ async fn run_detached_within<T: Send + 'static>(
     done.unwrap_or(Err(Uncertain::TimedOut.into()))
 }
 
+/// Runs work that blocks, on a thread for such work.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|failed| Fault::Task(failed.to_string()).into())
+}
+
 /// How long work may take before the database counts as gone: a server that lost its power, or the
 /// way to it, says nothing. More than a commit and asking what became of it may take.
 const WORK_TIMEOUT: Duration = Duration::from_mins(3);

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::entropy::Entropy;
 use crate::error::{Error, Fault, Result};
+use crate::run_blocking;
 
 /// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
@@ -59,18 +60,14 @@ impl Hasher {
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let failed = |error: &dyn std::fmt::Display| Error::Failed(Fault::Task(error.to_string()));
-        let permit = Arc::clone(&self.permits)
-            .acquire_owned()
-            .await
-            .map_err(|error| failed(&error))?;
-        tokio::task::spawn_blocking(move || {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(|closed| Fault::Task(closed.to_string()))?;
+        run_blocking(move || {
             let result = work();
             drop(permit);
             result
         })
-        .await
-        .map_err(|error| failed(&error))?
+        .await?
     }
 }
 

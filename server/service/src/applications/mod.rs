@@ -322,14 +322,8 @@ impl Service {
         let limit = limit.clamp(1, STATEMENT_LINES_MAX);
         let mut conn = self.store().read().await?;
         let row = owned(&mut conn, account_id, reference).await?;
-        let mut items = transfers::statement(&mut conn, row.id, before, limit + 1).await?;
-        let more = items.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-        items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let next = items
-            .last()
-            .filter(|_| more)
-            .map(|line| line.id.to_string());
-        Ok(Paged { items, next })
+        let lines = transfers::statement(&mut conn, row.id, before, limit + 1).await?;
+        Ok(Paged::of(lines, limit, |line| line.id.to_string()))
     }
 
     /// The record with the play money that the test key has today.

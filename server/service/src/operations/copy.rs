@@ -6,7 +6,7 @@ use std::path::Path;
 use domain::{Money, Timestamp};
 
 use crate::delivery::expiry::first_unexpired;
-use crate::error::{Error, Fault, OpenError};
+use crate::error::{Error, OpenError};
 use crate::operations::check::violations;
 use crate::operations::history;
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
@@ -14,7 +14,7 @@ use crate::store::sql::Dialect;
 use crate::store::{Missing, Store, WriteTx, shared};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{ChunkError, parse_chunk, read_bytes};
-use crate::{Clock, Service};
+use crate::{Clock, Service, run_blocking};
 
 type Result<T> = std::result::Result<T, CopyError>;
 
@@ -184,15 +184,12 @@ async fn copy_upload(
     let (mut offset, mut left) = (upload.offset, upload.rows);
     while left > 0 {
         let file = path.clone();
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = run_blocking(move || {
             let bytes = read_bytes(&file, offset)?;
             let chunk = parse_chunk(bytes.clone(), offset)?;
             Ok((bytes, chunk))
         });
-        let read = reading
-            .await
-            .map_err(|failed| Error::Failed(Fault::Task(failed.to_string())))?;
-        let (bytes, chunk) = match read {
+        let (bytes, chunk) = match reading.await? {
             Ok((_, chunk)) if !(1..=left).contains(&chunk.rows) => {
                 return refuse("they aren't those counted".to_owned());
             }

@@ -10,7 +10,7 @@ use crate::store::gate::Priority;
 use crate::store::{Chore, Store, batches, idempotency, installation, messages};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
-use crate::{Config, Service, run_detached};
+use crate::{Config, Service, run_blocking, run_detached};
 
 /// Records the currency at first start and the prices whenever a start brings other ones. A command
 /// beside the server (`keep`) leaves what is recorded as it is: it may run without the server's
@@ -121,9 +121,6 @@ impl Service {
 
 async fn link_spools(spools: &SpoolFolder, file: &Path) -> Result<()> {
     let (spools, folder) = (spools.clone(), file.with_added_extension("spool"));
-    tokio::task::spawn_blocking(move || spools.link_into(&folder))
-        .await
-        .map_err(|failed| Fault::Task(failed.to_string()))?
-        .map_err(Fault::File)?;
-    Ok(())
+    let linked = run_blocking(move || spools.link_into(&folder)).await?;
+    Ok(linked.map_err(Fault::File)?)
 }

@@ -140,11 +140,6 @@ fn limit(filter: &BatchFilter) -> i64 {
 }
 
 fn paged(mut items: Vec<BatchRecord>, filter: &BatchFilter) -> Paged<BatchRecord> {
-    let limit = usize::try_from(limit(filter)).unwrap_or(usize::MAX);
     items.sort_unstable_by_key(|batch| std::cmp::Reverse(batch.batchid));
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let last = items.last().filter(|_| more);
-    let next = last.map(|batch| batch.batchid.to_string());
-    Paged { items, next }
+    Paged::of(items, limit(filter), |batch| batch.batchid.to_string())
 }

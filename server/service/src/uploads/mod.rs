@@ -351,7 +351,7 @@ impl Upload {
     pub async fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
         let left = self.bytes_left.checked_sub(bytes.len() as u64);
         self.bytes_left = left.ok_or_else(|| UploadError::TooLarge {
-            limit: self.spool.service().limits().bulk_bytes_max,
+            limit: self.spool.service.limits().bulk_bytes_max,
             of: "bytes",
         })?;
         if let Some(digest) = &mut self.digest {
@@ -383,7 +383,7 @@ impl Upload {
 
     fn too_many_rows(&self) -> UploadError {
         UploadError::TooLarge {
-            limit: self.spool.service().limits().bulk_rows_max,
+            limit: self.spool.service.limits().bulk_rows_max,
             of: "rows",
         }
     }

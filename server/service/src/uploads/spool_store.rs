@@ -5,12 +5,12 @@ use std::fs::File;
 
 use tokio::io::AsyncWriteExt as _;
 
-use crate::Service;
 use crate::error::{Error, Fault, Result};
 use crate::store::gate::Priority;
 use crate::store::shared;
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{Chunk, ChunkError, chunks, parse_chunk, read_chunk};
+use crate::{Service, run_blocking};
 
 /// Where spools are, as it is chosen when the service is opened.
 pub(crate) enum Spools {
@@ -29,7 +29,7 @@ pub(crate) enum SpoolWriter {
 
 /// A spool that is removed when it is dropped, unless it is to be kept.
 pub(crate) struct Spool {
-    service: Service,
+    pub(crate) service: Service,
     pub(crate) name: String,
     keep: bool,
 }
@@ -38,10 +38,6 @@ impl Spool {
     /// Leaves the spool to the batch that it belongs to.
     pub(crate) fn keep(mut self) {
         self.keep = true;
-    }
-
-    pub(crate) fn service(&self) -> &Service {
-        &self.service
     }
 }
 
@@ -94,10 +90,7 @@ impl Service {
             });
         };
         let path = folder.path(name);
-        let read = tokio::task::spawn_blocking(move || read_chunk(&path, offset));
-        Ok(read
-            .await
-            .unwrap_or_else(|failed| Err(ChunkError::Io(std::io::Error::other(failed)))))
+        run_blocking(move || read_chunk(&path, offset)).await
     }
 
     /// Removes a spool that isn't needed any more. What is left of one when that fails is swept
@@ -131,7 +124,7 @@ impl SpoolWriter {
                 file.flush().await.map_err(file_error)
             }
             Self::Table(written) => {
-                let service = spool.service();
+                let service = &spool.service;
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
                 for chunk in chunks(chain) {
                     shared::insert_chunk(&mut tx, &spool.name, *written, chunk, service.now())
@@ -156,10 +149,7 @@ impl SpoolWriter {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|failed| Error::Failed(Fault::Task(failed.to_string())))?
-        .map_err(file_error)
+    run_blocking(work).await?.map_err(file_error)
 }
 
 fn file_error(error: std::io::Error) -> Error {
