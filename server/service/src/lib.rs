@@ -62,7 +62,8 @@ use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use id_source::IdSource;
 use operations::nodes::Node;
-use store::{Missing, Store, WriteTx};
+use store::gate::Priority;
+use store::{Chore, Missing, Store, WriteTx};
 use turn::Turn;
 use uploads::Uploads;
 use uploads::spool_folder::SpoolFolder;
@@ -327,10 +328,7 @@ impl Service {
         let service = self.clone();
         run_detached(async move {
             let now = service.now();
-            let mut tx = service
-                .store()
-                .begin_as(store::gate::Priority::Verb)
-                .await?;
+            let mut tx = service.store().begin_as(Priority::Verb).await?;
             // A count of attempts that nothing is counted by, gone again with the commit; its pages
             // are written all the same.
             store::throttles::hit(&mut tx, PING_BUCKET, now, 0).await?;
@@ -375,6 +373,29 @@ impl Service {
         .await
     }
 
+    /// Does a chore, a bit in each transaction, as long as the work says that more is left; nothing
+    /// where another process is at it.
+    async fn do_chore(
+        &self,
+        chore: Chore,
+        priority: Priority,
+        work: impl for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
+    ) -> Result<()> {
+        let mut more = true;
+        while more {
+            let service = self.clone();
+            more = run_detached(async move {
+                let tx = service.store().begin_chore(chore, priority).await?;
+                let Some(mut tx) = tx else { return Ok(false) };
+                let more = work(&mut tx, service.now()).await?;
+                tx.commit().await?;
+                Ok(more)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
     fn store(&self) -> &Store {
         &self.inner.store
     }
@@ -384,7 +405,7 @@ impl Service {
     }
 }
 
-/// The work of a verb in its transaction.
+/// The work of a verb or a chore in its transaction.
 type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
 /// What [`Service::ping`] writes.

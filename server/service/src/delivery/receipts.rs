@@ -293,26 +293,17 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_segments(&self) -> Result<()> {
-        let mut more = true;
-        while more {
-            let service = self.clone();
-            more = run_detached(async move {
-                let before = service.now().plus_ms(-KEPT_MS);
+        self.do_chore(Chore::ForgetSegments, Priority::Bulk, |tx, now| {
+            Box::pin(async move {
+                let before = now.plus_ms(-KEPT_MS);
                 let below = domain::ids::compose_id(before.unix_ms(), 0);
                 let step = domain::ids::compose_id(domain::ids::id_unix_ms(0) + FORGET_MS, 0);
-                let store = service.store();
-                let tx = store
-                    .begin_chore(Chore::ForgetSegments, Priority::Bulk)
-                    .await?;
-                let Some(mut tx) = tx else { return Ok(false) };
-                let more = segments::forget(&mut tx, below, step).await?;
-                parked::forget(&mut tx, before).await?;
-                tx.commit().await?;
+                let more = segments::forget(tx, below, step).await?;
+                parked::forget(tx, before).await?;
                 Ok(more)
             })
-            .await?;
-        }
-        Ok(())
+        })
+        .await
     }
 }
 

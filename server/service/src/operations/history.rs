@@ -98,28 +98,19 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn fold_days(&self) -> Result<()> {
-        let mut more = true;
-        while more {
-            let service = self.clone();
-            more = run_detached(async move { service.fold_day().await }).await?;
-        }
-        Ok(())
-    }
-
-    /// False when there is nothing left to fold.
-    async fn fold_day(&self) -> Result<bool> {
-        let store = self.store();
-        let tx = store.begin_chore(Chore::FoldDays, Priority::Bulk).await?;
-        let Some(mut tx) = tx else { return Ok(false) };
-        // Below the sweep's mark everything is final, and the mark's own day goes on.
-        let low = installation::swept(&mut tx).await?.low;
-        let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
-        let Some(day) = tally::first_unfolded(&mut tx, below).await? else {
-            return Ok(false);
-        };
-        tally::fold(&mut tx, day).await?;
-        tx.commit().await?;
-        Ok(true)
+        self.do_chore(Chore::FoldDays, Priority::Bulk, |tx, _| {
+            Box::pin(async move {
+                // Below the sweep's mark everything is final, and the mark's own day goes on.
+                let low = installation::swept(tx).await?.low;
+                let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
+                let Some(day) = tally::first_unfolded(tx, below).await? else {
+                    return Ok(false);
+                };
+                tally::fold(tx, day).await?;
+                Ok(true)
+            })
+        })
+        .await
     }
 }
 

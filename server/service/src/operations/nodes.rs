@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use domain::Timestamp;
 use domain::timestamp::DAY_MS;
 
+use crate::Service;
 use crate::error::{OpenError, Result};
 use crate::store::gate::Priority;
 use crate::store::nodes::{self, NodeRow};
 use crate::store::shared::{self, NodeKey};
 use crate::store::{Chore, Store};
-use crate::{Service, run_detached};
 
 /// Numbers that there are: an id has 10 bits for them, and uploads have numbers of their own.
 pub(crate) const SLOTS: i64 = 512;
@@ -172,23 +172,18 @@ impl Service {
     }
 
     async fn give_up_nodes(&self) -> Result<()> {
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let store = service.store();
-            let tx = store
-                .begin_chore(Chore::WatchNodes, Priority::Results)
-                .await?;
-            let Some(mut tx) = tx else { return Ok(()) };
-            let lost = nodes::lost(&mut tx, now.plus_ms(-LOST_AFTER_MS)).await?;
-            for node in &lost {
-                tracing::warn!(node = node.name, "a process wasn't seen for too long");
-                nodes::end(&mut tx, node.slot, node.token, now).await?;
-            }
-            nodes::forget_connections(&mut tx).await?;
-            shared::forget_uploads(&mut tx).await?;
-            shared::forget_spools(&mut tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
-            tx.commit().await
+        self.do_chore(Chore::WatchNodes, Priority::Results, |tx, now| {
+            Box::pin(async move {
+                let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
+                for node in &lost {
+                    tracing::warn!(node = node.name, "a process wasn't seen for too long");
+                    nodes::end(tx, node.slot, node.token, now).await?;
+                }
+                nodes::forget_connections(tx).await?;
+                shared::forget_uploads(tx).await?;
+                shared::forget_spools(tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
+                Ok(false)
+            })
         })
         .await
     }

@@ -10,7 +10,7 @@ use crate::store::gate::Priority;
 use crate::store::{Chore, Store, batches, idempotency, installation, messages};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
-use crate::{Config, Service, run_blocking, run_detached};
+use crate::{Config, Service, run_blocking};
 
 /// Records the currency at first start and the prices whenever a start brings other ones. A command
 /// beside the server (`keep`) leaves what is recorded as it is: it may run without the server's
@@ -79,23 +79,10 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_answers(&self) -> Result<()> {
-        let mut more = true;
-        while more {
-            let service = self.clone();
-            more = run_detached(async move {
-                let kept_since = kept_since(service.now());
-                let store = service.store();
-                let tx = store
-                    .begin_chore(Chore::ForgetAnswers, Priority::Bulk)
-                    .await?;
-                let Some(mut tx) = tx else { return Ok(false) };
-                let more = idempotency::sweep(&mut tx, kept_since, FORGOTTEN_CHUNK).await?;
-                tx.commit().await?;
-                Ok(more)
-            })
-            .await?;
-        }
-        Ok(())
+        self.do_chore(Chore::ForgetAnswers, Priority::Bulk, |tx, now| {
+            Box::pin(async move { idempotency::sweep(tx, kept_since(now), FORGOTTEN_CHUNK).await })
+        })
+        .await
     }
 
     /// Writes a copy of the database as it is now into a new file, while the service goes on; and
