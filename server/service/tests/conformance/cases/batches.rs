@@ -5,6 +5,7 @@ use domain::{MessageStatus, MessageText, Money, Reason};
 use service::{
     Actor, BatchFilter, BatchRequest, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome,
 };
+use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::database::Backend;
 use crate::network::answered;
@@ -15,6 +16,7 @@ on_each_backend![
     an_upload_is_reserved_expanded_and_sent_to_its_end,
     rows_keep_their_order_their_text_and_their_price,
     one_text_to_many_costs_its_pages_times_the_rows,
+    messages_have_the_pages_that_were_counted_at_the_acceptance,
     a_dry_run_answers_and_leaves_nothing,
     an_upload_under_an_idempotency_key_is_charged_once,
     uploads_under_way_are_limited_to_eight_an_application_and_one_an_idempotency_key,
@@ -168,6 +170,22 @@ async fn one_text_to_many_costs_its_pages_times_the_rows(backend: Backend) {
     assert_eq!(accepted.cost, money("0.3"));
     assert_eq!(accepted.looks_local, 1);
     world.expand_all().await;
+    world.assert_sound().await;
+}
+
+/// The rule for pages may change before an upload is expanded: here the text stands for one that is
+/// counted in another way now.
+async fn messages_have_the_pages_that_were_counted_at_the_acceptance(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let (file, order) = ("57000001\n57000002\n", to_all("hi"));
+    let accepted = upload(&world.service, &customer.live, None, file, order).await;
+    assert_eq!(accepted.unwrap().cost, money("0.1"));
+    let longer = format!("UPDATE batches SET body = '{}'", "x".repeat(170));
+    let mut conn = world.database.connect().await;
+    conn.execute(AssertSqlSafe(longer)).await.unwrap();
+    world.expand_all().await;
+    assert_eq!(world.balance(&customer.live).await, money("0.9"));
     world.assert_sound().await;
 }
 
