@@ -31,15 +31,10 @@ impl Service {
             let mut tx = service.store().begin().await?;
             still_in_force(&mut tx, account_id, &verified).await?;
             let row = owned(&mut tx, account_id, reference).await?;
+            applications::set_hash(&mut tx, row.id, kind, &key.hash()).await?;
             let action = match kind {
-                KeyKind::Live => {
-                    applications::set_live_hash(&mut tx, row.id, &key.hash()).await?;
-                    "key.replace_live"
-                }
-                KeyKind::Test => {
-                    applications::set_test_hash(&mut tx, row.id, &key.hash()).await?;
-                    "key.replace_test"
-                }
+                KeyKind::Live => "key.replace_live",
+                KeyKind::Test => "key.replace_test",
             };
             sessions::delete_others(&mut tx, account_id, &keep).await?;
             let (actor, subject) = (Actor::Account(account_id), reference.to_string());

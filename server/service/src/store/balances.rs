@@ -1,10 +1,10 @@
 //! Balances of applications: what sends take, and what is given back.
 
-use domain::{ApplicationId, ApplicationStatus, Money, Reference};
+use domain::{ApplicationId, Money, Reference};
 
 use super::applications::KeyRow;
-use super::query::{Conn, Connection, each, given, query};
-use super::row::{self, json, touched};
+use super::query::{Connection, query};
+use super::row::{json, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -31,7 +31,7 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
             ORDER BY id FOR UPDATE",
     };
-    /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash, sender
+    /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
     /// state, test balance before]]`.
     const CHARGE: Sql = Sql {
         sqlite: r"
@@ -40,11 +40,11 @@ statements! {
             UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1",
         postgres: r"
             -- What the charge was decided by must still stand there.
-            UPDATE applications SET balance = (r.value ->> 2)::bigint,
-                test_balance = (r.value ->> 3)::bigint, test_day = (r.value ->> 4)::bigint
+            UPDATE applications SET balance = (r.value ->> 1)::bigint,
+                test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE applications.id = (r.value ->> 0)::bigint
-              AND applications.balance = (r.value ->> 1)::bigint
+              AND applications.balance = (r.value ->> 4)::bigint
               AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6
               AND applications.test_hash = r.value ->> 7
               AND applications.sender_state = r.value ->> 8
@@ -74,8 +74,8 @@ pub(crate) async fn lock(
     references: &[Reference],
 ) -> Result<()> {
     if tx.must_lock() {
-        let locking = query(LOCK).bind(json(&ids)?).bind(json(&references)?);
-        locking.fetch_one(tx).await?;
+        let locking = query(LOCK, (json(&ids)?, json(&references)?));
+        locking.finds(tx).await?;
     }
     Ok(())
 }
@@ -88,15 +88,14 @@ pub(crate) struct Balance {
 
 /// Balances of these applications; duplicates are fine.
 pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
-    let rows = query(BALANCES).bind(json(&ids)?).fetch_all(conn).await?;
-    rows.iter()
-        .map(|row| {
+    query(BALANCES, json(&ids)?)
+        .fetch_all(conn, |row| {
             Ok(Balance {
-                application_id: row::application(row, "id")?,
-                balance: Money::from_micros(row::int(row, "balance")?),
+                application_id: row.get("id")?,
+                balance: row.get("balance")?,
             })
         })
-        .collect()
+        .await
 }
 
 /// An application that gets money back.
@@ -118,12 +117,8 @@ pub(crate) async fn settle(
         .iter()
         .map(|s| (s.id, s.before.micros(), s.balance.micros(), s.play.micros()))
         .collect();
-    let done = query(SETTLE)
-        .bind(json(&rows)?)
-        .bind(play_money_max.micros())
-        .execute(conn)
-        .await?;
-    touched("applications", rows.len(), done.rows_affected())
+    let settling = query(SETTLE, (json(&rows)?, play_money_max));
+    touched("applications", rows.len(), settling.execute(conn).await?)
 }
 
 /// An application whose money a batch of sends changed.
@@ -140,31 +135,21 @@ pub(crate) async fn charge(
     conn: &mut dyn Connection,
     changed: &[ChargedApplication],
 ) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, CHARGE, changed, |statement, c| {
-            let (balance, play) = (c.balance.micros(), c.test_balance.micros());
-            statement.execute((c.before.id.0, balance, play, c.test_day))
-        })?;
-        return touched("applications", changed.len(), written);
-    }
-    let rows: Vec<_> = changed
-        .iter()
-        .map(|c| {
-            let status: ApplicationStatus = c.before.status;
-            (
-                c.before.id,
-                c.before.balance.micros(),
-                c.balance.micros(),
-                c.test_balance.micros(),
-                c.test_day,
-                status.as_str(),
-                &c.before.live_hash,
-                &c.before.test_hash,
-                c.before.sender_state.as_str(),
-                c.before.test_balance.micros(),
-            )
-        })
-        .collect();
-    let done = query(CHARGE).bind(json(&rows)?).execute(conn).await?;
-    touched("applications", rows.len(), done.rows_affected())
+    let rows = changed.iter().map(|c| {
+        let before = &c.before;
+        (
+            before.id,
+            c.balance,
+            c.test_balance,
+            c.test_day,
+            before.balance,
+            before.status.as_str(),
+            &before.live_hash,
+            &before.test_hash,
+            before.sender_state.as_str(),
+            before.test_balance,
+        )
+    });
+    let written = query(CHARGE, ()).execute_each(conn, rows).await?;
+    touched("applications", changed.len(), written)
 }

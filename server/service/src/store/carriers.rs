@@ -58,20 +58,17 @@ pub(crate) struct CarrierRow {
 }
 
 pub(crate) async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> {
-    query(ENSURE).bind(name).execute(conn).await?;
-    Ok(())
+    query(ENSURE, name).execute(conn).await.map(drop)
 }
 
 /// Drains a carrier; false when it was drained before.
 pub(crate) async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
-    let done = query(DRAIN).bind(name).bind(now.unix_ms());
-    Ok(done.execute(conn).await?.rows_affected() > 0)
+    Ok(query(DRAIN, (name, now)).execute(conn).await? > 0)
 }
 
 /// Ends the drain of a carrier; false when it wasn't drained.
 pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
-    let done = query(RESUME).bind(name);
-    Ok(done.execute(conn).await?.rows_affected() > 0)
+    Ok(query(RESUME, name).execute(conn).await? > 0)
 }
 
 /// Counts receipts that were parked, and those of them that were matched later.
@@ -81,27 +78,25 @@ pub(crate) async fn add_parked(
     parked: usize,
     matched: usize,
 ) -> Result<()> {
-    query(ADD_PARKED)
-        .bind(name)
-        .bind(i64::try_from(parked).unwrap_or(0))
-        .bind(i64::try_from(matched).unwrap_or(0))
-        .execute(conn)
-        .await?;
-    Ok(())
+    let values = (
+        name,
+        i64::try_from(parked).unwrap_or(0),
+        i64::try_from(matched).unwrap_or(0),
+    );
+    query(ADD_PARKED, values).execute(conn).await.map(drop)
 }
 
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<CarrierRow>> {
-    let rows = query(ALL).fetch_all(conn).await?;
-    rows.iter()
-        .map(|row| {
+    query(ALL, ())
+        .fetch_all(conn, |row| {
             Ok(CarrierRow {
-                name: row::text(row, "name")?,
-                drained_at: row::opt_int(row, "drained_at")?.map(Timestamp::from_unix_ms),
-                receipts_parked: row::int(row, "receipts_parked")?,
-                receipts_matched: row::int(row, "receipts_matched")?,
+                name: row.get("name")?,
+                drained_at: row.get("drained_at")?,
+                receipts_parked: row.get("receipts_parked")?,
+                receipts_matched: row.get("receipts_matched")?,
             })
         })
-        .collect()
+        .await
 }
 
 /// Writes the state of a process's connections.
@@ -111,7 +106,7 @@ pub(crate) async fn write_connections(
     node: i64,
     now: Timestamp,
 ) -> Result<()> {
-    let forget = query(FORGET_CONNECTIONS).bind(node);
+    let forget = query(FORGET_CONNECTIONS, node);
     forget.execute(&mut *conn).await?;
     let rows: Vec<_> = connections
         .iter()
@@ -129,32 +124,28 @@ pub(crate) async fn write_connections(
             )
         })
         .collect();
-    query(WRITE_CONNECTIONS)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .bind(node)
+    query(WRITE_CONNECTIONS, (json(&rows)?, now, node))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 pub(crate) async fn connections(conn: &mut dyn Connection) -> Result<Vec<ConnectionRecord>> {
-    let rows = query(CONNECTIONS).fetch_all(conn).await?;
-    rows.iter()
-        .map(|row| {
+    query(CONNECTIONS, ())
+        .fetch_all(conn, |row| {
             Ok(ConnectionRecord {
-                carrier: row::text(row, "carrier")?,
-                node: row::int(row, "node")?,
-                number: row::int(row, "number")?,
+                carrier: row.get("carrier")?,
+                node: row.get("node")?,
+                number: row.get("number")?,
                 state: row::word(row, "connections", "state", ConnectionState::parse)?,
-                since: Timestamp::from_unix_ms(row::int(row, "since")?),
-                in_flight: row::int(row, "in_flight")?,
-                window: row::int(row, "window_size")?,
-                rate: row::int(row, "rate")?,
-                throttled: row::int(row, "throttled")?,
-                last_error: row::opt_text(row, "last_error")?,
-                updated_at: Timestamp::from_unix_ms(row::int(row, "updated_at")?),
+                since: row.get("since")?,
+                in_flight: row.get("in_flight")?,
+                window: row.get("window_size")?,
+                rate: row.get("rate")?,
+                throttled: row.get("throttled")?,
+                last_error: row.get("last_error")?,
+                updated_at: row.get("updated_at")?,
             })
         })
-        .collect()
+        .await
 }

@@ -5,7 +5,6 @@
 use super::query::{Connection, query_of};
 
 use super::installation;
-use super::row;
 use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
 
@@ -330,13 +329,11 @@ pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,
 ) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut found: Vec<String> = Vec::new();
     for statement in WITHOUT_PARAMETER {
         let limited = limited(*statement, conn.dialect());
-        let rows = query_of(limited).fetch_all(&mut *conn).await?;
-        for row in &rows {
-            found.push(row::text(row, "what")?);
-        }
+        let listing = query_of(limited, ());
+        found.extend(listing.fetch_all(&mut *conn, |row| row.get("what")).await?);
     }
     let limited = limited(OVERDUE_IS_FINAL, conn.dialect());
     // By the last sweep and not by the clock: a service that was down for days has done nothing
@@ -344,10 +341,8 @@ pub(crate) async fn violations(
     let swept = installation::swept(&mut *conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);
-    let rows = query_of(limited).bind(below).fetch_all(conn).await?;
-    for row in &rows {
-        found.push(row::text(row, "what")?);
-    }
+    let overdue = query_of(limited, below);
+    found.extend(overdue.fetch_all(conn, |row| row.get("what")).await?);
     Ok(found)
 }
 

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use domain::{ApplicationId, HandOver, Kind, LostAnswer, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, each, given, look_up, query};
-use super::row::{self, Ids, json, touched};
+use super::query::{Connection, query};
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
-use crate::error::{Error, Fault, Result};
+use crate::error::Result;
 
 statements! {
     const NEXT_DUE: Sql = Sql::same(r"
@@ -200,17 +200,20 @@ pub(crate) async fn due(
     least: i64,
     now: Timestamp,
 ) -> Result<Vec<DueRow>> {
-    let row = query(DUE)
-        .bind(carrier)
-        .bind(now.unix_ms())
-        .bind(least)
-        .bind(limits.singles)
-        .bind(limits.all)
-        .bind(from.singles)
-        .bind(from.of_batches)
-        .fetch_one(conn)
-        .await?;
-    row::found(&row, "queue")
+    let (singles, all) = (limits.singles, limits.all);
+    let values = (
+        carrier,
+        now,
+        least,
+        singles,
+        all,
+        from.singles,
+        from.of_batches,
+    );
+    let finding = query(DUE, values);
+    finding
+        .fetch_one(conn, |row| row::found(row, "queue"))
+        .await
 }
 
 /// When the next row of a carrier can be claimed, of a message with this id or a greater one; none
@@ -221,14 +224,10 @@ pub(crate) async fn next_due(
     from: ScanStart,
     least: i64,
 ) -> Result<Option<Timestamp>> {
-    let row = query(NEXT_DUE)
-        .bind(carrier)
-        .bind(least)
-        .bind(from.singles)
-        .bind(from.of_batches)
-        .fetch_one(conn)
-        .await?;
-    Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
+    let values = (carrier, least, from.singles, from.of_batches);
+    query(NEXT_DUE, values)
+        .fetch_one(conn, |row| row.get("due_at"))
+        .await
 }
 
 /// Claims rows under a lease: its token, and when it ends.
@@ -238,21 +237,9 @@ pub(crate) async fn claim(
     token: i64,
     until: Timestamp,
 ) -> Result<()> {
-    let until = until.unix_ms();
-    if let Conn::File(conn) = tx.conn() {
-        let claimed = each(given(conn)?, CLAIM, ids, |statement, id| {
-            statement.execute((id.0, until, token))
-        })?;
-        return touched("queue", ids.len(), claimed);
-    }
-    let done = query(CLAIM)
-        .bind(row::numbers(ids)?)
-        .bind(until)
-        .bind(token)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    touched("queue", ids.len(), done.rows_affected())
+    let claiming = query(CLAIM, (until, token)).bind(tx.named());
+    let claimed = claiming.execute_each(tx, ids.iter().copied()).await?;
+    touched("queue", ids.len(), claimed)
 }
 
 /// Marks claimed messages as being sent and reads what a carrier needs.
@@ -261,29 +248,17 @@ pub(crate) async fn start(
     ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
-    if let Conn::File(conn) = tx.conn() {
-        let started = start_in_file(given(conn)?, ids, now)?;
-        count_as_sending(tx, &started, now);
-        return Ok(started);
+    let finding = query(CLAIMED, ()).bind(tx.among(ids));
+    let started: Vec<StartedMessage> = finding
+        .find_each(tx, ids.iter().copied(), "messages")
+        .await?;
+    let starting = query(START, now).bind(tx.among(ids));
+    starting.execute_each(tx, ids.iter().copied()).await?;
+    for StartedMessage { before, .. } in &started {
+        if before.status.may_become(MessageStatus::Sending) {
+            tx.tally.change(before, MessageStatus::Sending, now);
+        }
     }
-    let ids = Ids::new(ids)?;
-    let row = query(CLAIMED)
-        .bind(&ids.json)
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    let started: Vec<StartedMessage> = row::found(&row, "messages")?;
-    query(START)
-        .bind(ids.json)
-        .bind(now.unix_ms())
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    count_as_sending(tx, &started, now);
     Ok(started)
 }
 
@@ -296,46 +271,6 @@ pub(crate) struct StartedMessage {
     pub(crate) kind: Kind,
     pub(crate) sender: Option<String>,
     pub(crate) body: String,
-}
-
-fn start_in_file(
-    conn: &rusqlite::Connection,
-    ids: &[Transid],
-    now: Timestamp,
-) -> Result<Vec<StartedMessage>> {
-    let found = look_up(
-        conn,
-        CLAIMED,
-        ids,
-        |s, id| s.query([id.0]),
-        |_, row| {
-            let kind: String = row.get(8)?;
-            let kind = Kind::parse(&kind).ok_or(Error::Failed(Fault::Corrupt {
-                table: "messages",
-                column: "kind",
-                value: kind,
-            }))?;
-            Ok(StartedMessage {
-                before: OpenMessage::of_file(row)?,
-                number: row.get(7)?,
-                kind,
-                sender: row.get(9)?,
-                body: row.get(10)?,
-            })
-        },
-    )?;
-    each(conn, START, ids, |statement, id| {
-        statement.execute((id.0, now.unix_ms()))
-    })?;
-    Ok(found)
-}
-
-fn count_as_sending(tx: &mut WriteTx<'_>, started: &[StartedMessage], now: Timestamp) {
-    for StartedMessage { before, .. } in started {
-        if before.status.may_become(MessageStatus::Sending) {
-            tx.tally.change(before, MessageStatus::Sending, now);
-        }
-    }
 }
 
 /// A row whose lease holds.
@@ -364,34 +299,9 @@ pub(crate) async fn held(
     tx: &mut WriteTx<'_>,
     leases: &[Leased],
 ) -> Result<HashMap<Transid, Held>> {
-    if let Conn::File(conn) = tx.conn() {
-        let held = look_up(
-            given(conn)?,
-            LEASED,
-            leases,
-            |s, lease| s.query((lease.message_id.0, lease.token)),
-            |_, row| {
-                let held = Held {
-                    id: Transid(row.get(0)?),
-                    hand_over: row::file_hand_over(row, 1)?,
-                    attempts: row.get(2)?,
-                    lost_answer: row::file_lost_answer(row, 3)?,
-                };
-                Ok((held.id, held))
-            },
-        )?;
-        return Ok(held.into_iter().collect());
-    }
-    let leases: Vec<_> = leases
-        .iter()
-        .map(|lease| (lease.message_id.0, lease.token))
-        .collect();
-    let row = query(LEASED)
-        .bind(json(&leases)?)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    let held: Vec<Held> = row::found(&row, "queue")?;
+    let leases = leases.iter().map(|lease| (lease.message_id, lease.token));
+    let finding = query(LEASED, ()).bind(tx.named());
+    let held: Vec<Held> = finding.find_each(tx, leases, "queue").await?;
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
 }
 
@@ -414,24 +324,18 @@ pub(crate) async fn ended_leases(
     least: i64,
     limit: i64,
 ) -> Result<Vec<EndedLease>> {
-    let rows = query(ENDED_LEASES)
-        .bind(ended_by.unix_ms())
-        .bind(limit)
-        .bind(least)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(ENDED_LEASES, (ended_by, limit, least))
+        .fetch_all(conn, |row| {
             Ok(EndedLease {
-                id: row::transid(row, "message_id")?,
-                application_id: row::application(row, "application_id")?,
-                carrier: row::text(row, "carrier")?,
+                id: row.get("message_id")?,
+                application_id: row.get("application_id")?,
+                carrier: row.get("carrier")?,
                 hand_over: row::code(row, "queue", "hand_over", |code| {
                     HandOver::try_from(code).ok()
                 })?,
-                segments: row::int(row, "segments")?.try_into().unwrap_or(1),
+                segments: row.get::<i64>("segments")?.try_into().unwrap_or(1),
                 lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,
             })
         })
-        .collect()
+        .await
 }

@@ -365,7 +365,7 @@ impl Store {
         })?;
         let mut conn = self.connect().await?;
         let name = file.to_string_lossy().into_owned();
-        query(COPY).bind(name).execute(&mut conn).await?;
+        query(COPY, name).execute(&mut conn).await?;
         Ok(conn.close().await?)
     }
 

@@ -47,12 +47,10 @@ pub(crate) async fn insert(
         .iter()
         .map(|e| (e.id.0, e.application_id, e.status.code(), &e.detail))
         .collect();
-    query(INSERT)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
+    query(INSERT, (json(&rows)?, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 /// What happened to a message besides what its row says.
@@ -61,18 +59,13 @@ pub(crate) async fn list(
     id: Transid,
     application_id: ApplicationId,
 ) -> Result<Vec<TimelineEntry>> {
-    let rows = query(LIST)
-        .bind(id.0)
-        .bind(application_id)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(LIST, (id.0, application_id))
+        .fetch_all(conn, |row| {
             Ok(TimelineEntry {
                 status: row::status(row, "message_events")?,
-                at: Timestamp::from_unix_ms(row::int(row, "at")?),
-                detail: row::opt_text(row, "detail")?,
+                at: row.get("at")?,
+                detail: row.get("detail")?,
             })
         })
-        .collect()
+        .await
 }

@@ -2,8 +2,8 @@
 
 use domain::{ApplicationId, Timestamp};
 
-use super::query::{Connection, query};
-use super::row::{self, json, touched};
+use super::query::{Connection, Row, query};
+use super::row::{json, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -82,25 +82,21 @@ pub(crate) async fn find(
         return Ok(Vec::new());
     }
     let keys: Vec<_> = keys.iter().map(KeptKey::columns).collect();
-    let rows = query(FIND)
-        .bind(json(&keys)?)
-        .bind(kept_since.unix_ms())
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let key = KeptKey {
-                application_id: row::application(row, "application_id")?,
-                test: row::int(row, "test")? == 1,
-                key: row::text(row, "key")?,
-            };
-            let answer = KeptAnswer {
-                digest: row::text(row, "digest")?,
-                answer: row::text(row, "answer")?,
-            };
-            Ok((key, answer))
-        })
-        .collect()
+    let read = |row: &Row<'_>| {
+        let key = KeptKey {
+            application_id: row.get("application_id")?,
+            test: row.get("test")?,
+            key: row.get("key")?,
+        };
+        let answer = KeptAnswer {
+            digest: row.get("digest")?,
+            answer: row.get("answer")?,
+        };
+        Ok((key, answer))
+    };
+    query(FIND, (json(&keys)?, kept_since))
+        .fetch_all(conn, read)
+        .await
 }
 
 /// Keeps answers; one that is too old to count is replaced.
@@ -119,12 +115,8 @@ pub(crate) async fn keep(
             (application, test, key, &kept.digest, &kept.answer)
         })
         .collect();
-    let done = query(KEEP)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    touched("idempotency", rows.len(), done.rows_affected())
+    let kept = query(KEEP, (json(&rows)?, now)).execute(conn).await?;
+    touched("idempotency", rows.len(), kept)
 }
 
 /// Forgets answers from this moment and before, the oldest first; true when there are more.
@@ -133,14 +125,11 @@ pub(crate) async fn sweep(
     kept_since: Timestamp,
     limit: i64,
 ) -> Result<bool> {
-    let end = query(SWEEP_END)
-        .bind(kept_since.unix_ms())
-        .bind(limit)
-        .fetch_optional(&mut *conn)
+    let finding = query(SWEEP_END, (kept_since, limit));
+    let end = finding
+        .fetch_optional(&mut *conn, |row| row.get("created_at"))
         .await?;
-    let end = end.map(|row| row::int(&row, "created_at")).transpose()?;
-    query(SWEEP)
-        .bind(end.unwrap_or(kept_since.unix_ms()))
+    query(SWEEP, end.unwrap_or(kept_since))
         .execute(conn)
         .await?;
     Ok(end.is_some())

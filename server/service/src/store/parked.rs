@@ -3,7 +3,7 @@
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, given, look_up, query};
+use super::query::{Connection, query};
 use super::row::{self, json};
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -30,9 +30,9 @@ statements! {
     };
     const PARKED: Sql = Sql {
         sqlite: r"
-            SELECT id, status, error
+            SELECT id, carrier_message_id, status, error
             FROM parked_receipts
-            WHERE carrier = ?1 AND carrier_message_id = ?2 AND received_at > ?3",
+            WHERE carrier = ?2 AND carrier_message_id = ?1 AND received_at > ?3",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
@@ -85,13 +85,10 @@ pub(crate) async fn park(
         .iter()
         .map(|row| (row.name, row.status.code(), row.error))
         .collect();
-    query(PARK)
-        .bind(json(&values)?)
-        .bind(carrier)
-        .bind(now.unix_ms())
+    query(PARK, (json(&values)?, carrier, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 /// Takes out the receipts that were parked for these names since a moment.
@@ -101,53 +98,14 @@ pub(crate) async fn unpark(
     names: &[&str],
     since: Timestamp,
 ) -> Result<Vec<Parked>> {
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let found: Vec<Parked> = if let Conn::File(conn) = conn.conn() {
-        parked_in_file(given(conn)?, carrier, names, since)?
-    } else {
-        let row = query(PARKED)
-            .bind(json(&names)?)
-            .bind(carrier)
-            .bind(since.unix_ms())
-            .fetch_one(&mut *conn)
-            .await?;
-        row::found(&row, "parked_receipts")?
-    };
+    let finding = query(PARKED, (carrier, since));
+    let finding = finding.find_each(conn, names.iter().copied(), "parked_receipts");
+    let mut found: Vec<Parked> = finding.await?;
+    found.sort_by_key(|parked| parked.id);
     if !found.is_empty() {
         let ids: Vec<i64> = found.iter().map(|parked| parked.id).collect();
-        query(DROP)
-            .bind(json(&ids)?)
-            .bind(carrier)
-            .execute(conn)
-            .await?;
+        query(DROP, (json(&ids)?, carrier)).execute(conn).await?;
     }
-    Ok(found)
-}
-
-fn parked_in_file(
-    conn: &rusqlite::Connection,
-    carrier: &str,
-    names: &[&str],
-    since: Timestamp,
-) -> Result<Vec<Parked>> {
-    let since = since.unix_ms();
-    let mut found = look_up(
-        conn,
-        PARKED,
-        names,
-        |s, name| s.query((carrier, name, since)),
-        |name, row| {
-            Ok(Parked {
-                id: row.get(0)?,
-                name: (**name).to_owned(),
-                status: row::file_status(row, 1, "parked_receipts")?,
-                error: row.get(2)?,
-            })
-        },
-    )?;
-    found.sort_by_key(|parked| parked.id);
     Ok(found)
 }
 
@@ -166,25 +124,19 @@ pub(crate) async fn crossed(
     since: Timestamp,
     limit: i64,
 ) -> Result<Vec<Crossed>> {
-    let rows = query(CROSSED)
-        .bind(since.unix_ms())
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(CROSSED, (since, limit))
+        .fetch_all(conn, |row| {
             Ok(Crossed {
-                carrier: row::text(row, "carrier")?,
-                name: row::text(row, "carrier_message_id")?,
-                message_id: row::transid(row, "message_id")?,
-                application_id: row::application(row, "application_id")?,
+                carrier: row.get("carrier")?,
+                name: row.get("carrier_message_id")?,
+                message_id: row.get("message_id")?,
+                application_id: row.get("application_id")?,
             })
         })
-        .collect()
+        .await
 }
 
 /// Forgets receipts that were parked before this moment; how many.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
-    let done = query(FORGET).bind(before.unix_ms());
-    Ok(done.execute(conn).await?.rows_affected())
+    query(FORGET, before).execute(conn).await
 }

@@ -117,18 +117,19 @@ statements! {
 
 /// Takes a chore until the transaction ends; false while another one has it.
 pub(super) async fn try_lock(conn: &mut dyn Connection, chore: i64) -> Result<bool> {
-    let row = query(TRY_LOCK).bind(chore).fetch_one(conn).await?;
-    Ok(row.get::<i64>("mine")? == 1)
+    query(TRY_LOCK, chore)
+        .fetch_one(conn, |row| row.get("mine"))
+        .await
 }
 
 /// The server's clock in unix milliseconds.
 pub(super) async fn clock_ms(conn: &mut dyn Connection) -> Result<i64> {
-    query(CLOCK).fetch_one(conn).await?.get("ms")
+    query(CLOCK, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
 /// How long the oldest transaction has been open, in milliseconds.
 pub(super) async fn oldest_ms(conn: &mut dyn Connection) -> Result<i64> {
-    query(OLDEST).fetch_one(conn).await?.get("ms")
+    query(OLDEST, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
 /// What the names of a day's tables end in.
@@ -142,11 +143,8 @@ pub(super) fn day_name(day: i64) -> String {
 
 /// Whether a day has tables.
 pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<bool> {
-    let row = query(HAS_TABLE)
-        .bind(format!("messages_{name}"))
-        .fetch_one(conn)
-        .await?;
-    Ok(row.get::<i64>("n")? == 1)
+    let finding = query(HAS_TABLE, format!("messages_{name}"));
+    finding.fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Makes the tables of a day, unless they are there, or rows of that day are in the table for all
@@ -177,8 +175,7 @@ pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool
 
 /// Whether rows of these ids are in the table for all days without one.
 async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<bool> {
-    let found = query(STRAYS).bind(from).bind(below);
-    Ok(found.fetch_optional(conn).await?.is_some())
+    query(STRAYS, (from, below)).finds(conn).await
 }
 
 pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
@@ -190,10 +187,8 @@ pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()
 
 /// Forgets which of these messages are unknown, failed, expired or were rejected.
 pub(super) async fn forget_unusual(conn: &mut dyn Connection, range: Range) -> Result<()> {
-    query(FORGET_UNUSUAL)
-        .bind(range.from)
-        .bind(range.below)
+    query(FORGET_UNUSUAL, (range.from, range.below))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }

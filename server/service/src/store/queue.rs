@@ -3,8 +3,8 @@
 use domain::{ApplicationId, HandOver, Kind, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, Row, each, given, query};
-use super::row::{self, Ids, json, touched};
+use super::query::{Connection, Row, query};
+use super::row::{self, json, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -33,7 +33,7 @@ statements! {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
                 lease_token, attempts)
-            VALUES (?1, ?2, ?3, ?7, ?4, ?5, ?6, 0)",
+            VALUES (?1, ?2, ?3, ?7, ?6, ?4, ?5, 0)",
         postgres: r"
             INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
                 lease_token, attempts)
@@ -166,49 +166,28 @@ pub(crate) async fn insert(
     rows: &[QueuedRow],
     queued_as: QueuedAs,
 ) -> Result<()> {
-    let (bulk, held) = (i64::from(queued_as.of_batch), i64::from(queued_as.held));
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, INSERT, rows, |statement, r| {
-            let (due_at, token) = (r.due_at, r.lease_token);
-            statement.execute((
-                r.message_id.0,
-                r.application_id.0,
-                &r.carrier,
-                bulk,
-                due_at,
-                token,
-                held,
-            ))
-        })?;
-        return touched("queue", rows.len(), written);
-    }
-    let values: Vec<_> = rows
-        .iter()
-        .map(|r| {
-            (
-                r.message_id.0,
-                r.application_id,
-                &r.carrier,
-                r.due_at,
-                r.lease_token,
-            )
-        })
-        .collect();
-    let done = query(INSERT)
-        .bind(json(&values)?)
-        .bind(bulk)
-        .bind(held)
-        .execute(conn)
-        .await?;
-    touched("queue", rows.len(), done.rows_affected())
+    let values = rows.iter().map(|r| {
+        let carrier = r.carrier.as_str();
+        (
+            r.message_id,
+            r.application_id,
+            carrier,
+            r.due_at,
+            r.lease_token,
+        )
+    });
+    let inserting = query(INSERT, (queued_as.of_batch, queued_as.held));
+    let written = inserting.execute_each(conn, values).await?;
+    touched("queue", rows.len(), written)
 }
 
 /// Applications that aren't suspended and have messages that were put aside.
 pub(crate) async fn put_aside_without_suspension(
     conn: &mut dyn Connection,
 ) -> Result<Vec<ApplicationId>> {
-    let rows = query(PUT_ASIDE_WITHOUT_SUSPENSION).fetch_all(conn).await?;
-    rows.iter().map(|row| row::application(row, "id")).collect()
+    query(PUT_ASIDE_WITHOUT_SUSPENSION, ())
+        .fetch_all(conn, |row| row.get("id"))
+        .await
 }
 
 /// Lets some of an application's messages that were put aside go on; how many.
@@ -218,19 +197,16 @@ pub(crate) async fn resume(
     limit: i64,
     now: Timestamp,
 ) -> Result<u64> {
-    Ok(query(RESUME)
-        .bind(application_id)
-        .bind(limit)
-        .bind(now.unix_ms())
+    query(RESUME, (application_id, limit, now))
         .execute(conn)
-        .await?
-        .rows_affected())
+        .await
 }
 
 /// The carriers that rows wait for.
 pub(crate) async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    let rows = query(CARRIERS).fetch_all(conn).await?;
-    rows.iter().map(|row| row::text(row, "carrier")).collect()
+    query(CARRIERS, ())
+        .fetch_all(conn, |row| row.get("carrier"))
+        .await
 }
 
 /// When the oldest message that waits for a carrier was accepted, and how many wait.
@@ -238,16 +214,13 @@ pub(crate) async fn waiting(
     conn: &mut dyn Connection,
     carrier: &str,
 ) -> Result<(Option<Timestamp>, i64)> {
-    let row = query(OLDEST).bind(carrier).fetch_one(conn).await?;
-    let oldest = row::opt_int(&row, "id")?;
-    let oldest = oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)));
-    Ok((oldest, row::int(&row, "n")?))
+    let read = |row: &Row<'_>| Ok((accepted_at(row, "id")?, row.get("n")?));
+    query(OLDEST, carrier).fetch_one(conn, read).await
 }
 
 /// Whether an unclaimed row waits for a carrier.
 pub(crate) async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
-    let row = query(ANY_UNCLAIMED).bind(carrier);
-    Ok(row.fetch_optional(conn).await?.is_some())
+    query(ANY_UNCLAIMED, carrier).finds(conn).await
 }
 
 /// An unclaimed row.
@@ -256,10 +229,10 @@ pub(crate) struct WaitingRow {
     pub(crate) application_id: ApplicationId,
 }
 
-fn waiting_row(row: &Row) -> Result<WaitingRow> {
+fn waiting_row(row: &Row<'_>) -> Result<WaitingRow> {
     Ok(WaitingRow {
-        message_id: row::transid(row, "message_id")?,
-        application_id: row::application(row, "application_id")?,
+        message_id: row.get("message_id")?,
+        application_id: row.get("application_id")?,
     })
 }
 
@@ -270,13 +243,9 @@ pub(crate) async fn unclaimed(
     after: Transid,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = query(UNCLAIMED)
-        .bind(carrier)
-        .bind(after.0)
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter().map(waiting_row).collect()
+    query(UNCLAIMED, (carrier, after.0, limit))
+        .fetch_all(conn, waiting_row)
+        .await
 }
 
 /// Some of the rows that wait for a carrier which nobody claims for.
@@ -285,12 +254,9 @@ pub(crate) async fn unrouted(
     carrier: &str,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = query(UNROUTED)
-        .bind(carrier)
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter().map(waiting_row).collect()
+    query(UNROUTED, (carrier, limit))
+        .fetch_all(conn, waiting_row)
+        .await
 }
 
 /// What routes look at in a queued message. The fields are in the order of
@@ -308,15 +274,8 @@ pub(crate) struct Routed {
 }
 
 pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
-    let ids = Ids::new(ids)?;
-    let row = query(ROUTED)
-        .bind(ids.json)
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    row::found(&row, "queue")
+    let finding = query(ROUTED, row::numbers(ids)?).bind(tx.among(ids));
+    finding.fetch_one(tx, |row| row::found(row, "queue")).await
 }
 
 /// A row that is given to another carrier.
@@ -331,13 +290,8 @@ pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp
         .iter()
         .map(|row| (row.message_id.0, &row.carrier))
         .collect();
-    query(MOVE)
-        .bind(json(&values)?)
-        .bind(now.unix_ms())
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let moving = query(MOVE, (json(&values)?, now)).bind(tx.named());
+    moving.execute(tx).await.map(drop)
 }
 
 /// What the queue has.
@@ -350,23 +304,26 @@ pub struct QueueState {
 }
 
 pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
-    let row = query(STATE).fetch_one(conn).await?;
-    let oldest = row::opt_int(&row, "oldest")?;
-    Ok(QueueState {
-        waiting: row::int(&row, "n")?,
-        oldest: oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))),
-    })
+    let read = |row: &Row<'_>| {
+        Ok(QueueState {
+            waiting: row.get("n")?,
+            oldest: accepted_at(row, "oldest")?,
+        })
+    };
+    query(STATE, ()).fetch_one(conn, read).await
+}
+
+/// When the message was accepted whose id is in a column.
+fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>> {
+    let id: Option<i64> = row.get(column)?;
+    Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
 }
 
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an
 /// earlier submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
-    query(PUT_ASIDE)
-        .bind(row::numbers(ids)?)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let aside = query(PUT_ASIDE, row::numbers(ids)?).bind(tx.named());
+    aside.execute(tx).await.map(drop)
 }
 
 /// Deletes rows, claimed or not.
@@ -374,18 +331,11 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()
     if ids.is_empty() {
         return Ok(());
     }
-    if let Conn::File(conn) = tx.conn() {
-        each(given(conn)?, DROP, ids, |statement, id| {
-            statement.execute([id.0])
-        })?;
-        return Ok(());
-    }
-    query(DROP)
-        .bind(row::numbers(ids)?)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let dropping = query(DROP, ()).bind(tx.named());
+    dropping
+        .execute_each(tx, ids.iter().copied())
+        .await
+        .map(drop)
 }
 
 /// A claimed row that goes back.
@@ -428,10 +378,6 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<(
             )
         })
         .collect();
-    let done = query(REQUEUE)
-        .bind(json(&values)?)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    touched("queue", rows.len(), done.rows_affected())
+    let requeuing = query(REQUEUE, json(&values)?).bind(tx.named());
+    touched("queue", rows.len(), requeuing.execute(tx).await?)
 }

@@ -10,7 +10,7 @@ use domain::records::MessageRecord;
 use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Query, query, query_of};
+use super::query::{Connection, Query, Row, query, query_of};
 use super::row;
 use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
@@ -135,10 +135,9 @@ pub(crate) async fn list(
 ) -> Result<Vec<MessageRow>> {
     let sql = path.list(conn.dialect(), &selection.conditions);
     let query = begin(sql, selection, span, limit);
-    let conditions = selection.conditions.iter().cloned();
-    let query = conditions.fold(query, |query, condition| condition.bind(query));
-    let row = query.fetch_one(conn).await?;
-    let found: Vec<Columns> = row::found(&row, "messages")?;
+    let query = query.bind(selection.conditions.iter().map(Condition::value));
+    let read = |row: &Row<'_>| row::found(row, "messages");
+    let found: Vec<Columns> = query.fetch_one(conn, read).await?;
     Ok(found.into_iter().map(MessageRow::from).collect())
 }
 
@@ -164,29 +163,26 @@ pub(crate) async fn count(
         .find(|condition| condition.path() == Some(path));
     let sql = path.count(conn.dialect(), leading);
     let query = begin(sql, selection, span, limit);
-    let query = match leading {
-        Some(condition) => condition.clone().bind(query),
-        None => query,
+    let query = query.bind(leading.map(Condition::value));
+    let read = |row: &Row<'_>| {
+        Ok(Counted {
+            n: row.get("n")?,
+            least: row.get("id")?,
+        })
     };
-    let row = query.fetch_one(conn).await?;
-    Ok(Counted {
-        n: row::int(&row, "n")?,
-        least: row::opt_int(&row, "id")?,
-    })
+    query.fetch_one(conn, read).await
 }
 
-fn begin(sql: String, selection: &Selection, span: Span, limit: i64) -> Query {
-    query_of(sql)
-        .bind(selection.application_id)
-        .bind(i64::from(selection.test))
-        .bind(span.from)
-        .bind(span.below)
-        .bind(limit)
+fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Query<'a> {
+    let (application_id, test) = (selection.application_id, selection.test);
+    query_of(sql, (application_id, test, span.from, span.below, limit))
 }
 
 /// How many messages no carrier has taken yet, counted no further than so many.
 pub(crate) async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
-    row::int(&query(QUEUED).bind(limit).fetch_one(conn).await?, "n")
+    query(QUEUED, limit)
+        .fetch_one(conn, |row| row.get("n"))
+        .await
 }
 
 /// Every statement that [`list`] and [`count`] can build.

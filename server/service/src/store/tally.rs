@@ -7,7 +7,7 @@ use domain::records::{DayCounts, StatusCounts};
 use domain::{ApplicationId, BatchId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, each, given, query};
+use super::query::{Argument, Connection, Row, query};
 use super::row::{self, json, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -52,9 +52,9 @@ statements! {
     const ADD_DAYS: Sql = Sql {
         sqlite: r"
             INSERT INTO message_days (application_id, test, day, status, node, writer, n)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            VALUES (?1, ?2, ?3, ?4, ?6, ?7, ?5)
             ON CONFLICT (application_id, test, day, status, node, writer)
-            DO UPDATE SET n = n + ?7",
+            DO UPDATE SET n = n + ?5",
         postgres: r"
             INSERT INTO message_days (application_id, test, day, status, n, node, writer)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
@@ -217,12 +217,15 @@ impl Tally {
     }
 
     /// Writes the changes. `named` are the applications that the batches are of.
-    pub(super) async fn write(self, conn: &mut dyn Connection, named: String) -> Result<()> {
-        if !self.days.is_empty() {
-            let days = self.days.into_iter().filter(|(_, n)| *n != 0);
-            let rows: Vec<(DayKey, i64)> = days.collect();
-            add_days(conn, &rows, self.node, self.counter).await?;
-        }
+    pub(super) async fn write(
+        self,
+        conn: &mut dyn Connection,
+        named: Option<Argument<'static>>,
+    ) -> Result<()> {
+        let days = self.days.into_iter().filter(|(_, n)| *n != 0);
+        let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
+        let adding = query(ADD_DAYS, (self.node, self.counter.code()));
+        adding.execute_each(conn, rows).await?;
         if !self.batches.is_empty() {
             move_batches(conn, self.batches, self.now, named).await?;
         }
@@ -234,7 +237,7 @@ async fn move_batches(
     conn: &mut dyn Connection,
     batches: BTreeMap<BatchId, StatusCounts>,
     now: Option<Timestamp>,
-    named: String,
+    named: Option<Argument<'static>>,
 ) -> Result<()> {
     let rows: Vec<_> = batches
         .into_iter()
@@ -242,49 +245,12 @@ async fn move_batches(
         .collect();
     let parameter = json(&rows)?;
     if conn.dialect().is_shared() {
-        let locking = query(LOCK_BATCHES).bind(&parameter).bind(&named);
-        locking.fetch_one(&mut *conn).await?;
+        let locking = query(LOCK_BATCHES, &parameter).bind(named.clone());
+        locking.finds(&mut *conn).await?;
     }
-    let done = query(MOVE_BATCHES)
-        .bind(parameter)
-        .bind(now.map_or(0, Timestamp::unix_ms))
-        .bind(named)
-        .execute(conn)
-        .await?;
-    touched("batches", rows.len(), done.rows_affected())
-}
-
-/// Adds to the counts.
-async fn add_days(
-    conn: &mut dyn Connection,
-    rows: &[(DayKey, i64)],
-    node: i64,
-    counter: Counter,
-) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        each(given(conn)?, ADD_DAYS, rows, |statement, (key, n)| {
-            statement.execute((
-                key.application_id.0,
-                key.test,
-                key.day,
-                key.status,
-                node,
-                counter.code(),
-                n,
-            ))
-        })?;
-        return Ok(());
-    }
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|(key, n)| (key.application_id, key.test, key.day, key.status, n))
-        .collect();
-    let adding = query(ADD_DAYS)
-        .bind(json(&rows)?)
-        .bind(node)
-        .bind(counter.code());
-    adding.execute(conn).await?;
-    Ok(())
+    let values = (parameter, now.map_or(0, Timestamp::unix_ms));
+    let moving = query(MOVE_BATCHES, values).bind(named);
+    touched("batches", rows.len(), moving.execute(conn).await?)
 }
 
 /// A message that isn't final, as it stands before it is changed. The fields are in the order of
@@ -305,21 +271,6 @@ pub(crate) struct OpenMessage {
     pub(crate) cost: i64,
 }
 
-impl OpenMessage {
-    /// Reads the first columns of a file's row.
-    pub(crate) fn of_file(row: &rusqlite::Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: Transid(row.get(0)?),
-            application_id: ApplicationId(row.get(1)?),
-            test: row.get(2)?,
-            batch_id: row.get::<_, Option<i64>>(3)?.map(BatchId),
-            created_at: row.get(4)?,
-            status: row::file_status(row, 5, "messages")?,
-            cost: row.get(6)?,
-        })
-    }
-}
-
 /// An application's messages by day, the first day and the last one included.
 pub(crate) async fn days(
     conn: &mut dyn Connection,
@@ -328,18 +279,16 @@ pub(crate) async fn days(
     first: i64,
     last: i64,
 ) -> Result<Vec<DayCounts>> {
-    let rows = query(DAYS)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .bind(first)
-        .bind(last)
-        .fetch_all(conn)
+    let read = |row: &Row<'_>| {
+        let status = row::status(row, "message_days")?;
+        Ok((row.get("day")?, status, row.get("n")?))
+    };
+    let rows: Vec<(i64, MessageStatus, i64)> = query(DAYS, (application_id, test, first, last))
+        .fetch_all(conn, read)
         .await?;
     let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
-    for row in &rows {
-        let status = row::status(row, "message_days")?;
-        let counts = days.entry(row::int(row, "day")?).or_default();
-        *counts.get_mut(status) += row::int(row, "n")?;
+    for (day, status, n) in rows {
+        *days.entry(day).or_default().get_mut(status) += n;
     }
     Ok(days
         .into_iter()
@@ -353,12 +302,13 @@ pub(crate) async fn first_and_last(
     application_id: ApplicationId,
     test: bool,
 ) -> Result<Option<(i64, i64)>> {
-    let row = query(FIRST_AND_LAST)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .fetch_one(conn)
-        .await?;
-    Ok(row::opt_int(&row, "first")?.zip(row::opt_int(&row, "last")?))
+    let read = |row: &Row<'_>| {
+        let (first, last): (Option<i64>, Option<i64>) = (row.get("first")?, row.get("last")?);
+        Ok(first.zip(last))
+    };
+    query(FIRST_AND_LAST, (application_id, test))
+        .fetch_one(conn, read)
+        .await
 }
 
 /// The days on which an application's messages of this status were accepted, the newest first, and
@@ -370,30 +320,27 @@ pub(crate) async fn days_of_status(
     first: i64,
     last: i64,
 ) -> Result<Vec<(i64, i64)>> {
-    let rows = query(DAYS_OF_STATUS)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .bind(status.code())
-        .bind(first)
-        .bind(last)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| Ok((row::int(row, "day")?, row::int(row, "n")?)))
-        .collect()
+    let finding = query(
+        DAYS_OF_STATUS,
+        (application_id, test, status.code(), first, last),
+    );
+    finding
+        .fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?)))
+        .await
 }
 
 /// The first day below this one whose counts are in several parts, or in one that a process counts
 /// in.
 pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
-    let found = query(UNFOLDED).bind(below);
-    row::opt_int(&found.fetch_one(conn).await?, "day")
+    query(UNFOLDED, below)
+        .fetch_one(conn, |row| row.get("day"))
+        .await
 }
 
 /// Puts the parts of a day's counts together, which nobody changes any more.
 pub(crate) async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
     for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
-        query(statement).bind(day).execute(&mut *conn).await?;
+        query(statement, day).execute(&mut *conn).await?;
     }
     Ok(())
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::ApplicationId;
+use domain::{ApplicationId, Transid};
 use sqlx::{Any, AnyConnection, AnyPool, Executor as _, Transaction};
 
 use super::dialect::{Outcome, TransactionName};
 use super::file::FileConnection;
 use super::gate::Permit;
 use super::halt::Halt;
-use super::query::{Conn, Connection};
+use super::query::{Argument, Conn, Connection};
 use super::sql::Dialect;
 use super::tally::Tally;
 use crate::error::{Fault, Result, Uncertain, is_cut, timed_out};
@@ -81,15 +81,32 @@ impl WriteTx<'_> {
         self.applications.extend(applications);
     }
 
-    /// The applications that it is about, as a parameter: an array in PostgreSQL's words.
-    pub(crate) fn named(&self) -> String {
+    /// The parameter by which a server finds rows of messages: the applications, as an array in
+    /// PostgreSQL's words. None for a file.
+    pub(crate) fn named(&self) -> Option<Argument<'static>> {
+        if !self.dialect.is_shared() {
+            return None;
+        }
         debug_assert!(
             !self.applications.is_empty(),
             "a statement over messages would find none"
         );
         let ids = self.applications.iter().map(|id| id.0.to_string());
         let ids: Vec<String> = ids.collect();
-        format!("{{{}}}", ids.join(","))
+        Some(format!("{{{}}}", ids.join(",")).into())
+    }
+
+    /// The parameters by which a server finds these messages: the least and the greatest id, and
+    /// the applications. None for a file, and for no messages.
+    pub(crate) fn among(&self, ids: &[Transid]) -> Vec<Argument<'static>> {
+        let Some(first) = ids.first().filter(|_| self.dialect.is_shared()) else {
+            return Vec::new();
+        };
+        let least = ids.iter().fold(*first, |least, id| least.min(*id));
+        let greatest = ids.iter().fold(*first, |greatest, id| greatest.max(*id));
+        let mut among = vec![least.into(), greatest.into()];
+        among.extend(self.named());
+        among
     }
 
     /// Whether other transactions write at the same time, so that rows which decide must be locked.
@@ -109,7 +126,7 @@ impl WriteTx<'_> {
         let named = if tally.changes_batches() {
             self.named()
         } else {
-            String::new()
+            None
         };
         tally.write(self, named).await
     }

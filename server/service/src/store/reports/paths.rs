@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use domain::{BatchId, MessageStatus};
 
-use super::super::query::Query;
+use super::super::query::Argument;
 use super::super::sql::{Dialect, Sql};
 
 /// The beginning of each list: all that reports show of a message, as one JSON value. `FROM (…) m`
@@ -66,11 +66,12 @@ impl Condition {
         }
     }
 
-    pub(super) fn bind(self, query: Query) -> Query {
+    /// What the column must hold.
+    pub(super) fn value(&self) -> Argument<'_> {
         match self {
-            Self::Requestid(text) | Self::Number(text) => query.bind(text),
-            Self::Batch(id) => query.bind(id.0),
-            Self::Status(status) => query.bind(status.code()),
+            Self::Requestid(text) | Self::Number(text) => text.into(),
+            Self::Batch(id) => (*id).into(),
+            Self::Status(status) => status.code().into(),
         }
     }
 
