@@ -24,10 +24,11 @@ use super::sql::{Dialect, Sql, statements};
 use super::sqlite;
 use super::tally::{Counter, Tally};
 use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, OwnConnection, Unanswered, Way, WriteTx};
-use crate::error::{Fault, OpenError, Refusal, Result, is_cut, timed_out};
+use crate::error::{Fault, OpenError, Refusal, Result, is_cut};
 
 /// How long a verb waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
 
 statements! {
     /// A consistent copy of the database in a file, without stopping anybody.
@@ -236,10 +237,7 @@ impl Store {
             tries += 1;
             // A server that vanished without a word would be waited for.
             let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
-            match beginning
-                .await
-                .unwrap_or_else(|_| Err(timed_out("beginning a transaction")))
-            {
+            match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
                 // A server that was restarted has cut every connection: nothing was begun on any of
                 // them.
                 Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
@@ -264,13 +262,13 @@ impl Store {
         loop {
             tries += 1;
             let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.begin_own(own)).await;
-            match beginning.unwrap_or_else(|_| Err(timed_out("beginning a transaction"))) {
+            match beginning.unwrap_or_else(|_| Err(BEGIN_TIMED_OUT.into())) {
                 Ok(()) => break,
                 Err(error) => {
                     own.conn = None;
                     // A server that was restarted has cut the connection: nothing was begun on it.
-                    if !is_cut(&error) || tries > 1 {
-                        return Err(error.into());
+                    if !error.is_cut() || tries > 1 {
+                        return Err(error);
                     }
                 }
             }
@@ -278,7 +276,7 @@ impl Store {
         Ok(self.transaction(Way::Own(own), Counter::Traffic))
     }
 
-    async fn begin_own(&self, own: &mut OwnConnection) -> std::result::Result<(), sqlx::Error> {
+    async fn begin_own(&self, own: &mut OwnConnection) -> Result<()> {
         if own.conn.is_none() {
             let mut conn = self.connect().await?;
             self.dialect.prepare_writer(&mut conn).await?;

@@ -13,7 +13,7 @@ use super::history::Range;
 use super::query::{Connection, run};
 use super::sql::Dialect;
 use super::{postgres, sqlite};
-use crate::error::{Error, OpenError, Result, timed_out};
+use crate::error::{Error, Fault, OpenError, Result, timed_out};
 
 /// How long a connection that is given back may take to say that it lives.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -313,13 +313,14 @@ impl Dialect {
     pub(crate) async fn begin_named(
         self,
         conn: &mut AnyConnection,
-    ) -> std::result::Result<Option<TransactionName>, sqlx::Error> {
+    ) -> Result<Option<TransactionName>> {
         match self {
-            Self::Sqlite => conn.execute(self.begin()).await.map(|_| None),
+            Self::Sqlite => Ok(conn.execute(self.begin()).await.map(|_| None)?),
             Self::Postgres => {
                 // The first of the two statements has no row.
                 let rows = sqlx::raw_sql(postgres::BEGIN_NAMED).fetch_all(conn).await?;
-                let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+                let row = rows.first();
+                let row = row.ok_or(Fault::NoRow(postgres::BEGIN_NAMED.into()))?;
                 Ok(Some(TransactionName {
                     id: row.try_get("id")?,
                     server: row.try_get("server")?,

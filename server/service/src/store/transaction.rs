@@ -252,7 +252,7 @@ impl Unanswered {
 async fn name(dialect: Dialect, conn: &mut AnyConnection) -> Result<Option<TransactionName>> {
     let naming = dialect.name_transaction(conn);
     let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
-    Ok(named.unwrap_or_else(|_| Err(timed_out("naming a transaction")))?)
+    Ok(named.map_err(|_| Fault::TimedOut("naming a transaction"))??)
 }
 
 /// What a server's answer to a commit says.
