@@ -1,4 +1,4 @@
-//! Applications.
+//! Applications: what the portal shows of them, the keys that send, and what sends take.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use domain::{
 };
 
 use super::query::{Connection, Row, query};
-use super::row;
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -86,6 +86,25 @@ statements! {
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
             ORDER BY id FOR UPDATE",
+    };
+    /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
+    /// state, test balance before]]`.
+    const CHARGE: Sql = Sql {
+        sqlite: r"
+            -- The row can't have changed since it was read in this transaction: nobody else writes
+            -- meanwhile.
+            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1",
+        postgres: r"
+            -- What the charge was decided by must still stand there.
+            UPDATE applications SET balance = (r.value ->> 1)::bigint,
+                test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE applications.id = (r.value ->> 0)::bigint
+              AND applications.balance = (r.value ->> 4)::bigint
+              AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6
+              AND applications.test_hash = r.value ->> 7
+              AND applications.sender_state = r.value ->> 8
+              AND applications.test_balance = (r.value ->> 9)::bigint",
     };
 }
 
@@ -326,7 +345,7 @@ pub(crate) async fn set_sender(
     let set = query(SET_SENDER, (id, state.as_str(), name))
         .execute(conn)
         .await?;
-    row::touched("applications", 1, set)
+    touched("applications", 1, set)
 }
 
 /// Stores the hash of a new key.
@@ -341,7 +360,7 @@ pub(crate) async fn set_hash(
         KeyKind::Test => SET_TEST_HASH,
     };
     let set = query(statement, (id, hash)).execute(conn).await?;
-    row::touched("applications", 1, set)
+    touched("applications", 1, set)
 }
 
 /// What decides whether this application's keys may send.
@@ -419,4 +438,37 @@ pub(crate) async fn keys_by_references(
     query(KEYS_BY_REFERENCES, ())
         .fetch_each(tx, distinct, read)
         .await
+}
+
+/// An application whose money a batch of sends changed.
+pub(crate) struct ChargedApplication {
+    /// As it was read in this transaction.
+    pub(crate) before: KeyRow,
+    pub(crate) balance: Money,
+    pub(crate) test_balance: Money,
+    pub(crate) test_day: i64,
+}
+
+/// Writes the balances, where key, status and balance still are what they were.
+pub(crate) async fn charge(
+    conn: &mut dyn Connection,
+    changed: &[ChargedApplication],
+) -> Result<()> {
+    let rows = changed.iter().map(|c| {
+        let before = &c.before;
+        (
+            before.id,
+            c.balance,
+            c.test_balance,
+            c.test_day,
+            before.balance,
+            before.status.as_str(),
+            &before.live_hash,
+            &before.test_hash,
+            before.sender_state.as_str(),
+            before.test_balance,
+        )
+    });
+    let written = query(CHARGE, ()).execute_each(conn, rows).await?;
+    touched("applications", changed.len(), written)
 }

@@ -1,8 +1,7 @@
-//! Balances of applications: what sends take, and what is given back.
+//! Balances of applications that are given money back.
 
 use domain::{ApplicationId, Money, Reference};
 
-use super::applications::KeyRow;
 use super::query::{Connection, query};
 use super::row::{json, touched};
 use super::sql::{Sql, statements};
@@ -30,25 +29,6 @@ statements! {
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
             ORDER BY id FOR UPDATE",
-    };
-    /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
-    /// state, test balance before]]`.
-    const CHARGE: Sql = Sql {
-        sqlite: r"
-            -- The row can't have changed since it was read in this transaction: nobody else writes
-            -- meanwhile.
-            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1",
-        postgres: r"
-            -- What the charge was decided by must still stand there.
-            UPDATE applications SET balance = (r.value ->> 1)::bigint,
-                test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint
-            FROM jsonb_array_elements($1::text::jsonb) AS r
-            WHERE applications.id = (r.value ->> 0)::bigint
-              AND applications.balance = (r.value ->> 4)::bigint
-              AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6
-              AND applications.test_hash = r.value ->> 7
-              AND applications.sender_state = r.value ->> 8
-              AND applications.test_balance = (r.value ->> 9)::bigint",
     };
     /// `[[id, balance before, balance, play money to give back]]`. Play money never exceeds a
     /// day's, also when yesterday's message is given back today.
@@ -119,37 +99,4 @@ pub(crate) async fn settle(
         .collect();
     let settling = query(SETTLE, (json(&rows)?, play_money_max));
     touched("applications", rows.len(), settling.execute(conn).await?)
-}
-
-/// An application whose money a batch of sends changed.
-pub(crate) struct ChargedApplication {
-    /// As it was read in this transaction.
-    pub(crate) before: KeyRow,
-    pub(crate) balance: Money,
-    pub(crate) test_balance: Money,
-    pub(crate) test_day: i64,
-}
-
-/// Writes the balances, where key, status and balance still are what they were.
-pub(crate) async fn charge(
-    conn: &mut dyn Connection,
-    changed: &[ChargedApplication],
-) -> Result<()> {
-    let rows = changed.iter().map(|c| {
-        let before = &c.before;
-        (
-            before.id,
-            c.balance,
-            c.test_balance,
-            c.test_day,
-            before.balance,
-            before.status.as_str(),
-            &before.live_hash,
-            &before.test_hash,
-            before.sender_state.as_str(),
-            before.test_balance,
-        )
-    });
-    let written = query(CHARGE, ()).execute_each(conn, rows).await?;
-    touched("applications", changed.len(), written)
 }

@@ -19,7 +19,7 @@ use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::messages::{self, NewMessage};
 use crate::store::queue::{self, QueuedAs, QueuedRow};
 use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
-use crate::store::{WriteTx, applications, balances};
+use crate::store::{WriteTx, applications};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use domain::records::TransferKind;
 
@@ -239,7 +239,7 @@ impl AdmittedSends {
             .into_values()
             .filter_map(|application| application.changed(self.now))
             .collect();
-        balances::charge(tx, &changed).await?;
+        applications::charge(tx, &changed).await?;
         let mut queued = Vec::with_capacity(self.accepted.len());
         for accepted in &mut self.accepted {
             queued.push(accepted.queue(service, places, lease, now));
