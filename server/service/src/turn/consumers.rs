@@ -334,7 +334,7 @@ impl Places {
         self.drained = drained;
     }
 
-    /// Whether messages were put into the queue, for whoever has places for them.
+    /// Whether messages were put into the queue that no connection of this process was handed.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queued.is_empty()
     }

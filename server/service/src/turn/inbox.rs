@@ -1,16 +1,16 @@
-//! What waits for the next turn.
+//! What waits for the next turn, and how it is answered.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::Transid;
+use domain::{Reason, Transid};
 use tokio::sync::oneshot;
 
 use crate::admission::{PreparedSend, SendError, Sent};
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Sends that may wait; the next one is answered "unavailable".
 const SENDS_MAX: usize = 4096;
@@ -70,6 +70,29 @@ impl Input {
         }
     }
 
+    /// Answers whoever brought it. A client that has left needs no answer: what it asked for is
+    /// done all the same.
+    pub(super) fn answer(self, with: Answer) {
+        match (self, with) {
+            (Self::Send { answer, .. }, Answer::Sent(outcome)) => {
+                let _ = answer.send(outcome.map_err(SendError::Refused));
+            }
+            (Self::Results { answer, .. }, Answer::Recorded(taken)) => {
+                if let Some(answer) = answer {
+                    let _ = answer.send(Ok(taken));
+                }
+            }
+            (Self::Receipts { answer, .. } | Self::CarrierReceipts { answer, .. }, _) => {
+                let _ = answer.send(Ok(()));
+            }
+            (Self::Claim { answer, .. }, Answer::Claimed(lease, messages)) => {
+                let _ = answer.send(Ok((lease, messages)));
+            }
+            // Dropped, it counts as lost.
+            (input, _) => drop(input),
+        }
+    }
+
     /// Results and receipts in it.
     fn rows(&self) -> usize {
         match self {
@@ -78,6 +101,45 @@ impl Input {
             Self::Receipts { receipts, .. } => receipts.len(),
             Self::CarrierReceipts { receipts, .. } => receipts.len(),
             Self::Claim { limit, .. } => *limit,
+        }
+    }
+}
+
+/// The answer to an input.
+pub(super) enum Answer {
+    Sent(std::result::Result<Sent, Reason>),
+    /// The messages that are stored as taken whole; none for receipts.
+    Recorded(Vec<Transid>),
+    Claimed(Lease, Vec<Claimed>),
+}
+
+/// Tells everybody that nothing was stored, and why.
+pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
+    let reason = error.reason();
+    fail_all(inputs, error, SendError::Refused(reason));
+}
+
+/// Tells everybody that what became of the turn isn't known: senders are given no answer, results
+/// and receipts come again.
+pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
+    fail_all(inputs, error, SendError::Lost);
+}
+
+fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
+    let error = Arc::new(error);
+    let shared = || Error::shared(&error);
+    for input in inputs {
+        match input {
+            Input::Send { answer, .. } => drop(answer.send(Err(send))),
+            Input::Results { answer, .. } => {
+                if let Some(answer) = answer {
+                    let _ = answer.send(Err(shared()));
+                }
+            }
+            Input::Receipts { answer, .. } | Input::CarrierReceipts { answer, .. } => {
+                drop(answer.send(Err(shared())));
+            }
+            Input::Claim { answer, .. } => drop(answer.send(Err(shared()))),
         }
     }
 }

@@ -11,11 +11,8 @@
 mod consumers;
 mod figures;
 mod inbox;
-mod outcome;
 mod sends;
 mod thread;
-mod unanswered;
-mod write;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,7 +50,7 @@ impl Turn {
         if self.inbox.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
-        // Without an answer the turn broke down, and what became of the send is unknown here.
+        // Without an answer the turn's thread has ended, and whether the send is stored isn't known.
         answered.await.unwrap_or(Err(SendError::Lost))
     }
 
