@@ -23,7 +23,7 @@ statements! {
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
         VALUES ($1, $2, $3, $4)");
-    /// Uses a link up; a link that is used or too old gives no row.
+    /// Marks a link as used. A link that was used before, or is too old, gives no row.
     const USE_RESET: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2
         WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
@@ -112,7 +112,7 @@ pub(crate) async fn insert_reset(
         .map(drop)
 }
 
-/// The account of a link that still works; it doesn't any more after this.
+/// The account of a reset link that is valid. The link counts as used from now on.
 pub(crate) async fn use_reset(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -123,7 +123,7 @@ pub(crate) async fn use_reset(
         .await
 }
 
-/// Makes every open link of an account useless.
+/// Marks every unused reset link of an account as used.
 pub(crate) async fn spend_resets(
     conn: &mut dyn Connection,
     account_id: i64,

@@ -427,8 +427,8 @@ pub(crate) async fn ids_by_account(
         .await
 }
 
-/// What decides whether the keys of these applications may send; duplicates are fine. Where others
-/// write at the same time, the transaction locks the applications.
+/// What decides whether the keys of these applications may send; a reference may be given twice.
+/// Where others write at the same time, the transaction locks the applications.
 pub(crate) async fn keys_by_references(
     tx: &mut WriteTx<'_>,
     references: &[Reference],
@@ -440,7 +440,7 @@ pub(crate) async fn keys_by_references(
         .await
 }
 
-/// An application whose money a batch of sends changed.
+/// An application whose money the sends of a turn, or an upload, changed.
 pub(crate) struct ChargedApplication {
     /// As it was read in this transaction.
     pub(crate) before: KeyRow,
@@ -449,7 +449,8 @@ pub(crate) struct ChargedApplication {
     pub(crate) test_day: i64,
 }
 
-/// Writes the balances, where key, status and balance still are what they were.
+/// Writes the balances, provided that keys, status and balances are still what the charge was
+/// decided by.
 pub(crate) async fn charge(
     conn: &mut dyn Connection,
     changed: &[ChargedApplication],

@@ -9,7 +9,8 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// In the order of the ids, whoever asks.
+    /// Locks rows in the order of their ids, whichever way they are named: transactions that lock
+    /// them in one order never wait for each other in a circle.
     const LOCK: Sql = Sql::postgres(r"
         SELECT COUNT(*) AS n
         FROM (
@@ -30,8 +31,8 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
             ORDER BY id FOR UPDATE",
     };
-    /// `[[id, balance before, balance, play money to give back]]`. Play money never exceeds a
-    /// day's, also when yesterday's message is given back today.
+    /// `[[id, balance before, balance, play money to give back]]`. The test balance never exceeds a
+    /// day's play money, also when the price of yesterday's message is given back today.
     const SETTLE: Sql = Sql {
         sqlite: r"
             UPDATE applications SET balance = r.value ->> 2,
@@ -47,7 +48,8 @@ statements! {
     };
 }
 
-/// Locks applications, by id and by reference, in one order. Nothing where nobody else writes.
+/// Locks applications, by id and by reference, in one order. Does nothing with SQLite, where nobody
+/// else writes meanwhile.
 pub(crate) async fn lock(
     tx: &mut WriteTx<'_>,
     ids: &[ApplicationId],
@@ -66,7 +68,7 @@ pub(crate) struct Balance {
     pub(crate) balance: Money,
 }
 
-/// Balances of these applications; duplicates are fine.
+/// Balances of these applications; an id may be given twice.
 pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
     query(BALANCES, json(&ids)?)
         .fetch_all(conn, |row| {

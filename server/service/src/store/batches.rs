@@ -70,7 +70,8 @@ statements! {
     const NEXT_UNEXPANDED: Sql = Sql::same(unexpanded!("AND id > $1 ORDER BY id LIMIT 1"));
     const UNEXPANDED: Sql = Sql::same(unexpanded!("AND id = $1"));
     const SPOOLS: Sql = Sql::same("SELECT spool FROM batches WHERE expanded_at IS NULL");
-    /// Only from where it was read: nobody else may have gone on meanwhile.
+    /// Changes the batch only if its place in the spool is still the one that was read: another
+    /// process may have gone on meanwhile.
     const ADVANCE: Sql = Sql::same(r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
@@ -133,7 +134,7 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: ApplicationId,
     pub(crate) reference: Reference,
-    /// Whether the application is: its messages are put aside.
+    /// Whether the application is suspended: its messages are put aside then.
     pub(crate) suspended: bool,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
@@ -301,7 +302,7 @@ pub(crate) async fn next_unexpanded(
         .await
 }
 
-/// One batch, unless all of it is expanded.
+/// A batch, unless all of its rows are messages.
 pub(crate) async fn still_unexpanded(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -370,7 +371,7 @@ pub(crate) struct ChunkRow<'a> {
     digits: Cow<'a, str>,
     /// 1 for a local number.
     local: i64,
-    /// Where each row has its own text.
+    /// Set where each row has its own text, as are `pages` and `segments`.
     #[serde(default)]
     body: Option<String>,
     #[serde(default)]
@@ -456,7 +457,7 @@ async fn expand_in_file(
             pages,
             row.segments.unwrap_or(shared_segments),
             price,
-            // At most what was reserved for the whole upload.
+            // This can't overflow: it is at most what was reserved for the whole upload.
             pages.cast_signed() as i64 * price,
             domain::ids::id_unix_ms(id),
         )

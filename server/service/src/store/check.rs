@@ -104,7 +104,7 @@ statements! {
         WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
           AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))",
     ));
-    /// The transfers of messages that were dropped.
+    /// The sums that are kept of dropped messages are those of their transfers.
     const DROPPED_IS_ITS_TRANSFERS: Sql = Sql::same(r"
         SELECT 'application ' || application_id || ', day ' || day
             || ': dropped messages differ from their transfers by '
@@ -287,7 +287,7 @@ statements! {
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
         WHERE a.sender_name IS NOT NULL
           AND (o.account_id IS NULL OR o.account_id <> a.account_id)");
-    /// Needs the id below which every message must be final: what the last sweep had to look at.
+    /// `$1` is the id below which every message is final after the last sweep.
     const OVERDUE_IS_FINAL: Sql = Sql::same(concat!(
         r"
         SELECT 'message ' || id || ': ' || ",
@@ -324,7 +324,7 @@ const WITHOUT_PARAMETER: &[Sql] = &[
     SENDER_NAME_HAS_ITS_OWNER,
 ];
 
-/// Everything that is broken, in words.
+/// Every violation, in words.
 pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,

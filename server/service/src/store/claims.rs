@@ -24,8 +24,8 @@ statements! {
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
               AND due_at >= $4) q
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
-    /// Single messages and those of batches are looked for apart, each kind by its own part of the
-    /// index of what is due.
+    /// Single messages and messages of batches are looked up separately, each kind by its own part
+    /// of the index `queue_due`.
     const DUE: Sql = Sql {
         sqlite: r"
             -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
@@ -49,8 +49,8 @@ statements! {
             FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
             JOIN applications a ON a.id = q.application_id",
         postgres: r"
-            -- What another process is about to claim is passed over. An application's row may have
-            -- left many old versions behind: it is looked up once, not for each message.
+            -- Rows that another process is about to claim are skipped. An application's row may
+            -- have many dead versions: it is looked up once, not for each message.
             WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
             singles AS MATERIALIZED (
                 SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
@@ -164,7 +164,7 @@ statements! {
 /// A row of the queue that may be claimed. The fields are in the order of [`DUE`].
 #[derive(Deserialize)]
 pub(crate) struct DueRow {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) hand_over: HandOver,
     #[serde(deserialize_with = "flag")]
@@ -183,7 +183,7 @@ pub(crate) struct ScanStart {
     pub(crate) of_batches: i64,
 }
 
-/// How many rows to look for: at most so many of single messages, and of all.
+/// The most rows to look for: of single messages, and of all messages.
 #[derive(Clone, Copy)]
 pub(crate) struct DueLimits {
     pub(crate) singles: i64,
@@ -262,8 +262,7 @@ pub(crate) async fn start(
     Ok(started)
 }
 
-/// A message that is being sent from now on. The fields are in the order of
-/// [`CLAIMED`].
+/// A message that is being sent from now on. The fields are in the order of [`CLAIMED`].
 #[derive(Deserialize)]
 pub(crate) struct StartedMessage {
     pub(crate) before: OpenMessage,
@@ -276,10 +275,10 @@ pub(crate) struct StartedMessage {
 /// A row whose lease holds.
 #[derive(Deserialize)]
 pub(crate) struct Held {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) hand_over: HandOver,
-    /// Submits that the carrier put off.
+    /// How many submits the carrier put off.
     pub(crate) attempts: i64,
     pub(crate) lost_answer: LostAnswer,
 }
@@ -312,7 +311,7 @@ pub(crate) struct EndedLease {
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
     pub(crate) hand_over: HandOver,
-    /// Of the message, as it was counted at its acceptance.
+    /// How many the message has, as counted at its acceptance.
     pub(crate) segments: u16,
     pub(crate) lost_answer: LostAnswer,
 }

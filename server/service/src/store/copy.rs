@@ -14,8 +14,8 @@ use crate::error::Result;
 use domain::records::TransferKind;
 use domain::{Timestamp, ids};
 
-/// What is copied, each table after those that it refers to. What else there is belongs to
-/// processes that run.
+/// What is copied, each table after those that it refers to. The other tables hold the state of
+/// running processes.
 pub(crate) const TABLES: [&str; 23] = [
     "installation",
     "prices",
@@ -53,13 +53,13 @@ const NO_TIME_LIMITS: &str =
 statements! {
     /// Columns, and their places in the primary key.
     const COLUMNS: Sql = Sql::sqlite("SELECT name, pk FROM pragma_table_info($1) ORDER BY cid");
-    /// Partitions are counted in their table.
+    /// All tables; a partition is a part of its table.
     const EVERY_TABLE: Sql = Sql::postgres(r"
         SELECT c.relname::text AS name
         FROM pg_class c
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
           AND NOT c.relispartition");
-    /// Tables whose rows it numbers, and by which sequence.
+    /// The tables whose rows PostgreSQL numbers, and the sequence of each.
     const NUMBERED: Sql = Sql::postgres(r"
         SELECT c.table_name::text AS name,
                COALESCE(
@@ -80,7 +80,7 @@ statements! {
         GROUP BY account");
     const BALANCES: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications");
-    /// Days whose messages were dropped are still counted.
+    /// The counts also have days whose messages were dropped.
     const DAYS: Sql = Sql::same(r"
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
     const WAITING: Sql = Sql::same(r"
@@ -190,7 +190,7 @@ pub(crate) async fn write(
 }
 
 /// Lets PostgreSQL number new rows after those that were copied, and after those that SQLite
-/// remembers though they are gone. No rollback undoes it; that would leave a gap alone.
+/// remembers though they are gone. No rollback undoes it, which leaves no more than a gap.
 pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
     let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("sequence")?));
     let numbered: Vec<(String, String)> = query(NUMBERED, ()).fetch_all(to, read).await?;
@@ -212,8 +212,8 @@ pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection
     Ok(())
 }
 
-/// Tells PostgreSQL's planner of the rows. Without it, on a million messages, one statement of the
-/// check didn't end within a minute that takes three seconds with it.
+/// Has PostgreSQL collect statistics. With them one statement of the check takes three seconds on a
+/// million messages; without them it had not ended after a minute.
 pub(crate) async fn analyze(conn: &mut dyn Connection) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     run_of(conn, analyze).await?;

@@ -43,12 +43,12 @@ pub(crate) struct Store {
     node: AtomicI64,
     /// Held by a process that serves a database which only one may serve.
     serving: Mutex<Option<File>>,
-    /// With PostgreSQL.
+    /// Connections that write to a server; a SQLite file's one connection is in the gate.
     writers: Option<AnyPool>,
     gate: Gate,
     /// Moves the log of a SQLite file.
     mover: Option<Arc<LogMover>>,
-    /// Held by the one verb that writes.
+    /// Locked by the verb that writes: there is one at a time.
     verbs: Arc<tokio::sync::Mutex<()>>,
     halt: Halt,
     readers: AnyPool,
@@ -63,7 +63,7 @@ pub(crate) enum Missing {
 }
 
 impl Store {
-    /// Connects.
+    /// Opens the connections to a database.
     pub(crate) async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
@@ -71,7 +71,7 @@ impl Store {
             find_file(dialect, file, missing)?;
         }
         let (named, url) = (url.to_owned(), dialect.connection_url(url));
-        // A pool would try for long and then say only that it took too long.
+        // A pool would try again for long, and then only report a timeout.
         let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
         let first = first.map_err(|_| OpenError::NoAnswer(without_password(&named)))?;
         first
@@ -90,7 +90,8 @@ impl Store {
             let mover = file.mover();
             (None, vec![Some(Box::new(file))], Some(mover))
         } else {
-            // A connection that is given back is looked at first, while the next one is taken.
+            // A connection is tested when it is given back, while the next transaction takes
+            // another one: therefore one more.
             let writers = options()
                 .max_connections(dialect.writers() + 1)
                 .test_before_acquire(false)
@@ -120,8 +121,8 @@ impl Store {
         })
     }
 
-    /// Makes sure that no other process serves this database, where only one may: it would take up
-    /// what this one is about to send.
+    /// Makes sure that no other process serves this database, where only one may: both would send
+    /// the same messages.
     pub(crate) fn serve_alone(&self) -> std::result::Result<(), OpenError> {
         let Some(file) = self.dialect.file(&self.url) else {
             return Ok(());
@@ -156,7 +157,7 @@ impl Store {
 
     /// Begins the transaction of a verb that people call: no other one runs at the same time.
     pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
-        // One at a time anyway: they don't take up connections while they wait for each other.
+        // Verbs run one at a time: one that waits for another takes no connection meanwhile.
         let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
         let verb = waiting
             .await
@@ -235,7 +236,7 @@ impl Store {
         let mut tries = 0;
         loop {
             tries += 1;
-            // A server that vanished without a word would be waited for.
+            // Without a limit a server that vanished would be waited for without end.
             let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
                 // A server that was restarted has cut every connection: nothing was begun on any of
@@ -312,8 +313,8 @@ impl Store {
         self.halt.set();
     }
 
-    /// Asks again and again while the database isn't there, for as long as it is asked what became
-    /// of a commit.
+    /// Repeats a question while the database can't be reached, for as long as the outcome of a
+    /// commit is asked for.
     pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
         &self,
         ask: impl Fn() -> F,
@@ -355,7 +356,7 @@ impl Store {
         AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
     }
 
-    /// Copies the database as it is now into a new file, its owner's alone.
+    /// Copies the database as it is now into a new file that only its owner may read.
     pub(crate) async fn copy(&self, file: &Path) -> Result<()> {
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
@@ -371,7 +372,7 @@ impl Store {
         self.readers.is_closed()
     }
 
-    /// Hears other processes.
+    /// Listens to the notifications of other processes.
     pub(crate) async fn listen(&self) -> std::result::Result<Listener, sqlx::Error> {
         Listener::connect(&self.url).await
     }
@@ -380,7 +381,7 @@ impl Store {
         self.readers.close().await;
         self.gate.close().await;
         if let Some(mover) = self.mover.clone() {
-            // In a thread that may wait for the pages that are being moved.
+            // In a thread that may block until the move of the pages has ended.
             let closed = tokio::task::spawn_blocking(move || mover.close()).await;
             if let Err(error) = closed {
                 tracing::warn!(%error, "the database's file isn't closed");

@@ -1,4 +1,4 @@
-//! What happened to messages besides what their rows say.
+//! Events: what happened to messages and their rows don't show.
 
 use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
@@ -26,7 +26,7 @@ statements! {
     };
 }
 
-/// Something in a message's life that its row can't say.
+/// Something that happened to a message and that its row doesn't show.
 pub(crate) struct Event {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
@@ -34,7 +34,7 @@ pub(crate) struct Event {
     pub(crate) detail: Option<String>,
 }
 
-/// Adds to what happened.
+/// Stores events.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     events: &[Event],
@@ -53,7 +53,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// What happened to a message besides what its row says.
+/// The events of a message, the oldest first.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     id: Transid,

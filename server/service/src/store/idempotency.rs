@@ -53,7 +53,7 @@ statements! {
 pub(crate) struct KeptKey {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
-    /// The caller's.
+    /// A hash of the caller's idempotency key.
     pub(crate) key: String,
 }
 

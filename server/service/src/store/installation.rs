@@ -14,7 +14,7 @@ statements! {
     const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
     const PRICES: Sql = Sql::same(r"
         SELECT local, international FROM prices ORDER BY id DESC LIMIT 1");
-    /// In one statement, since each is a way to the server and back.
+    /// One statement for both saves a round trip.
     const PRICES_AND_DRAINED: Sql = Sql::same(r"
         SELECT local, international, CAST(NULL AS TEXT) AS name
         FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1) p
@@ -103,7 +103,7 @@ pub(crate) async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Resul
 pub(crate) struct Swept {
     /// Every message below this id is final.
     pub(crate) low: i64,
-    /// When that was last made sure of.
+    /// When a sweep last found that.
     pub(crate) at: Timestamp,
 }
 

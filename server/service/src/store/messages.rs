@@ -79,8 +79,8 @@ statements! {
                 released = CASE WHEN ?4 = 1 THEN cost ELSE 0 END
             WHERE id = ?1 AND status < 4",
         postgres: r"
-            -- Rows are looked up in an object by id rather than joined: of ids that are newer than
-            -- its statistics PostgreSQL expects one, and would compare each message with each row.
+            -- Rows are looked up in an object by id and not joined: of ids that are newer than its
+            -- statistics PostgreSQL expects one row, and would compare each message with each row.
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
                 FROM jsonb_array_elements($1::text::jsonb))
@@ -157,7 +157,7 @@ pub(crate) async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> R
         .await
 }
 
-/// The id so many messages after another one.
+/// The id of the message that is `count` messages after this id.
 pub(crate) async fn nth_after(
     conn: &mut dyn Connection,
     from: i64,
@@ -251,7 +251,7 @@ pub(crate) async fn finish(
     Ok(ended)
 }
 
-/// Those of these messages that aren't final.
+/// The messages among these that aren't final.
 pub(crate) async fn open_messages(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],

@@ -53,7 +53,7 @@ pub(crate) async fn take(conn: &mut dyn Connection, node: &NodeRow, now: Timesta
         .map(drop)
 }
 
-/// False when somebody else has the slot now, or nobody.
+/// Keeps a slot; false when another process has it now, or none.
 pub(crate) async fn renew(
     conn: &mut dyn Connection,
     slot: i64,

@@ -59,16 +59,16 @@ statements! {
 #[derive(Deserialize)]
 pub(crate) struct Parked {
     id: i64,
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: String,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<String>,
 }
 
 /// A receipt that is to be parked.
 pub(crate) struct ParkedReceipt<'a> {
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: &'a str,
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<&'a str>,
@@ -112,7 +112,7 @@ pub(crate) async fn unpark(
 /// A parked receipt and the segment that it is for.
 pub(crate) struct Crossed {
     pub(crate) carrier: String,
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: String,
     pub(crate) message_id: Transid,
     pub(crate) application_id: ApplicationId,

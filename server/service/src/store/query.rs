@@ -35,7 +35,7 @@ fn dialect_of(conn: &AnyConnection) -> Dialect {
     }
 }
 
-/// What has a connection to lend.
+/// Something that lends a connection.
 pub(crate) trait Connection: Send {
     fn conn(&mut self) -> Conn<'_>;
 

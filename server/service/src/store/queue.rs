@@ -54,8 +54,8 @@ statements! {
     };
     const UNCLAIMED: Sql = Sql {
         sqlite: r"
-            -- The plus sign keeps SQLite from sorting all that waits for the carrier, for each
-            -- chunk.
+            -- The plus sign keeps SQLite from an index by carrier, behind which it would sort all
+            -- rows of the carrier for each chunk.
             SELECT message_id, application_id
             FROM queue
             WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
@@ -75,7 +75,7 @@ statements! {
             FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2
             FOR UPDATE SKIP LOCKED",
     };
-    /// Test messages have no other way, and are not among them.
+    /// Test messages aren't among them: they go to the sandbox alone.
     const ROUTED: Sql = Sql {
         sqlite: r"
             SELECT json_group_array(
@@ -248,7 +248,7 @@ pub(crate) async fn unclaimed(
         .await
 }
 
-/// Some of the rows that wait for a carrier which nobody claims for.
+/// Unclaimed rows that no submit has begun, in any order, of a carrier that nobody claims for.
 pub(crate) async fn unrouted(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -263,7 +263,7 @@ pub(crate) async fn unrouted(
 /// [`ROUTED`].
 #[derive(Deserialize)]
 pub(crate) struct Routed {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) number: String,
     pub(crate) kind: Kind,
@@ -343,18 +343,19 @@ pub(crate) struct Requeued {
     pub(crate) id: Transid,
     /// Unix milliseconds.
     pub(crate) due_at: i64,
-    /// To be added.
+    /// How many attempts are added.
     pub(crate) attempts: i64,
     pub(crate) hand_over: HandOver,
-    /// Another one than before.
+    /// Set where it goes to another carrier.
     pub(crate) carrier: Option<String>,
-    /// To be added: a space and the carrier that refused it.
+    /// What is added to the names of carriers that refused it: a space and a name, or nothing.
     pub(crate) refused_by: String,
 }
 
 impl Requeued {
-    /// Whether its carrier has nothing of it and doesn't want it now. What didn't leave at all may
-    /// be claimed again at once, unless the carrier can't take it.
+    /// Whether another carrier could take it: its own has no segment of it, and doesn't take it
+    /// now. A message that wasn't sent may be claimed again at once, unless the carrier can't be
+    /// used.
     pub(crate) const fn is_put_off(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.hand_over, HandOver::None) && (!usable || self.due_at > now.unix_ms())
     }

@@ -16,7 +16,7 @@ use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// From the index alone, and no further than so many.
+    /// Counted by the index alone, and no further than `$1`.
     const QUEUED: Sql = Sql::same(r"
         SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue LIMIT $1) q");
 }
@@ -26,12 +26,12 @@ pub(crate) struct Selection {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) span: Span,
-    /// Those that lead to few messages before others.
+    /// The conditions that few messages meet come before others.
     pub(crate) conditions: Vec<Condition>,
     pub(crate) limit: i64,
 }
 
-/// Ids from one on, below another.
+/// A range of ids: from one on, and below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from: i64,
@@ -59,7 +59,7 @@ struct Columns {
     body: String,
     requestid: Option<String>,
     batch_id: Option<i64>,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     status: MessageStatus,
     pages: i64,
     segments: i64,
@@ -141,7 +141,7 @@ pub(crate) async fn list(
     Ok(found.into_iter().map(MessageRow::from).collect())
 }
 
-/// What the newest messages along a path are.
+/// What a count along a path found.
 pub(crate) struct Counted {
     pub(crate) n: i64,
     /// The least id of them, if there are any.

@@ -42,30 +42,30 @@ pub(crate) fn status(row: &Row<'_>, table: &'static str) -> Result<MessageStatus
     code(row, table, "status", MessageStatus::from_code)
 }
 
-/// A message's status where rows come as JSON: its number there, too.
-pub(crate) fn status_in_json<'de, D: serde::Deserializer<'de>>(
+/// Reads a message's status from its number, for rows that serde reads.
+pub(crate) fn status_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<MessageStatus, D::Error> {
     let code = i64::deserialize(from)?;
     MessageStatus::from_code(code).ok_or_else(|| D::Error::custom("no status has this number"))
 }
 
-/// A message's id where rows come as JSON: its number there, too.
-pub(crate) fn transid_in_json<'de, D: serde::Deserializer<'de>>(
+/// Reads a message's id, likewise.
+pub(crate) fn transid_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Transid, D::Error> {
     i64::deserialize(from).map(Transid)
 }
 
-/// A moment where rows come as JSON: in unix milliseconds.
-pub(crate) fn moment_in_json<'de, D: serde::Deserializer<'de>>(
+/// Reads a moment from unix milliseconds, likewise.
+pub(crate) fn moment_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Timestamp, D::Error> {
     i64::deserialize(from).map(Timestamp::from_unix_ms)
 }
 
-/// The same of the batch that a message is of, if it is of one.
-pub(crate) fn batch_in_json<'de, D: serde::Deserializer<'de>>(
+/// Reads the id of the batch that a message is of, if it is of one, likewise.
+pub(crate) fn batch_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<BatchId>, D::Error> {
     Ok(Option::<i64>::deserialize(from)?.map(BatchId))
@@ -82,7 +82,8 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(
     table: &'static str,
 ) -> Result<T> {
     let value: String = row.get("found")?;
-    // Where it is and not what it is: numbers and texts must not get into the log.
+    // Says where the fault is and not what stands there: phone numbers and texts must not get into
+    // the log.
     serde_json::from_str(&value).map_err(|error| {
         Error::Failed(Fault::Corrupt {
             table,
@@ -107,7 +108,7 @@ pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Resu
 
 /// Messages' ids as a JSON parameter.
 pub(crate) fn numbers(ids: &[Transid]) -> Result<String> {
-    /// As numbers, where an id outside the database is a text.
+    /// Serializes ids as numbers; outside the database an id is a text.
     struct Numbers<'a>(&'a [Transid]);
     impl serde::Serialize for Numbers<'_> {
         fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {

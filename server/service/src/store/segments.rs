@@ -153,7 +153,7 @@ pub(crate) struct NewSegment {
     /// How many the message has.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: Option<String>,
     pub(crate) status: MessageStatus,
 }
@@ -165,11 +165,11 @@ pub(crate) struct NewSegment {
     reason = "a segment's number and how many there are have the columns' names"
 )]
 pub(crate) struct Segment {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     pub(crate) segments: u16,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<String>,
     pub(crate) submits: i64,
@@ -186,14 +186,14 @@ impl Segment {
 /// Which segment a receipt is for. The fields are in the order of [`NAMED`] and [`UNANSWERED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct SegmentId {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     /// How many the message has.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
     /// As it is stored.
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
 }
 
@@ -201,7 +201,7 @@ pub(crate) struct SegmentId {
 #[derive(Deserialize)]
 pub(crate) struct Unanswered {
     pub(crate) id: SegmentId,
-    #[serde(deserialize_with = "row::moment_in_json")]
+    #[serde(deserialize_with = "row::moment_from_number")]
     pub(crate) submitted_at: Timestamp,
     pub(crate) sender: Option<String>,
     /// The number as the carrier has it.

@@ -59,7 +59,7 @@ pub(crate) struct Stored {
     pub(crate) last_seen_at: Timestamp,
 }
 
-/// False when the token exists.
+/// Stores a session; false when the token exists.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -69,7 +69,7 @@ pub(crate) async fn insert(
     Ok(query(INSERT, (token_hash, data, now)).execute(conn).await? == 1)
 }
 
-/// False when there is no such session.
+/// Saves a session's data; false when there is no such session.
 pub(crate) async fn save(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -156,7 +156,7 @@ pub(crate) async fn devices(
         .await
 }
 
-/// False when the account has no such device.
+/// Signs out a device; false when the account has no such device.
 pub(crate) async fn delete_device(
     conn: &mut dyn Connection,
     account_id: i64,

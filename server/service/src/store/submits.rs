@@ -63,7 +63,7 @@ statements! {
 /// A message that a carrier took whole.
 pub(crate) struct Taken {
     pub(crate) id: Transid,
-    /// Set where they are known better now.
+    /// How many it was handed over in, where the carrier shows that.
     pub(crate) segments: Option<u16>,
 }
 
@@ -91,9 +91,9 @@ pub(crate) async fn submitted(
 /// A message of which a carrier has a part, or may have.
 pub(crate) struct Begun {
     pub(crate) id: Transid,
-    /// Of some segments it isn't known.
+    /// Of some segments it isn't known whether the carrier has them.
     pub(crate) unknown: bool,
-    /// Of some segments it is known.
+    /// The carrier certainly has some segments.
     pub(crate) taken: bool,
 }
 

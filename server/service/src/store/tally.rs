@@ -39,7 +39,7 @@ statements! {
         GROUP BY application_id, test, day, status
         ON CONFLICT (application_id, test, day, status, node, writer)
         DO UPDATE SET n = message_days.n + excluded.n");
-    /// Counts that came to nothing, among those that were just folded.
+    /// Deletes counts of 0, among those that were just folded.
     const FORGET_NOTHING: Sql = Sql::same(r"
         DELETE FROM message_days
         WHERE node = 0 AND writer = 1 AND n = 0
@@ -123,8 +123,8 @@ struct DayKey {
     status: i64,
 }
 
-/// Who changes counts. Each has parts of its own, of each process: those who count at the same time
-/// don't wait for each other's commits.
+/// Who changes counts. In each process each of them has rows of its own, so that none waits for
+/// another's commit.
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
     /// Sends, claims, results and receipts.
@@ -151,7 +151,7 @@ pub(crate) struct Tally {
     pub(crate) counter: Counter,
     days: BTreeMap<DayKey, i64>,
     batches: BTreeMap<BatchId, StatusCounts>,
-    /// When a batch is done, if it is.
+    /// The moment at which a batch is done, if one is.
     now: Option<Timestamp>,
 }
 
@@ -166,7 +166,7 @@ impl Tally {
         }
     }
 
-    /// Takes out what there is so far.
+    /// Takes out the changes so far.
     pub(crate) const fn take(&mut self) -> Self {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
@@ -257,15 +257,15 @@ async fn move_batches(
 /// `messages::OPEN`.
 #[derive(Deserialize)]
 pub(crate) struct OpenMessage {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
     pub(crate) test: i64,
-    #[serde(deserialize_with = "row::batch_in_json")]
+    #[serde(deserialize_with = "row::batch_from_number")]
     pub(crate) batch_id: Option<BatchId>,
     /// Unix milliseconds.
     pub(crate) created_at: i64,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
     /// Micro-units.
     pub(crate) cost: i64,
@@ -337,7 +337,7 @@ pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Res
         .await
 }
 
-/// Puts the parts of a day's counts together, which nobody changes any more.
+/// Adds up the parts of a day's counts, which nobody changes any more.
 pub(crate) async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
     for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
         query(statement, day).execute(&mut *conn).await?;

@@ -27,11 +27,11 @@ pub(crate) struct WriteTx<'a> {
     pub(super) way: Way<'a>,
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
-    /// Whose rows it is about; every statement over them names these.
+    /// The applications whose messages it reads and writes; statements over messages name them.
     pub(super) applications: BTreeSet<ApplicationId>,
     pub(super) dialect: Dialect,
     pub(super) halt: &'a Halt,
-    /// To ask what became of a commit that wasn't answered.
+    /// Connections that ask what became of a commit that wasn't answered.
     pub(super) readers: &'a AnyPool,
     /// Lets the next verb in when it is dropped.
     pub(super) verb: Option<tokio::sync::OwnedMutexGuard<()>>,
@@ -76,7 +76,7 @@ pub(crate) struct Unanswered {
 }
 
 impl WriteTx<'_> {
-    /// Says whose messages it is about, before any of them is looked up.
+    /// Names the applications whose messages it reads and writes, before any of these is looked up.
     pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = ApplicationId>) {
         self.applications.extend(applications);
     }
@@ -133,9 +133,9 @@ impl WriteTx<'_> {
 
     /// Commits.
     ///
-    /// # Errors
-    /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. So it is after
-    /// a failed sync of SQLite's log: the store takes no more writes, and the process should stop.
+    /// # Errors `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. A
+    /// failed sync of SQLite's log is `Uncertain` too: the store takes no more writes then, and the
+    /// process should stop.
     pub(crate) async fn commit(self) -> Result<()> {
         let (readers, dialect) = (self.readers, self.dialect);
         match self.try_commit().await? {

@@ -167,7 +167,8 @@ struct State {
     /// elsewhere.
     look: bool,
     closed: bool,
-    /// The turn's thread sleeps until so many sends wait, or anything else if this is 1.
+    /// Set while the turn's thread sleeps: it is woken when so many sends wait, and by any input if
+    /// this is 1.
     wake_at: usize,
 }
 

@@ -36,7 +36,7 @@ struct Accepted {
 enum Decision {
     /// Something is to be written for it.
     Accepted(Box<Accepted>),
-    /// It is answered as it was before, or would be.
+    /// Nothing is written for it: it repeats a request, or is a dry run.
     Answered(Sent),
 }
 
@@ -49,7 +49,7 @@ struct AdmittedSends {
     applications: HashMap<Reference, Funds>,
     /// Answers kept for the sends' idempotency keys, those of this turn among them.
     kept: HashMap<KeptKey, KeptAnswer>,
-    /// Those of this turn.
+    /// The answers of this turn, which are written at its end.
     to_keep: Vec<(KeptKey, KeptAnswer)>,
     accepted: Vec<Accepted>,
 }

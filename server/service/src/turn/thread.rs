@@ -69,7 +69,7 @@ struct Worker {
     inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
-    /// Where everything else runs.
+    /// The runtime of everything else.
     others: Handle,
     own: OwnConnection,
     last: LastTurn,
@@ -276,7 +276,7 @@ async fn settle_in_turn(
     settle(tx, ended, service.now()).await
 }
 
-/// What a turn came to, to be told once it is on disk.
+/// What a turn came to, which is told once it is on disk.
 struct Outcome {
     /// In the order of the inputs.
     answers: Vec<Answer>,

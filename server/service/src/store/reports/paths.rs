@@ -131,7 +131,7 @@ impl Path {
         }
     }
 
-    /// What it goes through, called `d`.
+    /// The table and index that it goes through, called `d`.
     fn source(self, dialect: Dialect) -> String {
         match (self, self.index()) {
             (Self::Queue, _) => "(SELECT message_id AS id, application_id FROM queue) d".to_owned(),
@@ -143,7 +143,7 @@ impl Path {
         }
     }
 
-    /// What is true of all that it goes through.
+    /// The condition that all of its rows meet.
     const fn always(self) -> &'static str {
         match self {
             // A partial index is only used for a condition that is written like its own.
