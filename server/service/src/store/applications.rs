@@ -146,12 +146,6 @@ fn status(row: &Row<'_>, column: &'static str) -> Result<ApplicationStatus> {
     row::word(row, "applications", column, ApplicationStatus::parse)
 }
 
-fn reference(row: &Row<'_>) -> Result<Reference> {
-    row::word(row, "applications", "reference", |text| {
-        Reference::parse(text).ok()
-    })
-}
-
 fn sender_state(row: &Row<'_>) -> Result<SenderState> {
     row::word(row, "applications", "sender_state", SenderState::parse)
 }
@@ -179,7 +173,7 @@ pub(crate) fn key_row(row: &Row<'_>) -> Result<KeyRow> {
 fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
     let before: Option<String> = row.get("status_before")?;
     let record = ApplicationRecord {
-        reference: reference(row)?,
+        reference: row::reference(row)?,
         category: category(row)?,
         status: status(row, "status")?,
         sender_name: row.get("sender_name")?,
@@ -218,7 +212,7 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     }
     Ok(Some(SenderRequestRecord {
         id,
-        reference: reference(row)?,
+        reference: row::reference(row)?,
         name: row.get("request_name")?,
         status,
         reason: row.get("request_reason")?,
@@ -421,7 +415,7 @@ pub(crate) async fn ids_by_account(
         .fetch_all(conn, |row| {
             Ok(ApplicationIds {
                 id: row.get("id")?,
-                reference: reference(row)?,
+                reference: row::reference(row)?,
             })
         })
         .await
@@ -434,7 +428,7 @@ pub(crate) async fn keys_by_references(
     references: &[Reference],
 ) -> Result<Vec<(Reference, KeyRow)>> {
     let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();
-    let read = |row: &Row<'_>| Ok((reference(row)?, key_row(row)?));
+    let read = |row: &Row<'_>| Ok((row::reference(row)?, key_row(row)?));
     query(KEYS_BY_REFERENCES, ())
         .fetch_each(tx, distinct, read)
         .await

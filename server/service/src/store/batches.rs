@@ -179,9 +179,7 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
     Ok(UnexpandedBatch {
         id: row.get("id")?,
         application_id: row.get("application_id")?,
-        reference: row::word(row, "applications", "reference", |text| {
-            Reference::parse(text).ok()
-        })?,
+        reference: row::reference(row)?,
         suspended: row.get("suspended")?,
         test: row.get("test")?,
         sender: row.get("sender")?,

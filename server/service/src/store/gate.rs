@@ -78,9 +78,7 @@ impl Gate {
             Err(_) => std::future::pending().await,
         }
     }
-}
 
-impl Gate {
     /// Whether somebody waits for the right to write.
     pub(crate) fn does_somebody_wait(&self) -> bool {
         lock(&self.0).waiting.iter().any(|line| !line.is_empty())

@@ -60,7 +60,7 @@ pub(crate) async fn renew(
     token: i64,
     now: Timestamp,
 ) -> Result<bool> {
-    change(conn, RENEW, slot, token, now).await
+    Ok(query(RENEW, (slot, token, now)).execute(conn).await? == 1)
 }
 
 /// Gives a slot back; false when it was taken already.
@@ -70,17 +70,7 @@ pub(crate) async fn end(
     token: i64,
     now: Timestamp,
 ) -> Result<bool> {
-    change(conn, END, slot, token, now).await
-}
-
-async fn change(
-    conn: &mut dyn Connection,
-    statement: Sql,
-    slot: i64,
-    token: i64,
-    now: Timestamp,
-) -> Result<bool> {
-    Ok(query(statement, (slot, token, now)).execute(conn).await? == 1)
+    Ok(query(END, (slot, token, now)).execute(conn).await? == 1)
 }
 
 /// Processes that weren't seen since this moment.

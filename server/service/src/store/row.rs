@@ -1,6 +1,6 @@
 //! Reading values out of rows, with a name for what can't be read.
 
-use domain::{BatchId, MessageStatus, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Reference, Timestamp, Transid};
 use serde::Deserialize;
 use serde::de::Error as _;
 
@@ -20,6 +20,12 @@ pub(crate) fn word<T>(
         column: column.into(),
         value,
     }))
+}
+
+/// The reference of an application.
+pub(crate) fn reference(row: &Row<'_>) -> Result<Reference> {
+    let parse = |text: &str| Reference::parse(text).ok();
+    word(row, "applications", "reference", parse)
 }
 
 /// A number that must be one of those that stand for a type's values.

@@ -1,7 +1,7 @@
 //! Requests for sender names, and the accounts that names belong to.
 
 use domain::records::SenderRequestRecord;
-use domain::{ApplicationId, Reference, SenderStatus, Timestamp};
+use domain::{ApplicationId, SenderStatus, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -47,9 +47,7 @@ statements! {
 fn request(row: &Row<'_>) -> Result<SenderRequestRecord> {
     Ok(SenderRequestRecord {
         id: row.get("id")?,
-        reference: row::word(row, "applications", "reference", |text| {
-            Reference::parse(text).ok()
-        })?,
+        reference: row::reference(row)?,
         name: row.get("name")?,
         status: row::word(row, "sender_requests", "status", SenderStatus::parse)?,
         reason: row.get("reason")?,

@@ -186,25 +186,17 @@ impl Inbox {
     /// Adds an input; gives it back when too many wait, or the service is closing.
     pub(crate) fn push(&self, input: Input) -> std::result::Result<(), Input> {
         let mut state = self.state();
-        let is_send = matches!(input, Input::Send { .. });
+        let (is_closed, is_send) = (state.closed, matches!(input, Input::Send { .. }));
         let (line, most) = if is_send {
             (&mut state.sends, SENDS_MAX)
         } else {
             (&mut state.carriers, CARRIER_INPUTS_MAX)
         };
-        if line.len() >= most {
+        if is_closed || line.len() >= most {
             return Err(input);
         }
         line.push_back(input);
-        let waiting = if is_send { state.sends.len() } else { 1 };
-        if state.closed {
-            let line = if is_send {
-                &mut state.sends
-            } else {
-                &mut state.carriers
-            };
-            return line.pop_back().map_or(Ok(()), Err);
-        }
+        let waiting = if is_send { line.len() } else { 1 };
         self.wake(&mut state, waiting);
         Ok(())
     }
