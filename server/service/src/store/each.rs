@@ -1,6 +1,8 @@
 //! Statements over many rows. A file's connection runs them once per row; a server is given all
 //! rows in one parameter.
 
+use std::cell::RefCell;
+
 use rusqlite::CachedStatement;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -100,29 +102,31 @@ impl<'a> Query<'a> {
         mut self,
         rows: impl IntoIterator<Item = V>,
     ) -> Result<Option<Self>> {
-        let rows: Vec<V::Array> = rows.into_iter().map(Values::into_array).collect();
-        if rows.is_empty() {
+        let rows = row::json(&Rows(RefCell::new(rows.into_iter())))?;
+        if rows == "[]" {
             return Ok(None);
         }
-        self.arguments.insert(0, row::json(&Rows(rows))?.into());
+        self.arguments.insert(0, rows.into());
         Ok(Some(self))
     }
 }
 
-/// Rows as a server is given them: an array of arrays, or of single values.
-struct Rows<R>(Vec<R>);
+/// Rows as a server is given them: an array of arrays, or of single values. serde only borrows
+/// them, and an iterator is used up as it is read.
+struct Rows<I>(RefCell<I>);
 
-impl<'a, R: AsRef<[Argument<'a>]>> Serialize for Rows<R> {
+impl<'a, V: Values<'a>, I: Iterator<Item = V>> Serialize for Rows<I> {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(|row| JsonRow(row.as_ref())))
+        let mut rows = self.0.borrow_mut();
+        to.collect_seq(rows.by_ref().map(|row| JsonRow(row.into_array())))
     }
 }
 
-struct JsonRow<'r, 'a>(&'r [Argument<'a>]);
+struct JsonRow<R>(R);
 
-impl Serialize for JsonRow<'_, '_> {
+impl<'a, R: AsRef<[Argument<'a>]>> Serialize for JsonRow<R> {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        match self.0 {
+        match self.0.as_ref() {
             [value] => value.serialize(to),
             values => values.serialize(to),
         }
@@ -137,5 +141,32 @@ impl Serialize for Argument<'_> {
             Self::Bytes(bytes) => to.serialize_bytes(bytes),
             Self::Int(None) | Self::Text(None) => to.serialize_none(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Transid;
+
+    use super::*;
+    use crate::store::query::query_of;
+
+    /// What a server is given for these rows.
+    fn parameter<V: for<'a> Values<'a>>(rows: Vec<V>) -> Option<String> {
+        let query = query_of(String::new(), 7_i64).with_all(rows).unwrap()?;
+        assert!(matches!(query.arguments[1], Argument::Int(Some(7))));
+        match &query.arguments[0] {
+            Argument::Text(Some(rows)) => Some(rows.clone().into_owned()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_server_is_given_arrays_of_values_and_ids_as_numbers() {
+        let rows = vec![(Transid(5), true, None::<i64>, "a\"b".to_owned())];
+        assert_eq!(parameter(rows).as_deref(), Some(r#"[[5,1,null,"a\"b"]]"#));
+        let ids = vec![Transid(5), Transid(6)];
+        assert_eq!(parameter(ids).as_deref(), Some("[5,6]"));
+        assert_eq!(parameter(Vec::<i64>::new()), None);
     }
 }
