@@ -1,8 +1,10 @@
 //! Balances of applications that are given money back.
 
+use std::collections::BTreeSet;
+
 use domain::{ApplicationId, Money, Reference};
 
-use super::query::{Connection, query};
+use super::query::{Connection, Row, query};
 use super::row::{json, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
@@ -23,7 +25,7 @@ statements! {
             ORDER BY id FOR UPDATE) a");
     const BALANCES: Sql = Sql {
         sqlite: r"
-            SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",
+            SELECT id, balance FROM applications WHERE id = ?1",
         postgres: r"
             SELECT id, balance
             FROM applications
@@ -35,10 +37,8 @@ statements! {
     /// day's play money, also when the price of yesterday's message is given back today.
     const SETTLE: Sql = Sql {
         sqlite: r"
-            UPDATE applications SET balance = r.value ->> 2,
-                test_balance = MIN(test_balance + (r.value ->> 3), $2)
-            FROM json_each($1) AS r
-            WHERE applications.id = r.value ->> 0 AND applications.balance = r.value ->> 1",
+            UPDATE applications SET balance = ?3, test_balance = MIN(test_balance + ?4, ?5)
+            WHERE id = ?1 AND balance = ?2",
         postgres: r"
             UPDATE applications SET balance = (r.value ->> 2)::bigint,
                 test_balance = LEAST(test_balance + (r.value ->> 3)::bigint, $2)
@@ -70,14 +70,14 @@ pub(crate) struct Balance {
 
 /// Balances of these applications; an id may be given twice.
 pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
-    query(BALANCES, json(&ids)?)
-        .fetch_all(conn, |row| {
-            Ok(Balance {
-                application_id: row.get("id")?,
-                balance: row.get("balance")?,
-            })
+    let read = |row: &Row<'_>| {
+        Ok(Balance {
+            application_id: row.get("id")?,
+            balance: row.get("balance")?,
         })
-        .await
+    };
+    let distinct: BTreeSet<ApplicationId> = ids.iter().copied().collect();
+    query(BALANCES, ()).fetch_each(conn, distinct, read).await
 }
 
 /// An application that gets money back.
@@ -95,10 +95,9 @@ pub(crate) async fn settle(
     settled: &[SettledApplication],
     play_money_max: Money,
 ) -> Result<()> {
-    let rows: Vec<_> = settled
-        .iter()
-        .map(|s| (s.id, s.before.micros(), s.balance.micros(), s.play.micros()))
-        .collect();
-    let settling = query(SETTLE, (json(&rows)?, play_money_max));
-    touched("applications", rows.len(), settling.execute(conn).await?)
+    let rows = settled.iter().map(|s| (s.id, s.before, s.balance, s.play));
+    let written = query(SETTLE, play_money_max)
+        .execute_each(conn, rows)
+        .await?;
+    touched("applications", settled.len(), written)
 }

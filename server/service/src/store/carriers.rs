@@ -5,7 +5,7 @@ use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
 
 use super::query::{Connection, query};
-use super::row::{self, json};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -36,9 +36,7 @@ statements! {
         sqlite: r"
             INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
                 throttled, last_error, updated_at, node)
-            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
-                   value ->> 6, value ->> 7, value ->> 8, $2, $3
-            FROM json_each($1)",
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         postgres: r"
             INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
                 throttled, last_error, updated_at, node)
@@ -108,26 +106,21 @@ pub(crate) async fn write_connections(
 ) -> Result<()> {
     let forget = query(FORGET_CONNECTIONS, node);
     forget.execute(&mut *conn).await?;
-    let rows: Vec<_> = connections
-        .iter()
-        .map(|c| {
-            (
-                &c.carrier,
-                c.number,
-                c.state.as_str(),
-                c.since.unix_ms(),
-                c.in_flight,
-                c.window,
-                c.rate,
-                c.throttled,
-                &c.last_error,
-            )
-        })
-        .collect();
-    query(WRITE_CONNECTIONS, (json(&rows)?, now, node))
-        .execute(conn)
-        .await
-        .map(drop)
+    let rows = connections.iter().map(|c| {
+        (
+            &c.carrier,
+            c.number,
+            c.state.as_str(),
+            c.since,
+            c.in_flight,
+            c.window,
+            c.rate,
+            c.throttled,
+            &c.last_error,
+        )
+    });
+    let writing = query(WRITE_CONNECTIONS, (now, node));
+    writing.execute_each(conn, rows).await.map(drop)
 }
 
 pub(crate) async fn connections(conn: &mut dyn Connection) -> Result<Vec<ConnectionRecord>> {

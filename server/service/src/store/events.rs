@@ -4,7 +4,7 @@ use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use super::query::{Connection, query};
-use super::row::{self, json};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -16,8 +16,7 @@ statements! {
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO message_events (message_id, application_id, status, detail, at)
-            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2
-            FROM json_each($1)",
+            VALUES (?1, ?2, ?3, ?4, ?5)",
         postgres: r"
             INSERT INTO message_events (message_id, application_id, status, detail, at)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
@@ -40,17 +39,11 @@ pub(crate) async fn insert(
     events: &[Event],
     now: Timestamp,
 ) -> Result<()> {
-    if events.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<_> = events
+    let rows = events
         .iter()
-        .map(|e| (e.id.0, e.application_id, e.status.code(), &e.detail))
-        .collect();
-    query(INSERT, (json(&rows)?, now))
-        .execute(conn)
-        .await
-        .map(drop)
+        .map(|e| (e.id, e.application_id, e.status.code(), &e.detail));
+    let inserting = query(INSERT, now);
+    inserting.execute_each(conn, rows).await.map(drop)
 }
 
 /// The events of a message, the oldest first.

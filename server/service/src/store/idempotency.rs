@@ -32,8 +32,7 @@ statements! {
     const KEEP: Sql = Sql {
         sqlite: r"
             INSERT INTO idempotency (application_id, test, key, digest, answer, created_at)
-            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, $2
-            FROM json_each($1) WHERE true
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (application_id, test, key)
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
@@ -105,18 +104,12 @@ pub(crate) async fn keep(
     answers: &[(KeptKey, KeptAnswer)],
     now: Timestamp,
 ) -> Result<()> {
-    if answers.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<_> = answers
-        .iter()
-        .map(|(key, kept)| {
-            let (application, test, key) = key.columns();
-            (application, test, key, &kept.digest, &kept.answer)
-        })
-        .collect();
-    let kept = query(KEEP, (json(&rows)?, now)).execute(conn).await?;
-    touched("idempotency", rows.len(), kept)
+    let rows = answers.iter().map(|(key, kept)| {
+        let (application, test, key) = key.columns();
+        (application, test, key, &kept.digest, &kept.answer)
+    });
+    let written = query(KEEP, now).execute_each(conn, rows).await?;
+    touched("idempotency", answers.len(), written)
 }
 
 /// Forgets answers from this moment and before, the oldest first; true when there are more.

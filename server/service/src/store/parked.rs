@@ -4,7 +4,7 @@ use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Connection, query};
-use super::row::{self, json};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -21,8 +21,7 @@ statements! {
     const PARK: Sql = Sql {
         sqlite: r"
             INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
-            SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3
-            FROM json_each($1)",
+            VALUES (?4, ?1, ?2, ?3, ?5)",
         postgres: r"
             INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
             SELECT $2, value ->> 0, (value ->> 1)::bigint, value ->> 2, $3
@@ -45,8 +44,7 @@ statements! {
     };
     const DROP: Sql = Sql {
         sqlite: r"
-            DELETE FROM parked_receipts
-            WHERE id IN (SELECT value FROM json_each($1)) AND carrier = $2",
+            DELETE FROM parked_receipts WHERE id = ?1 AND carrier = ?2",
         postgres: r"
             DELETE FROM parked_receipts
             WHERE id = ANY (
@@ -81,14 +79,11 @@ pub(crate) async fn park(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let values: Vec<_> = rows
+    let values = rows
         .iter()
-        .map(|row| (row.name, row.status.code(), row.error))
-        .collect();
-    query(PARK, (json(&values)?, carrier, now))
-        .execute(conn)
-        .await
-        .map(drop)
+        .map(|row| (row.name, row.status.code(), row.error));
+    let parking = query(PARK, (carrier, now));
+    parking.execute_each(conn, values).await.map(drop)
 }
 
 /// Takes out the receipts that were parked for these names since a moment.
@@ -102,10 +97,8 @@ pub(crate) async fn unpark(
     let finding = finding.find_each(conn, names.iter().copied(), "parked_receipts");
     let mut found: Vec<Parked> = finding.await?;
     found.sort_by_key(|parked| parked.id);
-    if !found.is_empty() {
-        let ids: Vec<i64> = found.iter().map(|parked| parked.id).collect();
-        query(DROP, (json(&ids)?, carrier)).execute(conn).await?;
-    }
+    let ids = found.iter().map(|parked| parked.id);
+    query(DROP, carrier).execute_each(conn, ids).await?;
     Ok(found)
 }
 

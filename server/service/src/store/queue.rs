@@ -4,7 +4,7 @@ use domain::{ApplicationId, HandOver, Kind, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Connection, Row, query};
-use super::row::{self, json, touched};
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -44,7 +44,7 @@ statements! {
     const PUT_ASIDE: Sql = Sql {
         sqlite: r"
             UPDATE queue SET held = 1
-            WHERE message_id IN (SELECT value FROM json_each($1))
+            WHERE message_id = ?1
               AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
         postgres: r"
             UPDATE queue SET held = 1
@@ -78,14 +78,11 @@ statements! {
     /// Test messages aren't among them: they go to the sandbox alone.
     const ROUTED: Sql = Sql {
         sqlite: r"
-            SELECT json_group_array(
-                json_array(
-                    q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by))
-            AS found
+            SELECT q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
-            WHERE q.message_id IN (SELECT value FROM json_each($1)) AND m.test = 0",
+            WHERE q.message_id = ?1 AND m.test = 0",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
@@ -104,9 +101,8 @@ statements! {
     /// `[[message, carrier]]`. The other carrier finds the rows as if they were new.
     const MOVE: Sql = Sql {
         sqlite: r"
-            UPDATE queue SET carrier = r.value ->> 1, due_at = MAX(due_at, $2)
-            FROM json_each($1) AS r
-            WHERE queue.message_id = r.value ->> 0 AND lease_token = 0 AND hand_over = 0",
+            UPDATE queue SET carrier = ?2, due_at = MAX(due_at, ?3)
+            WHERE message_id = ?1 AND lease_token = 0 AND hand_over = 0",
         postgres: r"
             UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2)
             FROM jsonb_array_elements($1::text::jsonb) AS r
@@ -125,10 +121,9 @@ statements! {
     /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"
-            UPDATE queue SET due_at = r.value ->> 1, attempts = attempts + (r.value ->> 2),
-                hand_over = r.value ->> 3, carrier = COALESCE(r.value ->> 4, carrier),
-                refused_by = refused_by || (r.value ->> 5), lease_token = 0
-            FROM json_each($1) AS r WHERE queue.message_id = r.value ->> 0",
+            UPDATE queue SET due_at = ?2, attempts = attempts + ?3, hand_over = ?4,
+                carrier = COALESCE(?5, carrier), refused_by = refused_by || ?6, lease_token = 0
+            WHERE message_id = ?1",
         postgres: r"
             UPDATE queue SET due_at = (r.value ->> 1)::bigint,
                 attempts = attempts + (r.value ->> 2)::bigint, hand_over = (r.value ->> 3)::bigint,
@@ -274,8 +269,8 @@ pub(crate) struct Routed {
 }
 
 pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
-    let finding = query(ROUTED, row::numbers(ids)?).bind(tx.among(ids));
-    finding.fetch_one(tx, |row| row::found(row, "queue")).await
+    let finding = query(ROUTED, ()).bind(tx.among(ids));
+    finding.find_each(tx, ids.iter().copied(), "queue").await
 }
 
 /// A row that is given to another carrier.
@@ -286,12 +281,9 @@ pub(crate) struct Moved {
 
 /// Gives rows that nobody claimed to other carriers.
 pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
-    let values: Vec<_> = rows
-        .iter()
-        .map(|row| (row.message_id.0, &row.carrier))
-        .collect();
-    let moving = query(MOVE, (json(&values)?, now)).bind(tx.named());
-    moving.execute(tx).await.map(drop)
+    let moving = query(MOVE, now).bind(tx.named());
+    let values = rows.iter().map(|row| (row.message_id, &row.carrier));
+    moving.execute_each(tx, values).await.map(drop)
 }
 
 /// What the queue has.
@@ -322,8 +314,8 @@ fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>>
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an
 /// earlier submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
-    let aside = query(PUT_ASIDE, row::numbers(ids)?).bind(tx.named());
-    aside.execute(tx).await.map(drop)
+    let aside = query(PUT_ASIDE, ()).bind(tx.named());
+    aside.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
 /// Deletes rows, claimed or not.
@@ -366,19 +358,18 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<(
     if rows.is_empty() {
         return Ok(());
     }
-    let values: Vec<_> = rows
-        .iter()
-        .map(|r| {
-            (
-                r.id.0,
-                r.due_at,
-                r.attempts,
-                r.hand_over,
-                &r.carrier,
-                &r.refused_by,
-            )
-        })
-        .collect();
-    let requeuing = query(REQUEUE, json(&values)?).bind(tx.named());
-    touched("queue", rows.len(), requeuing.execute(tx).await?)
+    let values = rows.iter().map(|r| {
+        let hand_over = i64::from(r.hand_over);
+        (
+            r.id,
+            r.due_at,
+            r.attempts,
+            hand_over,
+            &r.carrier,
+            &r.refused_by,
+        )
+    });
+    let requeuing = query(REQUEUE, ()).bind(tx.named());
+    let requeued = requeuing.execute_each(tx, values).await?;
+    touched("queue", rows.len(), requeued)
 }

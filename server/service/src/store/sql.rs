@@ -15,8 +15,8 @@ pub(crate) enum Dialect {
 /// SQLite runs such a statement once for each row ([`super::each`]): on a connection of the calling
 /// thread that costs half of what one parameter with all rows does. `?1`, `?2` and so on are the
 /// values of the row, and the values that all rows share follow. PostgreSQL runs it once, and `$1`
-/// has all rows: a JSON array with an array per row. So has SQLite's where rows are few. What
-/// PostgreSQL finds comes back as one JSON value in the column `found`.
+/// has all rows: a JSON array with an array per row. What it finds comes back as one JSON value in
+/// the column `found`.
 ///
 /// Statements over messages, the queue, segments and batches have two more kinds of parameters, for
 /// PostgreSQL alone ([`super::WriteTx::among`]): the least and the greatest of the messages' ids,

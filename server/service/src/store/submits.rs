@@ -4,7 +4,7 @@ use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
 use super::messages::open_messages;
 use super::query::{Connection, query};
-use super::row::{self, json};
+use super::row;
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -39,11 +39,10 @@ statements! {
     /// `[[id, unknown 0|1, some of it taken 0|1]]`.
     const BEGIN: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET carrier = $2,
-                status = CASE r.value ->> 1 WHEN 1 THEN 2 ELSE status END,
-                submitted_at = CASE r.value ->> 2 WHEN 1 THEN COALESCE(submitted_at, $3)
+            UPDATE messages SET carrier = ?4, status = CASE ?2 WHEN 1 THEN 2 ELSE status END,
+                submitted_at = CASE ?3 WHEN 1 THEN COALESCE(submitted_at, ?5)
                     ELSE submitted_at END
-            FROM json_each($1) AS r WHERE messages.id = r.value ->> 0 AND messages.status < 3",
+            WHERE id = ?1 AND status < 3",
         postgres: r"
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
@@ -113,13 +112,10 @@ pub(crate) async fn begin(
             tx.tally.change(&message, MessageStatus::Unknown, now);
         }
     }
-    let rows: Vec<_> = begun
-        .iter()
-        .map(|b| (b.id.0, i64::from(b.unknown), i64::from(b.taken)))
-        .collect();
     let ids: Vec<Transid> = begun.iter().map(|b| b.id).collect();
-    let beginning = query(BEGIN, (json(&rows)?, carrier, now)).bind(tx.among(&ids));
-    beginning.execute(tx).await.map(drop)
+    let beginning = query(BEGIN, (carrier, now)).bind(tx.among(&ids));
+    let rows = begun.iter().map(|b| (b.id, b.unknown, b.taken));
+    beginning.execute_each(tx, rows).await.map(drop)
 }
 
 /// A message that a carrier took and that isn't final.

@@ -70,41 +70,34 @@ statements! {
             SELECT 1
             FROM batches
             WHERE id = ANY (
-                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND application_id = ANY ($2::text::bigint[])
             ORDER BY id FOR UPDATE) b");
-    /// `[[batch, [to add to each status, in the order of the columns]]]`.
+    /// `[[batch, what is added to each status, in the order of the columns]]`.
     const MOVE_BATCHES: Sql = Sql {
         sqlite: r"
-            UPDATE batches SET queued = queued + (r.value ->> '$[1][0]'),
-                sending = sending + (r.value ->> '$[1][1]'),
-                unknown = unknown + (r.value ->> '$[1][2]'),
-                submitted = submitted + (r.value ->> '$[1][3]'),
-                delivered = delivered + (r.value ->> '$[1][4]'),
-                failed = failed + (r.value ->> '$[1][5]'),
-                expired = expired + (r.value ->> '$[1][6]'),
-                rejected = rejected + (r.value ->> '$[1][7]'),
+            UPDATE batches SET queued = queued + ?2, sending = sending + ?3, unknown = unknown + ?4,
+                submitted = submitted + ?5, delivered = delivered + ?6, failed = failed + ?7,
+                expired = expired + ?8, rejected = rejected + ?9,
                 done_at = CASE
                     WHEN expanded_at IS NOT NULL
-                      AND rows = delivered + failed + expired + rejected
-                          + (r.value ->> '$[1][4]') + (r.value ->> '$[1][5]')
-                          + (r.value ->> '$[1][6]') + (r.value ->> '$[1][7]')
-                    THEN COALESCE(done_at, $2) ELSE done_at END
-            FROM json_each($1) AS r WHERE batches.id = r.value ->> 0",
+                      AND rows = delivered + failed + expired + rejected + ?6 + ?7 + ?8 + ?9
+                    THEN COALESCE(done_at, ?10) ELSE done_at END
+            WHERE id = ?1",
         postgres: r"
-            UPDATE batches SET queued = queued + (r.value #>> '{1,0}')::bigint,
-                sending = sending + (r.value #>> '{1,1}')::bigint,
-                unknown = unknown + (r.value #>> '{1,2}')::bigint,
-                submitted = submitted + (r.value #>> '{1,3}')::bigint,
-                delivered = delivered + (r.value #>> '{1,4}')::bigint,
-                failed = failed + (r.value #>> '{1,5}')::bigint,
-                expired = expired + (r.value #>> '{1,6}')::bigint,
-                rejected = rejected + (r.value #>> '{1,7}')::bigint,
+            UPDATE batches SET queued = queued + (r.value ->> 1)::bigint,
+                sending = sending + (r.value ->> 2)::bigint,
+                unknown = unknown + (r.value ->> 3)::bigint,
+                submitted = submitted + (r.value ->> 4)::bigint,
+                delivered = delivered + (r.value ->> 5)::bigint,
+                failed = failed + (r.value ->> 6)::bigint,
+                expired = expired + (r.value ->> 7)::bigint,
+                rejected = rejected + (r.value ->> 8)::bigint,
                 done_at = CASE
                     WHEN expanded_at IS NOT NULL
                       AND rows = delivered + failed + expired + rejected
-                          + (r.value #>> '{1,4}')::bigint + (r.value #>> '{1,5}')::bigint
-                          + (r.value #>> '{1,6}')::bigint + (r.value #>> '{1,7}')::bigint
+                          + (r.value ->> 5)::bigint + (r.value ->> 6)::bigint
+                          + (r.value ->> 7)::bigint + (r.value ->> 8)::bigint
                     THEN COALESCE(done_at, $2) ELSE done_at END
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE batches.id = (r.value ->> 0)::bigint
@@ -239,18 +232,28 @@ async fn move_batches(
     now: Option<Timestamp>,
     named: Option<Argument<'static>>,
 ) -> Result<()> {
-    let rows: Vec<_> = batches
-        .into_iter()
-        .map(|(id, counts)| (id.0, MessageStatus::ALL.map(|status| counts.get(status))))
-        .collect();
-    let parameter = json(&rows)?;
     if conn.dialect().is_shared() {
-        let locking = query(LOCK_BATCHES, &parameter).bind(named.clone());
+        let ids: Vec<i64> = batches.keys().map(|id| id.0).collect();
+        let locking = query(LOCK_BATCHES, json(&ids)?).bind(named.clone());
         locking.finds(&mut *conn).await?;
     }
-    let values = (parameter, now.map_or(0, Timestamp::unix_ms));
-    let moving = query(MOVE_BATCHES, values).bind(named);
-    touched("batches", rows.len(), moving.execute(conn).await?)
+    let rows = batches.iter().map(|(id, counts)| {
+        let n = |status| counts.get(status);
+        (
+            *id,
+            n(MessageStatus::Queued),
+            n(MessageStatus::Sending),
+            n(MessageStatus::Unknown),
+            n(MessageStatus::Submitted),
+            n(MessageStatus::Delivered),
+            n(MessageStatus::Failed),
+            n(MessageStatus::Expired),
+            n(MessageStatus::Rejected),
+        )
+    });
+    let moving = query(MOVE_BATCHES, now.map_or(0, Timestamp::unix_ms)).bind(named);
+    let moved = moving.execute_each(conn, rows).await?;
+    touched("batches", batches.len(), moved)
 }
 
 /// A message that isn't final, as it stands before it is changed. The fields are in the order of
