@@ -63,11 +63,12 @@ impl Sql {
     }
 }
 
-/// Declares a file's statements, and lists them for the tests, which prepare each.
+/// Declares a file's statements, and lists them: for the tests, which prepare each, and for the
+/// check, which runs all of its own.
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
         $($(#[$doc])* const $name: Sql = $sql;)*
-        #[cfg(test)]
+        #[cfg_attr(not(test), allow(dead_code, reason = "but for the check's, a list is for tests"))]
         pub(crate) const STATEMENTS: &[(&str, Sql)] = &[$((stringify!($name), $name)),*];
     };
 }
