@@ -1,4 +1,4 @@
-//! What waits for the next turn, and how it is answered.
+//! What waits for the next turn: how it is put in, taken out, and answered.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use domain::{Reason, Transid};
 use tokio::sync::oneshot;
 
-use crate::admission::{PreparedSend, SendError, Sent};
+use crate::admission::{PreparedSend, SendError, SendRequest, Sent};
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result, Uncertain};
 
 /// Sends that may wait; the next one is answered "unavailable".
 const SENDS_MAX: usize = 4096;
@@ -181,6 +181,72 @@ impl State {
 impl Inbox {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message; the answer comes once the turn that stored it is committed.
+    pub(crate) async fn send(&self, request: SendRequest) -> std::result::Result<Sent, SendError> {
+        let (answer, answered) = oneshot::channel();
+        // Computed here, beside other senders; the turn has one thread.
+        let send = Box::new(PreparedSend::new(request));
+        if self.push(Input::Send { send, answer }).is_err() {
+            return Err(SendError::Refused(Reason::Unavailable));
+        }
+        // Without an answer the turn's thread has ended, and whether the send is stored isn't known.
+        answered.await.unwrap_or(Err(SendError::Lost))
+    }
+
+    pub(crate) async fn claim(&self, carrier: &str, limit: usize) -> Result<(Lease, Vec<Claimed>)> {
+        let carrier = carrier.to_owned();
+        let input = |answer| Input::Claim {
+            carrier,
+            limit,
+            answer,
+        };
+        self.ask(input).await
+    }
+
+    pub(crate) async fn record_results(
+        &self,
+        carrier: &str,
+        results: Vec<Submitted>,
+    ) -> Result<Vec<Transid>> {
+        let carrier = carrier.to_owned();
+        let input = |answer| Input::Results {
+            carrier,
+            results,
+            answer: Some(answer),
+        };
+        self.ask(input).await
+    }
+
+    pub(crate) async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
+        self.ask(|answer| Input::Receipts { receipts, answer })
+            .await
+    }
+
+    pub(crate) async fn record_carrier_receipts(
+        &self,
+        carrier: &str,
+        receipts: Vec<CarrierReceipt>,
+    ) -> Result<()> {
+        let carrier = carrier.to_owned();
+        let input = |answer| Input::CarrierReceipts {
+            carrier,
+            receipts,
+            answer,
+        };
+        self.ask(input).await
+    }
+
+    async fn ask<T>(&self, input: impl FnOnce(oneshot::Sender<Result<T>>) -> Input) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        if self.push(input(answer)).is_err() {
+            return Err(Fault::Stopped.into());
+        }
+        answered.await.unwrap_or_else(|_| {
+            let why = "a turn ended before its answer";
+            Err(Uncertain::Task(why.to_owned()).into())
+        })
     }
 
     /// Adds an input; gives it back when too many wait, or the service is closing.
