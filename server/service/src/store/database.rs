@@ -1,7 +1,7 @@
 //! The database: its connections, and the transactions that are begun on them.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -128,8 +128,10 @@ impl Store {
             return Ok(());
         };
         let lock = File::create(file.with_added_extension("lock")).map_err(OpenError::File)?;
-        lock.try_lock()
-            .map_err(|_| OpenError::Served(self.url.clone()))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => OpenError::Served(self.url.clone()),
+            TryLockError::Error(error) => OpenError::File(error),
+        })?;
         *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
         Ok(())
     }

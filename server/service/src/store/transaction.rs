@@ -230,11 +230,14 @@ impl Unanswered {
         let Self { transaction, error } = self;
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
             loop {
-                if let Ok(mut conn) = readers.acquire().await
-                    && let Ok(outcome) = dialect.outcome(&mut conn, &transaction).await
-                    && outcome != Outcome::UnderWay
-                {
-                    return outcome;
+                let ask = async {
+                    let mut conn = readers.acquire().await?;
+                    dialect.outcome(&mut conn, &transaction).await
+                };
+                match ask.await {
+                    Ok(Outcome::UnderWay) => {}
+                    Ok(outcome) => return outcome,
+                    Err(error) => tracing::debug!(%error, "a commit can't be asked about yet"),
                 }
                 tokio::time::sleep(OUTCOME_PAUSE).await;
             }
