@@ -56,7 +56,7 @@ pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer) -> Result<T> {
     serde_json::from_str(&kept.answer).map_err(|_| {
         Error::Failed(Fault::Corrupt {
             table: "idempotency",
-            column: "answer",
+            column: "answer".into(),
             value: kept.answer.clone(),
         })
     })

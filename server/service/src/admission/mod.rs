@@ -241,7 +241,7 @@ impl Service {
     /// # Errors
     /// See [`SendError`].
     pub async fn send(&self, request: SendRequest) -> Result<Sent, SendError> {
-        self.inner.turn.send(request).await
+        self.inner.turn.inbox.send(request).await
     }
 }
 

@@ -30,15 +30,10 @@ impl Service {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
                 let row = owned(tx, account_id, reference).await?;
+                applications::set_hash(tx, row.id, kind, &key.hash()).await?;
                 let action = match kind {
-                    KeyKind::Live => {
-                        applications::set_live_hash(tx, row.id, &key.hash()).await?;
-                        "key.replace_live"
-                    }
-                    KeyKind::Test => {
-                        applications::set_test_hash(tx, row.id, &key.hash()).await?;
-                        "key.replace_test"
-                    }
+                    KeyKind::Live => "key.replace_live",
+                    KeyKind::Test => "key.replace_test",
                 };
                 sessions::delete_others(tx, account_id, &keep).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());

@@ -242,7 +242,7 @@ impl Service {
     /// When the database can't be used.
     pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
         let limit = usize::try_from(limit).unwrap_or(0);
-        self.inner.turn.claim(carrier, limit).await
+        self.inner.turn.inbox.claim(carrier, limit).await
     }
 
     /// Whether a message is stored; asks again while the database isn't there.

@@ -95,7 +95,7 @@ impl Service {
     /// # Errors
     /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
-        self.inner.turn.record_receipts(receipts).await
+        self.inner.turn.inbox.record_receipts(receipts).await
     }
 
     /// Makes messages final by a carrier's receipts; durable when this returns. One for a name that
@@ -111,6 +111,7 @@ impl Service {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
         self.inner
             .turn
+            .inbox
             .record_carrier_receipts(carrier, receipts)
             .await
     }

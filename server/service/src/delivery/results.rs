@@ -44,7 +44,7 @@ impl Service {
         for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
             outcome.make_storable();
         }
-        self.inner.turn.record_results(carrier, results).await
+        self.inner.turn.inbox.record_results(carrier, results).await
     }
 
     /// Writes results of a carrier in a turn. What they give back is still to be settled.

@@ -1,5 +1,6 @@
 //! Faults of the database or the machine.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ pub enum Fault {
     #[error("{table}.{column} holds {value:?}, which can't be read")]
     Corrupt {
         table: &'static str,
-        column: &'static str,
+        column: Cow<'static, str>,
         value: String,
     },
     #[error("a write touched {actual} rows of {table} and not {expected}")]
@@ -26,6 +27,8 @@ pub enum Fault {
     },
     #[error("there is no row of {0}, where there always is one")]
     Missing(&'static str),
+    #[error("a statement that always finds a row found none: {0}")]
+    NoRow(Cow<'static, str>),
     #[error("{0} took too long and was given up")]
     TimedOut(&'static str),
     #[error("the service is being stopped")]

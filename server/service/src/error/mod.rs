@@ -149,6 +149,11 @@ impl Error {
         code.is_some_and(|code| CODES.contains(&code.as_ref()))
     }
 
+    /// Whether a connection was cut before anything was begun on it.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self, Self::Failed(Fault::Database(error)) if is_cut(error))
+    }
+
     /// Whether waiting helps: the database has no time or isn't there now.
     pub(crate) fn is_busy(&self) -> bool {
         match self {

@@ -3,8 +3,7 @@
 use domain::{KeyKind, Money, Timestamp};
 
 use crate::admission::play_money;
-use crate::store::applications::KeyRow;
-use crate::store::balances::ChargedApplication;
+use crate::store::applications::{ChargedApplication, KeyRow};
 
 /// What an application has, in the transaction that charges it.
 pub(crate) struct Funds {

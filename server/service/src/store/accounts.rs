@@ -23,7 +23,7 @@ statements! {
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
         VALUES ($1, $2, $3, $4)");
-    /// Uses a link up; a link that is used or too old gives no row.
+    /// Marks a link as used. A link that was used before, or is too old, gives no row.
     const USE_RESET: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2
         WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
@@ -40,25 +40,25 @@ pub(crate) struct AccountRow {
     pub(crate) password_hash: String,
 }
 
-fn account(row: &Row) -> Result<AccountRow> {
+fn account(row: &Row<'_>) -> Result<AccountRow> {
     Ok(AccountRow {
         record: record(row)?,
-        password_hash: row::text(row, "password_hash")?,
+        password_hash: row.get("password_hash")?,
     })
 }
 
 /// Reads `id`, `email`, `role` and `password_changed_at`.
-pub(super) fn record(row: &Row) -> Result<AccountRecord> {
+pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
         "customer" => Some(false),
         _ => None,
     })?;
     Ok(AccountRecord {
-        id: row::int(row, "id")?,
-        email: row::text(row, "email")?,
+        id: row.get("id")?,
+        email: row.get("email")?,
         staff,
-        password_changed_at: Timestamp::from_unix_ms(row::int(row, "password_changed_at")?),
+        password_changed_at: row.get("password_changed_at")?,
     })
 }
 
@@ -70,32 +70,17 @@ pub(crate) async fn insert(
     staff: bool,
     now: Timestamp,
 ) -> Result<Option<i64>> {
-    let row = query(INSERT)
-        .bind(email)
-        .bind(password_hash)
-        .bind(if staff { "staff" } else { "customer" })
-        .bind(now.unix_ms())
-        .fetch_optional(conn)
-        .await?;
-    row.map(|row| row::int(&row, "id")).transpose()
+    let role = if staff { "staff" } else { "customer" };
+    let inserting = query(INSERT, (email, password_hash, role, now));
+    inserting.fetch_optional(conn, |row| row.get("id")).await
 }
 
 pub(crate) async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<AccountRow>> {
-    query(BY_ID)
-        .bind(id)
-        .fetch_optional(conn)
-        .await?
-        .map(|row| account(&row))
-        .transpose()
+    query(BY_ID, id).fetch_optional(conn, account).await
 }
 
 pub(crate) async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<Option<AccountRow>> {
-    query(BY_EMAIL)
-        .bind(email)
-        .fetch_optional(conn)
-        .await?
-        .map(|row| account(&row))
-        .transpose()
+    query(BY_EMAIL, email).fetch_optional(conn, account).await
 }
 
 pub(crate) async fn set_password(
@@ -104,17 +89,14 @@ pub(crate) async fn set_password(
     password_hash: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let done = query(SET_PASSWORD)
-        .bind(id)
-        .bind(password_hash)
-        .bind(now.unix_ms())
+    let set = query(SET_PASSWORD, (id, password_hash, now))
         .execute(conn)
         .await?;
-    row::touched("accounts", 1, done.rows_affected())
+    row::touched("accounts", 1, set)
 }
 
 pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
-    row::int(&query(COUNT).fetch_one(conn).await?, "n")
+    query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
 pub(crate) async fn insert_reset(
@@ -124,42 +106,33 @@ pub(crate) async fn insert_reset(
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<()> {
-    query(INSERT_RESET)
-        .bind(token_hash)
-        .bind(account_id)
-        .bind(now.unix_ms())
-        .bind(expires_at.unix_ms())
+    query(INSERT_RESET, (token_hash, account_id, now, expires_at))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
-/// The account of a link that still works; it doesn't any more after this.
+/// The account of a reset link that is valid. The link counts as used from now on.
 pub(crate) async fn use_reset(
     conn: &mut dyn Connection,
     token_hash: &str,
     now: Timestamp,
 ) -> Result<Option<i64>> {
-    let row = query(USE_RESET)
-        .bind(token_hash)
-        .bind(now.unix_ms())
-        .fetch_optional(conn)
-        .await?;
-    row.map(|row| row::int(&row, "account_id")).transpose()
+    query(USE_RESET, (token_hash, now))
+        .fetch_optional(conn, |row| row.get("account_id"))
+        .await
 }
 
-/// Makes every open link of an account useless.
+/// Marks every unused reset link of an account as used.
 pub(crate) async fn spend_resets(
     conn: &mut dyn Connection,
     account_id: i64,
     now: Timestamp,
 ) -> Result<()> {
-    query(SPEND_RESETS)
-        .bind(account_id)
-        .bind(now.unix_ms())
+    query(SPEND_RESETS, (account_id, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 pub(crate) async fn insert_mail(
@@ -169,12 +142,8 @@ pub(crate) async fn insert_mail(
     body: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT_MAIL)
-        .bind(recipient)
-        .bind(subject)
-        .bind(body)
-        .bind(now.unix_ms())
+    query(INSERT_MAIL, (recipient, subject, body, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }

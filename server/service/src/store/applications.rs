@@ -1,18 +1,19 @@
-//! Applications.
+//! Applications: what the portal shows of them, the keys that send, and what sends take.
 
 use std::collections::BTreeSet;
 
 use domain::admission::SendingApplication;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{
-    ApplicationId, ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState,
+    ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Money, Reference, SenderState,
     SenderStatus, Timestamp,
 };
 
-use super::query::{Conn, Connection, Row, given, look_up, query};
-use super::row::{self, json};
+use super::query::{Connection, Row, query};
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
-use crate::error::{Error, Fault, Result};
+use super::transaction::WriteTx;
+use crate::error::Result;
 
 /// Columns of a listed application. The newest request for a sender name is joined; one that is
 /// accepted is the application's sender name itself.
@@ -74,8 +75,8 @@ statements! {
         SELECT id, reference FROM applications WHERE account_id = $1");
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
-            SELECT id, category, status, live_hash, test_hash, sender_state, sender_name,
-                   balance, test_balance, test_day
+            SELECT id, reference, category, status, live_hash, test_hash, sender_state,
+                   sender_name, balance, test_balance, test_day
             FROM applications WHERE reference = ?1",
         postgres: r"
             -- Locked until the commit: who charges decides by what stands here.
@@ -85,6 +86,25 @@ statements! {
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
             ORDER BY id FOR UPDATE",
+    };
+    /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
+    /// state, test balance before]]`.
+    const CHARGE: Sql = Sql {
+        sqlite: r"
+            -- The row can't have changed since it was read in this transaction: nobody else writes
+            -- meanwhile.
+            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1",
+        postgres: r"
+            -- What the charge was decided by must still stand there.
+            UPDATE applications SET balance = (r.value ->> 1)::bigint,
+                test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE applications.id = (r.value ->> 0)::bigint
+              AND applications.balance = (r.value ->> 4)::bigint
+              AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6
+              AND applications.test_hash = r.value ->> 7
+              AND applications.sender_state = r.value ->> 8
+              AND applications.test_balance = (r.value ->> 9)::bigint",
     };
 }
 
@@ -122,70 +142,63 @@ impl KeyRow {
     }
 }
 
-fn status(row: &Row, column: &'static str) -> Result<ApplicationStatus> {
+fn status(row: &Row<'_>, column: &'static str) -> Result<ApplicationStatus> {
     row::word(row, "applications", column, ApplicationStatus::parse)
 }
 
-fn reference(row: &Row) -> Result<Reference> {
-    row::word(row, "applications", "reference", |text| {
-        Reference::parse(text).ok()
-    })
-}
-
-fn sender_state(row: &Row) -> Result<SenderState> {
+fn sender_state(row: &Row<'_>) -> Result<SenderState> {
     row::word(row, "applications", "sender_state", SenderState::parse)
 }
 
-fn category(row: &Row) -> Result<Category> {
+fn category(row: &Row<'_>) -> Result<Category> {
     row::word(row, "applications", "category", Category::parse)
 }
 
 /// Reads the columns of [`KEYS_BY_REFERENCE`].
-pub(crate) fn key_row(row: &Row) -> Result<KeyRow> {
+pub(crate) fn key_row(row: &Row<'_>) -> Result<KeyRow> {
     Ok(KeyRow {
-        id: row::application(row, "id")?,
+        id: row.get("id")?,
         category: category(row)?,
         status: status(row, "status")?,
-        live_hash: row::text(row, "live_hash")?,
-        test_hash: row::text(row, "test_hash")?,
+        live_hash: row.get("live_hash")?,
+        test_hash: row.get("test_hash")?,
         sender_state: sender_state(row)?,
-        sender_name: row::opt_text(row, "sender_name")?,
-        balance: Money::from_micros(row::int(row, "balance")?),
-        test_balance: Money::from_micros(row::int(row, "test_balance")?),
-        test_day: row::int(row, "test_day")?,
+        sender_name: row.get("sender_name")?,
+        balance: row.get("balance")?,
+        test_balance: row.get("test_balance")?,
+        test_day: row.get("test_day")?,
     })
 }
 
-fn listed(row: &Row) -> Result<ApplicationRow> {
-    let before = row::opt_text(row, "status_before")?;
+fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
+    let before: Option<String> = row.get("status_before")?;
     let record = ApplicationRecord {
-        reference: reference(row)?,
+        reference: row::reference(row)?,
         category: category(row)?,
         status: status(row, "status")?,
-        sender_name: row::opt_text(row, "sender_name")?,
+        sender_name: row.get("sender_name")?,
         requested_sender: requested_sender(row)?,
-        balance: Money::from_micros(row::int(row, "balance")?),
-        test_balance: Money::from_micros(row::int(row, "test_balance")?),
-        created_at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
-        activation_requested_at: row::opt_int(row, "activation_requested_at")?
-            .map(Timestamp::from_unix_ms),
+        balance: row.get("balance")?,
+        test_balance: row.get("test_balance")?,
+        created_at: row.get("created_at")?,
+        activation_requested_at: row.get("activation_requested_at")?,
         lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,
-        suspend_reason: row::opt_text(row, "suspend_reason")?,
-        email: row::text(row, "email")?,
+        suspend_reason: row.get("suspend_reason")?,
+        email: row.get("email")?,
     };
     Ok(ApplicationRow {
-        id: row::application(row, "id")?,
-        account_id: row::int(row, "account_id")?,
+        id: row.get("id")?,
+        account_id: row.get("account_id")?,
         status_before: before.as_deref().and_then(ApplicationStatus::parse),
         sender_state: sender_state(row)?,
-        test_day: row::int(row, "test_day")?,
+        test_day: row.get("test_day")?,
         record,
     })
 }
 
 /// The newest request, unless it is the accepted name that the application shows anyway.
-fn requested_sender(row: &Row) -> Result<Option<SenderRequestRecord>> {
-    let Some(id) = row::opt_int(row, "request_id")? else {
+fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
+    let Some(id) = row.get("request_id")? else {
         return Ok(None);
     };
     let status = row::word(
@@ -199,12 +212,12 @@ fn requested_sender(row: &Row) -> Result<Option<SenderRequestRecord>> {
     }
     Ok(Some(SenderRequestRecord {
         id,
-        reference: reference(row)?,
-        name: row::text(row, "request_name")?,
+        reference: row::reference(row)?,
+        name: row.get("request_name")?,
         status,
-        reason: row::opt_text(row, "request_reason")?,
-        requested_at: Timestamp::from_unix_ms(row::int(row, "requested_at")?),
-        decided_at: row::opt_int(row, "decided_at")?.map(Timestamp::from_unix_ms),
+        reason: row.get("request_reason")?,
+        requested_at: row.get("requested_at")?,
+        decided_at: row.get("decided_at")?,
     }))
 }
 
@@ -212,33 +225,20 @@ pub(crate) async fn by_account(
     conn: &mut dyn Connection,
     account_id: i64,
 ) -> Result<Vec<ApplicationRow>> {
-    query(BY_ACCOUNT)
-        .bind(account_id)
-        .fetch_all(conn)
-        .await?
-        .iter()
-        .map(listed)
-        .collect()
+    query(BY_ACCOUNT, account_id).fetch_all(conn, listed).await
 }
 
 pub(crate) async fn by_reference(
     conn: &mut dyn Connection,
     reference: Reference,
 ) -> Result<Option<ApplicationRow>> {
-    let row = query(BY_REFERENCE)
-        .bind(reference.as_str())
-        .fetch_optional(conn)
-        .await?;
-    row.map(|row| listed(&row)).transpose()
+    query(BY_REFERENCE, reference.as_str())
+        .fetch_optional(conn, listed)
+        .await
 }
 
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>> {
-    query(ALL)
-        .fetch_all(conn)
-        .await?
-        .iter()
-        .map(listed)
-        .collect()
+    query(ALL, ()).fetch_all(conn, listed).await
 }
 
 /// A new application.
@@ -258,17 +258,18 @@ pub(crate) async fn insert(
     new: &NewRow<'_>,
     now: Timestamp,
 ) -> Result<Option<ApplicationId>> {
-    let row = query(INSERT)
-        .bind(new.account_id)
-        .bind(new.category.as_str())
-        .bind(new.reference.as_str())
-        .bind(new.live_hash)
-        .bind(new.test_hash)
-        .bind(new.sender_state.as_str())
-        .bind(now.unix_ms())
-        .fetch_optional(conn)
-        .await?;
-    row.map(|row| row::application(&row, "id")).transpose()
+    let values = (
+        new.account_id,
+        new.category.as_str(),
+        new.reference.as_str(),
+        new.live_hash,
+        new.test_hash,
+        new.sender_state.as_str(),
+        now,
+    );
+    query(INSERT, values)
+        .fetch_optional(conn, |row| row.get("id"))
+        .await
 }
 
 pub(crate) async fn has_category(
@@ -276,20 +277,13 @@ pub(crate) async fn has_category(
     account_id: i64,
     category: Category,
 ) -> Result<bool> {
-    let row = query(HAS_CATEGORY)
-        .bind(account_id)
-        .bind(category.as_str())
-        .fetch_optional(conn)
-        .await?;
-    Ok(row.is_some())
+    query(HAS_CATEGORY, (account_id, category.as_str()))
+        .finds(conn)
+        .await
 }
 
 pub(crate) async fn has_senderless(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
-    Ok(query(HAS_SENDERLESS)
-        .bind(account_id)
-        .fetch_optional(conn)
-        .await?
-        .is_some())
+    query(HAS_SENDERLESS, account_id).finds(conn).await
 }
 
 /// What a change of status writes.
@@ -306,15 +300,14 @@ pub(crate) async fn set_status(
     id: ApplicationId,
     change: &StatusChange<'_>,
 ) -> Result<bool> {
-    let done = query(SET_STATUS)
-        .bind(id)
-        .bind(change.from.as_str())
-        .bind(change.to.as_str())
-        .bind(change.before.map(ApplicationStatus::as_str))
-        .bind(change.suspend_reason)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    let values = (
+        id,
+        change.from.as_str(),
+        change.to.as_str(),
+        change.before.map(ApplicationStatus::as_str),
+        change.suspend_reason,
+    );
+    Ok(query(SET_STATUS, values).execute(conn).await? == 1)
 }
 
 pub(crate) async fn set_lost_answer(
@@ -322,12 +315,10 @@ pub(crate) async fn set_lost_answer(
     id: ApplicationId,
     policy: LostAnswer,
 ) -> Result<()> {
-    query(SET_LOST_ANSWER)
-        .bind(id)
-        .bind(policy.as_str())
+    query(SET_LOST_ANSWER, (id, policy.as_str()))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 /// Requests the activation; false unless the application is Pending.
@@ -336,12 +327,7 @@ pub(crate) async fn set_activation(
     id: ApplicationId,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = query(SET_ACTIVATION)
-        .bind(id)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(query(SET_ACTIVATION, (id, now)).execute(conn).await? == 1)
 }
 
 pub(crate) async fn set_sender(
@@ -350,39 +336,25 @@ pub(crate) async fn set_sender(
     state: SenderState,
     name: Option<&str>,
 ) -> Result<()> {
-    let done = query(SET_SENDER)
-        .bind(id)
-        .bind(state.as_str())
-        .bind(name)
+    let set = query(SET_SENDER, (id, state.as_str(), name))
         .execute(conn)
         .await?;
-    row::touched("applications", 1, done.rows_affected())
+    touched("applications", 1, set)
 }
 
-pub(crate) async fn set_live_hash(
+/// Stores the hash of a new key.
+pub(crate) async fn set_hash(
     conn: &mut dyn Connection,
     id: ApplicationId,
+    kind: KeyKind,
     hash: &str,
 ) -> Result<()> {
-    let done = query(SET_LIVE_HASH)
-        .bind(id)
-        .bind(hash)
-        .execute(conn)
-        .await?;
-    row::touched("applications", 1, done.rows_affected())
-}
-
-pub(crate) async fn set_test_hash(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    hash: &str,
-) -> Result<()> {
-    let done = query(SET_TEST_HASH)
-        .bind(id)
-        .bind(hash)
-        .execute(conn)
-        .await?;
-    row::touched("applications", 1, done.rows_affected())
+    let statement = match kind {
+        KeyKind::Live => SET_LIVE_HASH,
+        KeyKind::Test => SET_TEST_HASH,
+    };
+    let set = query(statement, (id, hash)).execute(conn).await?;
+    touched("applications", 1, set)
 }
 
 /// What decides whether this application's keys may send.
@@ -390,11 +362,9 @@ pub(crate) async fn keys_by_reference(
     conn: &mut dyn Connection,
     reference: Reference,
 ) -> Result<Option<KeyRow>> {
-    let row = query(KEYS_BY_REFERENCE)
-        .bind(reference.as_str())
-        .fetch_optional(conn)
-        .await?;
-    row.map(|row| key_row(&row)).transpose()
+    query(KEYS_BY_REFERENCE, reference.as_str())
+        .fetch_optional(conn, key_row)
+        .await
 }
 
 /// Adds to the balance, and returns it.
@@ -403,12 +373,9 @@ pub(crate) async fn add_balance(
     id: ApplicationId,
     amount: Money,
 ) -> Result<Money> {
-    let row = query(ADD_BALANCE)
-        .bind(id)
-        .bind(amount.micros())
-        .fetch_one(conn)
-        .await?;
-    Ok(Money::from_micros(row::int(&row, "balance")?))
+    query(ADD_BALANCE, (id, amount))
+        .fetch_one(conn, |row| row.get("balance"))
+        .await
 }
 
 /// What an application has.
@@ -423,14 +390,14 @@ pub(crate) async fn balances(
     conn: &mut dyn Connection,
     id: ApplicationId,
 ) -> Result<Option<Balances>> {
-    let Some(row) = query(BALANCES).bind(id).fetch_optional(conn).await? else {
-        return Ok(None);
+    let read = |row: &Row<'_>| {
+        Ok(Balances {
+            balance: row.get("balance")?,
+            test_balance: row.get("test_balance")?,
+            test_day: row.get("test_day")?,
+        })
     };
-    Ok(Some(Balances {
-        balance: Money::from_micros(row::int(&row, "balance")?),
-        test_balance: Money::from_micros(row::int(&row, "test_balance")?),
-        test_day: row::int(&row, "test_day")?,
-    }))
+    query(BALANCES, id).fetch_optional(conn, read).await
 }
 
 /// What names an application.
@@ -444,77 +411,59 @@ pub(crate) async fn ids_by_account(
     conn: &mut dyn Connection,
     account_id: i64,
 ) -> Result<Vec<ApplicationIds>> {
-    let rows = query(IDS_BY_ACCOUNT)
-        .bind(account_id)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(IDS_BY_ACCOUNT, account_id)
+        .fetch_all(conn, |row| {
             Ok(ApplicationIds {
-                id: row::application(row, "id")?,
-                reference: reference(row)?,
+                id: row.get("id")?,
+                reference: row::reference(row)?,
             })
         })
-        .collect()
+        .await
 }
 
-/// What decides whether the keys of these applications may send; duplicates are fine. Where others
-/// write at the same time, the applications are locked.
+/// What decides whether the keys of these applications may send; a reference may be given twice.
+/// Where others write at the same time, the transaction locks the applications.
 pub(crate) async fn keys_by_references(
-    conn: &mut dyn Connection,
-    references: &[Reference],
-) -> Result<Vec<(Reference, KeyRow)>> {
-    if let Conn::File(conn) = conn.conn() {
-        return keys_in_file(given(conn)?, references);
-    }
-    let rows = query(KEYS_BY_REFERENCES)
-        .bind(json(&references)?)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| Ok((reference(row)?, key_row(row)?)))
-        .collect()
-}
-
-fn keys_in_file(
-    conn: &rusqlite::Connection,
+    tx: &mut WriteTx<'_>,
     references: &[Reference],
 ) -> Result<Vec<(Reference, KeyRow)>> {
     let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();
-    let distinct = distinct
-        .into_iter()
-        .filter_map(|text| Reference::parse(text).ok());
-    look_up(
-        conn,
-        KEYS_BY_REFERENCES,
-        distinct,
-        |s, r| s.query([r.as_str()]),
-        |reference, row| {
-            let word = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-            let row = KeyRow {
-                id: ApplicationId(row.get(0)?),
-                category: known("category", word(1)?, Category::parse)?,
-                status: known("status", word(2)?, ApplicationStatus::parse)?,
-                live_hash: row.get(3)?,
-                test_hash: row.get(4)?,
-                sender_state: known("sender_state", word(5)?, SenderState::parse)?,
-                sender_name: row.get(6)?,
-                balance: Money::from_micros(row.get(7)?),
-                test_balance: Money::from_micros(row.get(8)?),
-                test_day: row.get(9)?,
-            };
-            Ok((*reference, row))
-        },
-    )
+    let read = |row: &Row<'_>| Ok((row::reference(row)?, key_row(row)?));
+    query(KEYS_BY_REFERENCES, ())
+        .fetch_each(tx, distinct, read)
+        .await
 }
 
-/// A word of an application's row.
-fn known<T>(column: &'static str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
-    parse(value).ok_or_else(|| {
-        Error::Failed(Fault::Corrupt {
-            table: "applications",
-            column,
-            value: value.to_owned(),
-        })
-    })
+/// An application whose money the sends of a turn, or an upload, changed.
+pub(crate) struct ChargedApplication {
+    /// As it was read in this transaction.
+    pub(crate) before: KeyRow,
+    pub(crate) balance: Money,
+    pub(crate) test_balance: Money,
+    pub(crate) test_day: i64,
+}
+
+/// Writes the balances, provided that keys, status and balances are still what the charge was
+/// decided by.
+pub(crate) async fn charge(
+    conn: &mut dyn Connection,
+    changed: &[ChargedApplication],
+) -> Result<()> {
+    let rows = changed.iter().map(|c| {
+        let before = &c.before;
+        (
+            before.id,
+            c.balance,
+            c.test_balance,
+            c.test_day,
+            before.balance,
+            before.status.as_str(),
+            &before.live_hash,
+            &before.test_hash,
+            before.sender_state.as_str(),
+            before.test_balance,
+        )
+    });
+    let written = query(CHARGE, ()).execute_each(conn, rows).await?;
+    touched("applications", changed.len(), written)
 }

@@ -43,13 +43,8 @@ pub(crate) async fn insert(
     subject: &str,
     detail: Option<&str>,
 ) -> Result<()> {
-    query(INSERT)
-        .bind(now.unix_ms())
-        .bind(actor.to_string())
-        .bind(action)
-        .bind(subject)
-        .bind(detail)
+    query(INSERT, (now, actor.to_string(), action, subject, detail))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }

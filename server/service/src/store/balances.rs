@@ -1,16 +1,18 @@
-//! Balances of applications: what sends take, and what is given back.
+//! Balances of applications that are given money back.
 
-use domain::{ApplicationId, ApplicationStatus, Money, Reference};
+use std::collections::BTreeSet;
 
-use super::applications::KeyRow;
-use super::query::{Conn, Connection, each, given, query};
-use super::row::{self, json, touched};
+use domain::{ApplicationId, Money, Reference};
+
+use super::query::{Connection, Row, query};
+use super::row::{json, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// In the order of the ids, whoever asks.
+    /// Locks rows in the order of their ids, whichever way they are named: transactions that lock
+    /// them in one order never wait for each other in a circle.
     const LOCK: Sql = Sql::postgres(r"
         SELECT COUNT(*) AS n
         FROM (
@@ -23,7 +25,7 @@ statements! {
             ORDER BY id FOR UPDATE) a");
     const BALANCES: Sql = Sql {
         sqlite: r"
-            SELECT id, balance FROM applications WHERE id IN (SELECT value FROM json_each($1))",
+            SELECT id, balance FROM applications WHERE id = ?1",
         postgres: r"
             SELECT id, balance
             FROM applications
@@ -31,33 +33,12 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
             ORDER BY id FOR UPDATE",
     };
-    /// `[[id, balance before, balance, test balance, test day, status, live hash, test hash, sender
-    /// state, test balance before]]`.
-    const CHARGE: Sql = Sql {
-        sqlite: r"
-            -- The row can't have changed since it was read in this transaction: nobody else writes
-            -- meanwhile.
-            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1",
-        postgres: r"
-            -- What the charge was decided by must still stand there.
-            UPDATE applications SET balance = (r.value ->> 2)::bigint,
-                test_balance = (r.value ->> 3)::bigint, test_day = (r.value ->> 4)::bigint
-            FROM jsonb_array_elements($1::text::jsonb) AS r
-            WHERE applications.id = (r.value ->> 0)::bigint
-              AND applications.balance = (r.value ->> 1)::bigint
-              AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6
-              AND applications.test_hash = r.value ->> 7
-              AND applications.sender_state = r.value ->> 8
-              AND applications.test_balance = (r.value ->> 9)::bigint",
-    };
-    /// `[[id, balance before, balance, play money to give back]]`. Play money never exceeds a
-    /// day's, also when yesterday's message is given back today.
+    /// `[[id, balance before, balance, play money to give back]]`. The test balance never exceeds a
+    /// day's play money, also when the price of yesterday's message is given back today.
     const SETTLE: Sql = Sql {
         sqlite: r"
-            UPDATE applications SET balance = r.value ->> 2,
-                test_balance = MIN(test_balance + (r.value ->> 3), $2)
-            FROM json_each($1) AS r
-            WHERE applications.id = r.value ->> 0 AND applications.balance = r.value ->> 1",
+            UPDATE applications SET balance = ?3, test_balance = MIN(test_balance + ?4, ?5)
+            WHERE id = ?1 AND balance = ?2",
         postgres: r"
             UPDATE applications SET balance = (r.value ->> 2)::bigint,
                 test_balance = LEAST(test_balance + (r.value ->> 3)::bigint, $2)
@@ -67,15 +48,16 @@ statements! {
     };
 }
 
-/// Locks applications, by id and by reference, in one order. Nothing where nobody else writes.
+/// Locks applications, by id and by reference, in one order. Does nothing with SQLite, where nobody
+/// else writes meanwhile.
 pub(crate) async fn lock(
     tx: &mut WriteTx<'_>,
     ids: &[ApplicationId],
     references: &[Reference],
 ) -> Result<()> {
     if tx.must_lock() {
-        let locking = query(LOCK).bind(json(&ids)?).bind(json(&references)?);
-        locking.fetch_one(tx).await?;
+        let locking = query(LOCK, (json(&ids)?, json(&references)?));
+        locking.finds(tx).await?;
     }
     Ok(())
 }
@@ -86,17 +68,16 @@ pub(crate) struct Balance {
     pub(crate) balance: Money,
 }
 
-/// Balances of these applications; duplicates are fine.
+/// Balances of these applications; an id may be given twice.
 pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
-    let rows = query(BALANCES).bind(json(&ids)?).fetch_all(conn).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Balance {
-                application_id: row::application(row, "id")?,
-                balance: Money::from_micros(row::int(row, "balance")?),
-            })
+    let read = |row: &Row<'_>| {
+        Ok(Balance {
+            application_id: row.get("id")?,
+            balance: row.get("balance")?,
         })
-        .collect()
+    };
+    let distinct: BTreeSet<ApplicationId> = ids.iter().copied().collect();
+    query(BALANCES, ()).fetch_each(conn, distinct, read).await
 }
 
 /// An application that gets money back.
@@ -114,57 +95,9 @@ pub(crate) async fn settle(
     settled: &[SettledApplication],
     play_money_max: Money,
 ) -> Result<()> {
-    let rows: Vec<_> = settled
-        .iter()
-        .map(|s| (s.id, s.before.micros(), s.balance.micros(), s.play.micros()))
-        .collect();
-    let done = query(SETTLE)
-        .bind(json(&rows)?)
-        .bind(play_money_max.micros())
-        .execute(conn)
+    let rows = settled.iter().map(|s| (s.id, s.before, s.balance, s.play));
+    let written = query(SETTLE, play_money_max)
+        .execute_each(conn, rows)
         .await?;
-    touched("applications", rows.len(), done.rows_affected())
-}
-
-/// An application whose money a batch of sends changed.
-pub(crate) struct ChargedApplication {
-    /// As it was read in this transaction.
-    pub(crate) before: KeyRow,
-    pub(crate) balance: Money,
-    pub(crate) test_balance: Money,
-    pub(crate) test_day: i64,
-}
-
-/// Writes the balances, where key, status and balance still are what they were.
-pub(crate) async fn charge(
-    conn: &mut dyn Connection,
-    changed: &[ChargedApplication],
-) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, CHARGE, changed, |statement, c| {
-            let (balance, play) = (c.balance.micros(), c.test_balance.micros());
-            statement.execute((c.before.id.0, balance, play, c.test_day))
-        })?;
-        return touched("applications", changed.len(), written);
-    }
-    let rows: Vec<_> = changed
-        .iter()
-        .map(|c| {
-            let status: ApplicationStatus = c.before.status;
-            (
-                c.before.id,
-                c.before.balance.micros(),
-                c.balance.micros(),
-                c.test_balance.micros(),
-                c.test_day,
-                status.as_str(),
-                &c.before.live_hash,
-                &c.before.test_hash,
-                c.before.sender_state.as_str(),
-                c.before.test_balance.micros(),
-            )
-        })
-        .collect();
-    let done = query(CHARGE).bind(json(&rows)?).execute(conn).await?;
-    touched("applications", rows.len(), done.rows_affected())
+    touched("applications", settled.len(), written)
 }

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
 use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, Reference, Timestamp};
-use rusqlite::params;
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, Row, each, given, query};
+use super::query::{Argument, Connection, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::{Error, Result};
@@ -71,7 +70,8 @@ statements! {
     const NEXT_UNEXPANDED: Sql = Sql::same(unexpanded!("AND id > $1 ORDER BY id LIMIT 1"));
     const UNEXPANDED: Sql = Sql::same(unexpanded!("AND id = $1"));
     const SPOOLS: Sql = Sql::same("SELECT spool FROM batches WHERE expanded_at IS NULL");
-    /// Only from where it was read: nobody else may have gone on meanwhile.
+    /// Changes the batch only if its place in the spool is still the one that was read: another
+    /// process may have gone on meanwhile.
     const ADVANCE: Sql = Sql::same(r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
@@ -135,7 +135,7 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: ApplicationId,
     pub(crate) reference: Reference,
-    /// Whether the application is: its messages are put aside.
+    /// Whether the application is suspended: its messages are put aside then.
     pub(crate) suspended: bool,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
@@ -172,55 +172,53 @@ impl UnexpandedBatch {
     }
 }
 
-fn record(row: &Row) -> Result<BatchRecord> {
+fn record(row: &Row<'_>) -> Result<BatchRecord> {
     let mut counts = StatusCounts::default();
     for status in MessageStatus::ALL {
-        *counts.get_mut(status) = row::int(row, status.as_str())?;
+        *counts.get_mut(status) = row.get::<i64>(status.as_str())?;
     }
-    let done_at = row::opt_int(row, "done_at")?.map(Timestamp::from_unix_ms);
-    let expanded = row::opt_int(row, "expanded_at")?.is_some();
+    let done_at = row.get("done_at")?;
+    let expanded = row.get::<Option<i64>>("expanded_at")?.is_some();
     Ok(BatchRecord {
-        batchid: BatchId(row::int(row, "id")?),
-        requestid: row::opt_text(row, "requestid")?,
-        rows: row::int(row, "rows")?,
-        pages: row::int(row, "pages")?,
-        cost: Money::from_micros(row::int(row, "cost")?),
+        batchid: row.get("id")?,
+        requestid: row.get("requestid")?,
+        rows: row.get("rows")?,
+        pages: row.get("pages")?,
+        cost: row.get("cost")?,
         status: match (expanded, done_at) {
             (false, _) => BatchStatus::Expanding,
             (true, None) => BatchStatus::Sending,
             (true, Some(_)) => BatchStatus::Done,
         },
         counts,
-        created_at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
+        created_at: row.get("created_at")?,
         done_at,
-        test: row::int(row, "test")? == 1,
+        test: row.get("test")?,
     })
 }
 
-fn unexpanded(row: &Row) -> Result<UnexpandedBatch> {
+fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
     Ok(UnexpandedBatch {
-        id: BatchId(row::int(row, "id")?),
-        application_id: row::application(row, "application_id")?,
-        reference: row::word(row, "applications", "reference", |text| {
-            Reference::parse(text).ok()
-        })?,
-        suspended: row::int(row, "suspended")? == 1,
-        test: row::int(row, "test")? == 1,
-        sender: row::opt_text(row, "sender")?,
-        requestid: row::opt_text(row, "requestid")?,
-        body: row::opt_text(row, "body")?,
-        rows: row::int(row, "rows")?,
-        pages: row::int(row, "pages")?,
-        cost: Money::from_micros(row::int(row, "cost")?),
+        id: row.get("id")?,
+        application_id: row.get("application_id")?,
+        reference: row::reference(row)?,
+        suspended: row.get("suspended")?,
+        test: row.get("test")?,
+        sender: row.get("sender")?,
+        requestid: row.get("requestid")?,
+        body: row.get("body")?,
+        rows: row.get("rows")?,
+        pages: row.get("pages")?,
+        cost: row.get("cost")?,
         prices: Prices {
-            local: Money::from_micros(row::int(row, "price_local")?),
-            international: Money::from_micros(row::int(row, "price_international")?),
+            local: row.get("price_local")?,
+            international: row.get("price_international")?,
         },
-        first_message_id: row::int(row, "first_message_id")?,
-        spool: row::text(row, "spool")?,
-        spool_offset: row::int(row, "spool_offset")?,
-        expanded_rows: row::int(row, "expanded_rows")?,
-        expanded_cost: Money::from_micros(row::int(row, "expanded_cost")?),
+        first_message_id: row.get("first_message_id")?,
+        spool: row.get("spool")?,
+        spool_offset: row.get("spool_offset")?,
+        expanded_rows: row.get("expanded_rows")?,
+        expanded_cost: row.get("expanded_cost")?,
     })
 }
 
@@ -237,15 +235,9 @@ pub(crate) async fn list(
         None => LIST,
         Some(_) => LIST_OF_REQUEST,
     };
-    let mut query = query(sql)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .bind(below)
-        .bind(limit);
-    if let Some(requestid) = requestid {
-        query = query.bind(requestid.to_owned());
-    }
-    query.fetch_all(conn).await?.iter().map(record).collect()
+    let listing = query(sql, (application_id, test, below, limit));
+    let listing = listing.bind(requestid.map(Argument::from));
+    listing.fetch_all(conn, record).await
 }
 
 pub(crate) async fn one(
@@ -254,13 +246,9 @@ pub(crate) async fn one(
     test: bool,
     id: BatchId,
 ) -> Result<Option<BatchRecord>> {
-    let row = query(ONE)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .bind(id.0)
-        .fetch_optional(conn)
-        .await?;
-    row.as_ref().map(record).transpose()
+    query(ONE, (application_id, test, id.0))
+        .fetch_optional(conn, record)
+        .await
 }
 
 /// The first and the last id that messages of a batch have, or will have.
@@ -270,35 +258,34 @@ pub(crate) async fn messages(
     test: bool,
     id: BatchId,
 ) -> Result<Option<(i64, i64)>> {
-    let row = query(MESSAGES)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .bind(id.0)
-        .fetch_optional(conn)
-        .await?;
-    let id = |row, column| row::int(row, column);
-    row.as_ref()
-        .map(|row| Ok((id(row, "first_message_id")?, id(row, "last_message_id")?)))
-        .transpose()
+    let read = |row: &Row<'_>| Ok((row.get("first_message_id")?, row.get("last_message_id")?));
+    query(MESSAGES, (application_id, test, id))
+        .fetch_optional(conn, read)
+        .await
 }
 
 pub(crate) async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
-    let row = query(EXISTS).bind(id.0).fetch_optional(conn).await?;
-    Ok(row.is_some())
+    query(EXISTS, id).finds(conn).await
 }
 
 /// The greatest id of a batch, and the greatest that any batch's message has or will have; 0
 /// without batches.
 pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
-    let row = query(GREATEST).fetch_one(conn).await?;
-    let id = row::opt_int(&row, "id")?.unwrap_or(0);
-    Ok((id, row::opt_int(&row, "message_id")?.unwrap_or(0)))
+    let read = |row: &Row<'_>| {
+        let greatest = |column| {
+            row.get::<Option<i64>>(column)
+                .map(Option::unwrap_or_default)
+        };
+        Ok((greatest("id")?, greatest("message_id")?))
+    };
+    query(GREATEST, ()).fetch_one(conn, read).await
 }
 
 /// The least id that a batch's message may still be given.
 pub(crate) async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
-    let row = query(LEAST_UNEXPANDED).fetch_one(conn).await?;
-    row::opt_int(&row, "id")
+    query(LEAST_UNEXPANDED, ())
+        .fetch_one(conn, |row| row.get("id"))
+        .await
 }
 
 pub(crate) async fn insert(
@@ -306,25 +293,24 @@ pub(crate) async fn insert(
     batch: &NewBatch,
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT)
-        .bind(batch.id.0)
-        .bind(batch.application_id)
-        .bind(i64::from(batch.test))
-        .bind(batch.sender.clone())
-        .bind(batch.requestid.clone())
-        .bind(batch.body.clone())
-        .bind(batch.rows)
-        .bind(batch.pages)
-        .bind(batch.cost.micros())
-        .bind(batch.prices.local.micros())
-        .bind(batch.prices.international.micros())
-        .bind(batch.first_message_id)
-        .bind(batch.last_message_id)
-        .bind(batch.spool.clone())
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
+    let values = (
+        batch.id.0,
+        batch.application_id,
+        batch.test,
+        &batch.sender,
+        &batch.requestid,
+        &batch.body,
+        batch.rows,
+        batch.pages,
+        batch.cost,
+        batch.prices.local,
+        batch.prices.international,
+        batch.first_message_id,
+        batch.last_message_id,
+        &batch.spool,
+        now,
+    );
+    query(INSERT, values).execute(conn).await.map(drop)
 }
 
 /// The next batch after this one whose rows aren't all messages.
@@ -332,26 +318,26 @@ pub(crate) async fn next_unexpanded(
     conn: &mut dyn Connection,
     after: i64,
 ) -> Result<Option<UnexpandedBatch>> {
-    let row = query(NEXT_UNEXPANDED)
-        .bind(after)
-        .fetch_optional(conn)
-        .await?;
-    row.as_ref().map(unexpanded).transpose()
+    query(NEXT_UNEXPANDED, after)
+        .fetch_optional(conn, unexpanded)
+        .await
 }
 
-/// One batch, unless all of it is expanded.
+/// A batch, unless all of its rows are messages.
 pub(crate) async fn still_unexpanded(
     conn: &mut dyn Connection,
     id: BatchId,
 ) -> Result<Option<UnexpandedBatch>> {
-    let row = query(UNEXPANDED).bind(id.0).fetch_optional(conn).await?;
-    row.as_ref().map(unexpanded).transpose()
+    query(UNEXPANDED, id.0)
+        .fetch_optional(conn, unexpanded)
+        .await
 }
 
 /// The spool files that are still needed.
 pub(crate) async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    let rows = query(SPOOLS).fetch_all(conn).await?;
-    rows.iter().map(|row| row::text(row, "spool")).collect()
+    query(SPOOLS, ())
+        .fetch_all(conn, |row| row.get("spool"))
+        .await
 }
 
 /// Rows that became messages, up to an offset in the spool file.
@@ -368,17 +354,16 @@ pub(crate) async fn advance(
     step: &Advance,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = query(ADVANCE)
-        .bind(batch.id.0)
-        .bind(batch.spool_offset)
-        .bind(step.offset)
-        .bind(step.rows)
-        .bind(step.cost.micros())
-        .bind(now.unix_ms())
-        .bind(batch.application_id)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    let values = (
+        batch.id.0,
+        batch.spool_offset,
+        step.offset,
+        step.rows,
+        step.cost,
+        now,
+        batch.application_id,
+    );
+    Ok(query(ADVANCE, values).execute(conn).await? == 1)
 }
 
 /// Ends the expansion: the rest of the rows will be no messages; false when somebody else was there
@@ -389,16 +374,15 @@ pub(crate) async fn give_up(
     rest: MessageStatus,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = query(GIVE_UP)
-        .bind(batch.id.0)
-        .bind(batch.spool_offset)
-        .bind(batch.rows - batch.expanded_rows)
-        .bind(rest.code())
-        .bind(now.unix_ms())
-        .bind(batch.application_id)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    let values = (
+        batch.id.0,
+        batch.spool_offset,
+        batch.rows - batch.expanded_rows,
+        rest.code(),
+        now,
+        batch.application_id,
+    );
+    Ok(query(GIVE_UP, values).execute(conn).await? == 1)
 }
 
 /// A row of an upload as a chunk of its spool has it, an array with the fields in this order.
@@ -408,7 +392,7 @@ pub(crate) struct ChunkRow<'a> {
     digits: Cow<'a, str>,
     /// 1 for a local number.
     local: i64,
-    /// Where each row has its own text.
+    /// Set where each row has its own text, as are `pages` and `segments`.
     #[serde(default)]
     body: Option<String>,
     #[serde(default)]
@@ -444,40 +428,38 @@ pub(crate) async fn expand(
     first: i64,
     rows: String,
 ) -> Result<u64> {
-    if let Conn::File(conn) = conn.conn() {
-        return expand_in_file(given(conn)?, upload, first, &rows);
+    if !conn.dialect().is_shared() {
+        return expand_in_file(conn, upload, first, &rows).await;
     }
     let shared = upload.shared_text();
-    let done = query(EXPAND)
-        .bind(upload.first_message_id)
-        .bind(upload.application_id)
-        .bind(i64::from(upload.test))
-        .bind(upload.sender.clone())
-        .bind(upload.requestid.clone())
-        .bind(upload.id.0)
-        .bind(upload.prices.local.micros())
-        .bind(upload.prices.international.micros())
-        .bind(upload.body.clone())
-        .bind(shared.map(|text| text.pages))
-        .bind(shared.map(|text| text.segments))
-        .bind(domain::ids::id_unix_ms(0))
-        .bind(first)
-        .bind(rows)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected())
+    let values = (
+        upload.first_message_id,
+        upload.application_id,
+        upload.test,
+        &upload.sender,
+        &upload.requestid,
+        upload.id,
+        upload.prices.local,
+        upload.prices.international,
+        &upload.body,
+        shared.map(|text| text.pages),
+        shared.map(|text| text.segments),
+        domain::ids::id_unix_ms(0),
+        first,
+        rows,
+    );
+    query(EXPAND, values).execute(conn).await
 }
 
-fn expand_in_file(
-    conn: &rusqlite::Connection,
+async fn expand_in_file(
+    conn: &mut dyn Connection,
     upload: &UnexpandedBatch,
     first: i64,
     rows: &str,
 ) -> Result<u64> {
     let shared = upload.shared_text();
     let rows = ChunkRow::parse_all(rows)?;
-    let rows = rows.iter().zip(first..);
-    each(conn, EXPAND, rows, |statement, (row, place)| {
+    let values = rows.iter().zip(first..).map(|(row, place)| {
         let id = domain::ids::nth_id(upload.first_message_id, place);
         let kind = row.kind();
         let pages = row.pages.or(shared.map(|text| text.pages));
@@ -485,21 +467,22 @@ fn expand_in_file(
         let cost = pages
             .and_then(|pages| usize::try_from(pages).ok())
             .and_then(|pages| upload.prices.cost(kind, pages));
-        statement.execute(params![
+        (
             id,
-            upload.application_id.0,
-            i64::from(upload.test),
-            row.digits,
+            upload.application_id,
+            upload.test,
+            row.digits(),
             kind.as_str(),
-            upload.sender,
+            &upload.sender,
             row.body.as_deref().or(upload.body.as_deref()),
-            upload.requestid,
-            upload.id.0,
+            &upload.requestid,
+            upload.id,
             pages,
             row.segments.or(shared.map(|text| text.segments)),
-            upload.prices.per_page(kind).micros(),
-            cost.map(Money::micros),
+            upload.prices.per_page(kind),
+            cost,
             domain::ids::id_unix_ms(id),
-        ])
-    })
+        )
+    });
+    query(EXPAND, ()).execute_each(conn, values).await
 }

@@ -5,7 +5,7 @@ use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
 
 use super::query::{Connection, query};
-use super::row::{self, json};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -36,9 +36,7 @@ statements! {
         sqlite: r"
             INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
                 throttled, last_error, updated_at, node)
-            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
-                   value ->> 6, value ->> 7, value ->> 8, $2, $3
-            FROM json_each($1)",
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         postgres: r"
             INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
                 throttled, last_error, updated_at, node)
@@ -58,20 +56,17 @@ pub(crate) struct CarrierRow {
 }
 
 pub(crate) async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> {
-    query(ENSURE).bind(name).execute(conn).await?;
-    Ok(())
+    query(ENSURE, name).execute(conn).await.map(drop)
 }
 
 /// Drains a carrier; false when it was drained before.
 pub(crate) async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
-    let done = query(DRAIN).bind(name).bind(now.unix_ms());
-    Ok(done.execute(conn).await?.rows_affected() > 0)
+    Ok(query(DRAIN, (name, now)).execute(conn).await? > 0)
 }
 
 /// Ends the drain of a carrier; false when it wasn't drained.
 pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
-    let done = query(RESUME).bind(name);
-    Ok(done.execute(conn).await?.rows_affected() > 0)
+    Ok(query(RESUME, name).execute(conn).await? > 0)
 }
 
 /// Counts receipts that were parked, and those of them that were matched later.
@@ -81,27 +76,25 @@ pub(crate) async fn add_parked(
     parked: usize,
     matched: usize,
 ) -> Result<()> {
-    query(ADD_PARKED)
-        .bind(name)
-        .bind(i64::try_from(parked).unwrap_or(0))
-        .bind(i64::try_from(matched).unwrap_or(0))
-        .execute(conn)
-        .await?;
-    Ok(())
+    let values = (
+        name,
+        i64::try_from(parked).unwrap_or(0),
+        i64::try_from(matched).unwrap_or(0),
+    );
+    query(ADD_PARKED, values).execute(conn).await.map(drop)
 }
 
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<CarrierRow>> {
-    let rows = query(ALL).fetch_all(conn).await?;
-    rows.iter()
-        .map(|row| {
+    query(ALL, ())
+        .fetch_all(conn, |row| {
             Ok(CarrierRow {
-                name: row::text(row, "name")?,
-                drained_at: row::opt_int(row, "drained_at")?.map(Timestamp::from_unix_ms),
-                receipts_parked: row::int(row, "receipts_parked")?,
-                receipts_matched: row::int(row, "receipts_matched")?,
+                name: row.get("name")?,
+                drained_at: row.get("drained_at")?,
+                receipts_parked: row.get("receipts_parked")?,
+                receipts_matched: row.get("receipts_matched")?,
             })
         })
-        .collect()
+        .await
 }
 
 /// Writes the state of a process's connections.
@@ -111,50 +104,41 @@ pub(crate) async fn write_connections(
     node: i64,
     now: Timestamp,
 ) -> Result<()> {
-    let forget = query(FORGET_CONNECTIONS).bind(node);
+    let forget = query(FORGET_CONNECTIONS, node);
     forget.execute(&mut *conn).await?;
-    let rows: Vec<_> = connections
-        .iter()
-        .map(|c| {
-            (
-                &c.carrier,
-                c.number,
-                c.state.as_str(),
-                c.since.unix_ms(),
-                c.in_flight,
-                c.window,
-                c.rate,
-                c.throttled,
-                &c.last_error,
-            )
-        })
-        .collect();
-    query(WRITE_CONNECTIONS)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .bind(node)
-        .execute(conn)
-        .await?;
-    Ok(())
+    let rows = connections.iter().map(|c| {
+        (
+            &c.carrier,
+            c.number,
+            c.state.as_str(),
+            c.since,
+            c.in_flight,
+            c.window,
+            c.rate,
+            c.throttled,
+            &c.last_error,
+        )
+    });
+    let writing = query(WRITE_CONNECTIONS, (now, node));
+    writing.execute_each(conn, rows).await.map(drop)
 }
 
 pub(crate) async fn connections(conn: &mut dyn Connection) -> Result<Vec<ConnectionRecord>> {
-    let rows = query(CONNECTIONS).fetch_all(conn).await?;
-    rows.iter()
-        .map(|row| {
+    query(CONNECTIONS, ())
+        .fetch_all(conn, |row| {
             Ok(ConnectionRecord {
-                carrier: row::text(row, "carrier")?,
-                node: row::int(row, "node")?,
-                number: row::int(row, "number")?,
+                carrier: row.get("carrier")?,
+                node: row.get("node")?,
+                number: row.get("number")?,
                 state: row::word(row, "connections", "state", ConnectionState::parse)?,
-                since: Timestamp::from_unix_ms(row::int(row, "since")?),
-                in_flight: row::int(row, "in_flight")?,
-                window: row::int(row, "window_size")?,
-                rate: row::int(row, "rate")?,
-                throttled: row::int(row, "throttled")?,
-                last_error: row::opt_text(row, "last_error")?,
-                updated_at: Timestamp::from_unix_ms(row::int(row, "updated_at")?),
+                since: row.get("since")?,
+                in_flight: row.get("in_flight")?,
+                window: row.get("window_size")?,
+                rate: row.get("rate")?,
+                throttled: row.get("throttled")?,
+                last_error: row.get("last_error")?,
+                updated_at: row.get("updated_at")?,
             })
         })
-        .collect()
+        .await
 }

@@ -5,8 +5,7 @@
 use super::query::{Connection, query_of};
 
 use super::installation;
-use super::row;
-use super::sql::{Dialect, Sql, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The word for a message's status, as an expression.
@@ -106,7 +105,7 @@ statements! {
         WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
           AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))",
     ));
-    /// The transfers of messages that were dropped.
+    /// The sums that are kept of dropped messages are those of their transfers.
     const DROPPED_IS_ITS_TRANSFERS: Sql = Sql::same(r"
         SELECT 'application ' || application_id || ', day ' || day
             || ': dropped messages differ from their transfers by '
@@ -163,6 +162,16 @@ statements! {
         FROM messages m LEFT JOIN queue q ON q.message_id = m.id
         WHERE m.status < 2 AND q.message_id IS NULL",
     ));
+    const QUEUED_IS_WAITING: Sql = Sql::same(concat!(
+        r"
+        SELECT 'queue row ' || q.message_id || ': message is '
+            || CASE WHEN m.id IS NULL THEN 'missing' ELSE ",
+        status_word!("m.status"),
+        r" END AS what
+        FROM queue q LEFT JOIN messages m ON m.id = q.message_id
+        WHERE m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
+           OR (m.status = 2 AND q.hand_over = 0)",
+    ));
     const SEGMENT_IS_A_MESSAGES: Sql = Sql::same(concat!(
         r"
         SELECT 'segment ' || s.segment || ' of message ' || s.message_id || ': ' || CASE
@@ -179,16 +188,6 @@ statements! {
         WHERE m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
            OR (m.status = 3 AND s.status = 2 AND s.carrier_message_id IS NULL)
            OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7)",
-    ));
-    const QUEUED_IS_WAITING: Sql = Sql::same(concat!(
-        r"
-        SELECT 'queue row ' || q.message_id || ': message is '
-            || CASE WHEN m.id IS NULL THEN 'missing' ELSE ",
-        status_word!("m.status"),
-        r" END AS what
-        FROM queue q LEFT JOIN messages m ON m.id = q.message_id
-        WHERE m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
-           OR (m.status = 2 AND q.hand_over = 0)",
     ));
     const BATCH_IS_CHARGED: Sql = Sql::same(r"
         SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved '
@@ -289,7 +288,7 @@ statements! {
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
         WHERE a.sender_name IS NOT NULL
           AND (o.account_id IS NULL OR o.account_id <> a.account_id)");
-    /// Needs the id below which every message must be final: what the last sweep had to look at.
+    /// `$1` is the id below which every message is final after the last sweep.
     const OVERDUE_IS_FINAL: Sql = Sql::same(concat!(
         r"
         SELECT 'message ' || id || ': ' || ",
@@ -300,59 +299,22 @@ statements! {
     ));
 }
 
-const WITHOUT_PARAMETER: &[Sql] = &[
-    BALANCE_IS_ITS_TRANSFERS,
-    STATEMENT_IS_UNBROKEN,
-    TRANSFER_IS_THE_APPLICATIONS_OWN,
-    MESSAGE_IS_PRICED,
-    PRICE_WAS_IN_FORCE,
-    MESSAGE_IS_CHARGED,
-    CHARGE_HAS_A_MESSAGE,
-    DROPPED_IS_ITS_TRANSFERS,
-    RELEASE_IS_THE_MESSAGES,
-    RELEASE_IS_ALLOWED,
-    FAILED_IS_RELEASED,
-    FINAL_HAS_ITS_MOMENT,
-    WAITING_IS_QUEUED,
-    QUEUED_IS_WAITING,
-    SEGMENT_IS_A_MESSAGES,
-    BATCH_IS_CHARGED,
-    BATCH_TRANSFER_HAS_A_BATCH,
-    BATCH_IS_ITS_MESSAGES,
-    MESSAGE_OF_A_BATCH_HAS_ONE,
-    DAYS_ARE_THEIR_MESSAGES,
-    DEPOSIT_IS_CREDITED,
-    UNMATCHED_IS_WHAT_WAITS,
-    SENDER_NAME_HAS_ITS_OWNER,
-];
-
-/// Everything that is broken, in words.
+/// Every violation, in words.
 pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,
 ) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for statement in WITHOUT_PARAMETER {
-        let limited = limited(*statement, conn.dialect());
-        let rows = query_of(limited).fetch_all(&mut *conn).await?;
-        for row in &rows {
-            found.push(row::text(row, "what")?);
-        }
-    }
-    let limited = limited(OVERDUE_IS_FINAL, conn.dialect());
     // By the last sweep and not by the clock: a service that was down for days has done nothing
     // wrong.
-    let swept = installation::swept(&mut *conn).await?;
+    let swept = installation::swept(conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);
-    let rows = query_of(limited).bind(below).fetch_all(conn).await?;
-    for row in &rows {
-        found.push(row::text(row, "what")?);
+    let mut found: Vec<String> = Vec::new();
+    for (_, statement) in STATEMENTS {
+        let text = statement.of(conn.dialect());
+        let values = text.contains("$1").then_some(below.into());
+        let listing = query_of(format!("{text}{LISTED_MAX}"), ()).bind(values);
+        found.extend(listing.fetch_all(conn, |row| row.get("what")).await?);
     }
     Ok(found)
-}
-
-/// A statement that lists no more than is needed to act.
-fn limited(statement: Sql, dialect: Dialect) -> String {
-    format!("{}{LISTED_MAX}", statement.of(dialect))
 }

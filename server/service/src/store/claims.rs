@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use domain::{ApplicationId, HandOver, Kind, LostAnswer, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, each, given, look_up, query};
-use super::row::{self, Ids, json, touched};
+use super::query::{Connection, query};
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
-use crate::error::{Error, Fault, Result};
+use crate::error::Result;
 
 statements! {
     const NEXT_DUE: Sql = Sql::same(r"
@@ -24,8 +24,8 @@ statements! {
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
               AND due_at >= $4) q
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
-    /// Single messages and those of batches are looked for apart, each kind by its own part of the
-    /// index of what is due.
+    /// Single messages and messages of batches are looked up separately, each kind by its own part
+    /// of the index `queue_due`.
     const DUE: Sql = Sql {
         sqlite: r"
             -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
@@ -49,8 +49,8 @@ statements! {
             FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
             JOIN applications a ON a.id = q.application_id",
         postgres: r"
-            -- What another process is about to claim is passed over. An application's row may have
-            -- left many old versions behind: it is looked up once, not for each message.
+            -- Rows that another process is about to claim are skipped. An application's row may
+            -- have many dead versions: it is looked up once, not for each message.
             WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
             singles AS MATERIALIZED (
                 SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
@@ -164,7 +164,7 @@ statements! {
 /// A row of the queue that may be claimed. The fields are in the order of [`DUE`].
 #[derive(Deserialize)]
 pub(crate) struct DueRow {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) hand_over: HandOver,
     #[serde(deserialize_with = "flag")]
@@ -183,7 +183,7 @@ pub(crate) struct ScanStart {
     pub(crate) of_batches: i64,
 }
 
-/// How many rows to look for: at most so many of single messages, and of all.
+/// The most rows to look for: of single messages, and of all messages.
 #[derive(Clone, Copy)]
 pub(crate) struct DueLimits {
     pub(crate) singles: i64,
@@ -200,17 +200,20 @@ pub(crate) async fn due(
     least: i64,
     now: Timestamp,
 ) -> Result<Vec<DueRow>> {
-    let row = query(DUE)
-        .bind(carrier)
-        .bind(now.unix_ms())
-        .bind(least)
-        .bind(limits.singles)
-        .bind(limits.all)
-        .bind(from.singles)
-        .bind(from.of_batches)
-        .fetch_one(conn)
-        .await?;
-    row::found(&row, "queue")
+    let (singles, all) = (limits.singles, limits.all);
+    let values = (
+        carrier,
+        now,
+        least,
+        singles,
+        all,
+        from.singles,
+        from.of_batches,
+    );
+    let finding = query(DUE, values);
+    finding
+        .fetch_one(conn, |row| row::found(row, "queue"))
+        .await
 }
 
 /// When the next row of a carrier can be claimed, of a message with this id or a greater one; none
@@ -221,14 +224,10 @@ pub(crate) async fn next_due(
     from: ScanStart,
     least: i64,
 ) -> Result<Option<Timestamp>> {
-    let row = query(NEXT_DUE)
-        .bind(carrier)
-        .bind(least)
-        .bind(from.singles)
-        .bind(from.of_batches)
-        .fetch_one(conn)
-        .await?;
-    Ok(row::opt_int(&row, "due_at")?.map(Timestamp::from_unix_ms))
+    let values = (carrier, least, from.singles, from.of_batches);
+    query(NEXT_DUE, values)
+        .fetch_one(conn, |row| row.get("due_at"))
+        .await
 }
 
 /// Claims rows under a lease: its token, and when it ends.
@@ -238,21 +237,9 @@ pub(crate) async fn claim(
     token: i64,
     until: Timestamp,
 ) -> Result<()> {
-    let until = until.unix_ms();
-    if let Conn::File(conn) = tx.conn() {
-        let claimed = each(given(conn)?, CLAIM, ids, |statement, id| {
-            statement.execute((id.0, until, token))
-        })?;
-        return touched("queue", ids.len(), claimed);
-    }
-    let done = query(CLAIM)
-        .bind(row::numbers(ids)?)
-        .bind(until)
-        .bind(token)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    touched("queue", ids.len(), done.rows_affected())
+    let claiming = query(CLAIM, (until, token)).bind(tx.named());
+    let claimed = claiming.execute_each(tx, ids.iter().copied()).await?;
+    touched("queue", ids.len(), claimed)
 }
 
 /// Marks claimed messages as being sent and reads what a carrier needs.
@@ -261,34 +248,21 @@ pub(crate) async fn start(
     ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
-    if let Conn::File(conn) = tx.conn() {
-        let started = start_in_file(given(conn)?, ids, now)?;
-        count_as_sending(tx, &started, now);
-        return Ok(started);
+    let finding = query(CLAIMED, ()).bind(tx.among(ids));
+    let started: Vec<StartedMessage> = finding
+        .find_each(tx, ids.iter().copied(), "messages")
+        .await?;
+    let starting = query(START, now).bind(tx.among(ids));
+    starting.execute_each(tx, ids.iter().copied()).await?;
+    for StartedMessage { before, .. } in &started {
+        if before.status.may_become(MessageStatus::Sending) {
+            tx.tally.change(before, MessageStatus::Sending, now);
+        }
     }
-    let ids = Ids::new(ids)?;
-    let row = query(CLAIMED)
-        .bind(&ids.json)
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    let started: Vec<StartedMessage> = row::found(&row, "messages")?;
-    query(START)
-        .bind(ids.json)
-        .bind(now.unix_ms())
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    count_as_sending(tx, &started, now);
     Ok(started)
 }
 
-/// A message that is being sent from now on. The fields are in the order of
-/// [`CLAIMED`].
+/// A message that is being sent from now on. The fields are in the order of [`CLAIMED`].
 #[derive(Deserialize)]
 pub(crate) struct StartedMessage {
     pub(crate) before: OpenMessage,
@@ -298,53 +272,13 @@ pub(crate) struct StartedMessage {
     pub(crate) body: String,
 }
 
-fn start_in_file(
-    conn: &rusqlite::Connection,
-    ids: &[Transid],
-    now: Timestamp,
-) -> Result<Vec<StartedMessage>> {
-    let found = look_up(
-        conn,
-        CLAIMED,
-        ids,
-        |s, id| s.query([id.0]),
-        |_, row| {
-            let kind: String = row.get(8)?;
-            let kind = Kind::parse(&kind).ok_or(Error::Failed(Fault::Corrupt {
-                table: "messages",
-                column: "kind",
-                value: kind,
-            }))?;
-            Ok(StartedMessage {
-                before: OpenMessage::of_file(row)?,
-                number: row.get(7)?,
-                kind,
-                sender: row.get(9)?,
-                body: row.get(10)?,
-            })
-        },
-    )?;
-    each(conn, START, ids, |statement, id| {
-        statement.execute((id.0, now.unix_ms()))
-    })?;
-    Ok(found)
-}
-
-fn count_as_sending(tx: &mut WriteTx<'_>, started: &[StartedMessage], now: Timestamp) {
-    for StartedMessage { before, .. } in started {
-        if before.status.may_become(MessageStatus::Sending) {
-            tx.tally.change(before, MessageStatus::Sending, now);
-        }
-    }
-}
-
 /// A row whose lease holds.
 #[derive(Deserialize)]
 pub(crate) struct Held {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) hand_over: HandOver,
-    /// Submits that the carrier put off.
+    /// How many submits the carrier put off.
     pub(crate) attempts: i64,
     pub(crate) lost_answer: LostAnswer,
 }
@@ -364,34 +298,9 @@ pub(crate) async fn held(
     tx: &mut WriteTx<'_>,
     leases: &[Leased],
 ) -> Result<HashMap<Transid, Held>> {
-    if let Conn::File(conn) = tx.conn() {
-        let held = look_up(
-            given(conn)?,
-            LEASED,
-            leases,
-            |s, lease| s.query((lease.message_id.0, lease.token)),
-            |_, row| {
-                let held = Held {
-                    id: Transid(row.get(0)?),
-                    hand_over: row::file_hand_over(row, 1)?,
-                    attempts: row.get(2)?,
-                    lost_answer: row::file_lost_answer(row, 3)?,
-                };
-                Ok((held.id, held))
-            },
-        )?;
-        return Ok(held.into_iter().collect());
-    }
-    let leases: Vec<_> = leases
-        .iter()
-        .map(|lease| (lease.message_id.0, lease.token))
-        .collect();
-    let row = query(LEASED)
-        .bind(json(&leases)?)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    let held: Vec<Held> = row::found(&row, "queue")?;
+    let leases = leases.iter().map(|lease| (lease.message_id, lease.token));
+    let finding = query(LEASED, ()).bind(tx.named());
+    let held: Vec<Held> = finding.find_each(tx, leases, "queue").await?;
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
 }
 
@@ -402,7 +311,7 @@ pub(crate) struct EndedLease {
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
     pub(crate) hand_over: HandOver,
-    /// Of the message, as it was counted at its acceptance.
+    /// How many the message has, as counted at its acceptance.
     pub(crate) segments: u16,
     pub(crate) lost_answer: LostAnswer,
 }
@@ -414,24 +323,18 @@ pub(crate) async fn ended_leases(
     least: i64,
     limit: i64,
 ) -> Result<Vec<EndedLease>> {
-    let rows = query(ENDED_LEASES)
-        .bind(ended_by.unix_ms())
-        .bind(limit)
-        .bind(least)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(ENDED_LEASES, (ended_by, limit, least))
+        .fetch_all(conn, |row| {
             Ok(EndedLease {
-                id: row::transid(row, "message_id")?,
-                application_id: row::application(row, "application_id")?,
-                carrier: row::text(row, "carrier")?,
+                id: row.get("message_id")?,
+                application_id: row.get("application_id")?,
+                carrier: row.get("carrier")?,
                 hand_over: row::code(row, "queue", "hand_over", |code| {
                     HandOver::try_from(code).ok()
                 })?,
-                segments: row::int(row, "segments")?.try_into().unwrap_or(1),
+                segments: row.get::<i64>("segments")?.try_into().unwrap_or(1),
                 lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,
             })
         })
-        .collect()
+        .await
 }

@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 
 use super::messages;
-use super::query::{Connection, query, query_of, run, run_of};
+use super::query::{Argument, Connection, Row, query, query_of, run, run_of};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::records::TransferKind;
 use domain::{Timestamp, ids};
 
-/// What is copied, each table after those that it refers to. What else there is belongs to
-/// processes that run.
+/// What is copied, each table after those that it refers to. The other tables hold the state of
+/// running processes.
 pub(crate) const TABLES: [&str; 23] = [
     "installation",
     "prices",
@@ -53,13 +53,13 @@ const NO_TIME_LIMITS: &str =
 statements! {
     /// Columns, and their places in the primary key.
     const COLUMNS: Sql = Sql::sqlite("SELECT name, pk FROM pragma_table_info($1) ORDER BY cid");
-    /// Partitions are counted in their table.
+    /// All tables; a partition is a part of its table.
     const EVERY_TABLE: Sql = Sql::postgres(r"
         SELECT c.relname::text AS name
         FROM pg_class c
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
           AND NOT c.relispartition");
-    /// Tables whose rows it numbers, and by which sequence.
+    /// The tables whose rows PostgreSQL numbers, and the sequence of each.
     const NUMBERED: Sql = Sql::postgres(r"
         SELECT c.table_name::text AS name,
                COALESCE(
@@ -80,7 +80,7 @@ statements! {
         GROUP BY account");
     const BALANCES: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications");
-    /// Days whose messages were dropped are still counted.
+    /// The counts also have days whose messages were dropped.
     const DAYS: Sql = Sql::same(r"
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
     const WAITING: Sql = Sql::same(r"
@@ -91,9 +91,9 @@ statements! {
 /// Whether a PostgreSQL database has nothing in it, not even somebody else's table; ours may be
 /// there.
 pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
-    let rows = query(EVERY_TABLE).fetch_all(&mut *conn).await?;
-    let tables = rows.iter().map(|row| row::text(row, "name"));
-    let mut tables = tables.collect::<Result<Vec<String>>>()?;
+    let mut tables: Vec<String> = query(EVERY_TABLE, ())
+        .fetch_all(conn, |row| row.get("name"))
+        .await?;
     let found = tables.len();
     tables.retain(|name| name != "_sqlx_migrations");
     if tables.len() == found {
@@ -101,7 +101,7 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     }
     for name in tables {
         let any = format!("SELECT 1::bigint AS n FROM \"{name}\" LIMIT 1");
-        if query_of(any).fetch_optional(&mut *conn).await?.is_some() {
+        if query_of(any, ()).finds(conn).await? {
             return Ok(false);
         }
     }
@@ -133,12 +133,11 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) async fn of(conn: &mut dyn Connection, table: &str) -> Result<Self> {
-        let rows = query(COLUMNS).bind(table.to_owned());
+        let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("pk")?));
+        let columns: Vec<(String, i64)> = query(COLUMNS, table).fetch_all(conn, read).await?;
         let (mut values, mut keys) = (Vec::new(), BTreeMap::new());
-        for row in rows.fetch_all(conn).await? {
-            let name = row::text(&row, "name")?;
+        for (name, place) in columns {
             values.push(format!("'{name}', \"{name}\""));
-            let place = row::int(&row, "pk")?;
             if place > 0 {
                 keys.insert(place, format!("\"{name}\""));
             }
@@ -164,19 +163,16 @@ impl Reader {
     /// The next rows; none after the last one.
     pub(crate) async fn next(&mut self, conn: &mut dyn Connection) -> Result<Option<Chunk>> {
         let statement = &self.statements[usize::from(self.after.is_some())];
-        let mut query = query_of(statement.clone());
-        if let Some(after) = &self.after {
-            query = query.bind(after.clone());
-        }
-        let row = query.fetch_one(conn).await?;
-        self.after = row::opt_text(&row, "last")?;
-        let rows = usize::try_from(row::int(&row, "n")?).unwrap_or_default();
-        Ok(if rows == 0 {
-            None
-        } else {
-            let json = row::text(&row, "found")?;
-            Some(Chunk { rows, json })
-        })
+        let query = query_of(statement.clone(), ());
+        let query = query.bind(self.after.as_deref().map(Argument::from));
+        let read = |row: &Row<'_>| {
+            let rows = usize::try_from(row.get::<i64>("n")?).unwrap_or_default();
+            let json = row.get("found")?;
+            Ok((row.get("last")?, Chunk { rows, json }))
+        };
+        let (last, chunk) = query.fetch_one(conn, read).await?;
+        self.after = last;
+        Ok(Some(chunk).filter(|chunk| chunk.rows > 0))
     }
 }
 
@@ -189,15 +185,16 @@ pub(crate) async fn write(
     let insert = format!(
         "INSERT INTO {table} SELECT * FROM json_populate_recordset(NULL::{table}, $1::text::json)"
     );
-    let written = query_of(insert).bind(chunk.json).execute(conn).await?;
-    row::touched(table, chunk.rows, written.rows_affected())
+    let written = query_of(insert, chunk.json).execute(conn).await?;
+    row::touched(table, chunk.rows, written)
 }
 
 /// Lets PostgreSQL number new rows after those that were copied, and after those that SQLite
-/// remembers though they are gone. No rollback undoes it; that would leave a gap alone.
+/// remembers though they are gone. No rollback undoes it, which leaves no more than a gap.
 pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
-    for numbered in query(NUMBERED).fetch_all(&mut *to).await? {
-        let name = row::text(&numbered, "name")?;
+    let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("sequence")?));
+    let numbered: Vec<(String, String)> = query(NUMBERED, ()).fetch_all(to, read).await?;
+    for (name, sequence) in numbered {
         if !TABLES.contains(&name.as_str()) {
             continue;
         }
@@ -205,21 +202,18 @@ pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection
             "SELECT MAX(COALESCE((SELECT MAX(id) FROM {name}), 0), \
                         COALESCE((SELECT seq FROM sqlite_sequence WHERE name = '{name}'), 0)) AS id"
         );
-        let last = query_of(last).fetch_one(&mut *from).await?;
-        let last = row::int(&last, "id")?;
+        let last: i64 = query_of(last, ())
+            .fetch_one(from, |row| row.get("id"))
+            .await?;
         if last > 0 {
-            query(SET_NUMBER)
-                .bind(row::text(&numbered, "sequence")?)
-                .bind(last)
-                .execute(&mut *to)
-                .await?;
+            query(SET_NUMBER, (sequence, last)).execute(to).await?;
         }
     }
     Ok(())
 }
 
-/// Tells PostgreSQL's planner of the rows. Without it, on a million messages, one statement of the
-/// check didn't end within a minute that takes three seconds with it.
+/// Has PostgreSQL collect statistics. With them one statement of the check takes three seconds on a
+/// million messages; without them it had not ended after a minute.
 pub(crate) async fn analyze(conn: &mut dyn Connection) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     run_of(conn, analyze).await?;
@@ -228,7 +222,9 @@ pub(crate) async fn analyze(conn: &mut dyn Connection) -> Result<()> {
 
 pub(crate) async fn count(conn: &mut dyn Connection, table: &str) -> Result<i64> {
     let count = format!("SELECT COUNT(*) AS n FROM {table}");
-    row::int(&query_of(count).fetch_one(conn).await?, "n")
+    query_of(count, ())
+        .fetch_one(conn, |row| row.get("n"))
+        .await
 }
 
 /// The days (since 1970-01-01 UTC) that messages are of.
@@ -237,8 +233,9 @@ pub(crate) async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
         return Ok(Vec::new());
     };
     let first = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
-    let days = query(DAYS).bind(first).fetch_all(conn).await?;
-    days.iter().map(|row| row::int(row, "day")).collect()
+    query(DAYS, first)
+        .fetch_all(conn, |row| row.get("day"))
+        .await
 }
 
 /// What the ledger adds up to, in micro-units.
@@ -250,20 +247,20 @@ pub(crate) struct Ledger {
 }
 
 pub(crate) async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
-    let kinds = query(BY_KIND).fetch_all(&mut *conn).await?;
-    let kinds = kinds.iter().map(|row| {
+    let by_kind = |row: &Row<'_>| {
         let kind = row::code(row, "transfers", "kind", TransferKind::from_code)?;
-        Ok((kind.as_str().to_owned(), row::int(row, "amount")?))
-    });
-    let accounts = query(BY_ACCOUNT).fetch_all(&mut *conn).await?;
-    let accounts = accounts
-        .iter()
-        .map(|row| Ok((row::int(row, "account")?, row::int(row, "amount")?)));
-    let balances = query(BALANCES).fetch_one(&mut *conn).await?;
+        Ok((kind.as_str().to_owned(), row.get("amount")?))
+    };
+    let by_account = |row: &Row<'_>| Ok((row.get("account")?, row.get("amount")?));
+    let by_kind = query(BY_KIND, ()).fetch_all(conn, by_kind).await?;
+    let by_account = query(BY_ACCOUNT, ()).fetch_all(conn, by_account).await?;
+    let balances = query(BALANCES, ())
+        .fetch_one(conn, |row| row.get("amount"))
+        .await?;
     Ok(Ledger {
-        by_kind: kinds.collect::<Result<_>>()?,
-        by_account: accounts.collect::<Result<_>>()?,
-        balances: row::int(&balances, "amount")?,
+        by_kind: by_kind.into_iter().collect(),
+        by_account: by_account.into_iter().collect(),
+        balances,
     })
 }
 
@@ -277,16 +274,15 @@ pub(crate) struct Waiting {
 }
 
 pub(crate) async fn waiting(conn: &mut dyn Connection) -> Result<Vec<Waiting>> {
-    let rows = query(WAITING).fetch_all(conn).await?;
-    let waiting = |row| {
+    let waiting = |row: &Row<'_>| {
         Ok(Waiting {
-            spool: row::text(row, "spool")?,
-            offset: row::int(row, "spool_offset")?,
-            rows: row::int(row, "waiting")?,
-            first_message_id: row::int(row, "first_message_id")?,
+            spool: row.get("spool")?,
+            offset: row.get("spool_offset")?,
+            rows: row.get("waiting")?,
+            first_message_id: row.get("first_message_id")?,
         })
     };
-    rows.iter().map(waiting).collect()
+    query(WAITING, ()).fetch_all(conn, waiting).await
 }
 
 #[cfg(test)]
@@ -316,14 +312,9 @@ mod tests {
         statement: Sql,
         table: Option<&str>,
     ) -> BTreeSet<String> {
-        let mut query = query(statement);
-        if let Some(table) = table {
-            query = query.bind(table.to_owned());
-        }
-        let rows = query.fetch_all(conn).await.unwrap();
-        rows.iter()
-            .map(|row| row::text(row, "name").unwrap())
-            .collect()
+        let listing = query(statement, ()).bind(table.map(Argument::from));
+        let names = listing.fetch_all(conn, |row| row.get("name")).await;
+        names.unwrap().into_iter().collect()
     }
 
     /// A table or column that is forgotten would be lost without a word.

@@ -1,7 +1,7 @@
 //! The database: its connections, and the transactions that are begun on them.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,10 +24,11 @@ use super::sql::{Dialect, Sql, statements};
 use super::sqlite;
 use super::tally::{Counter, Tally};
 use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, OwnConnection, Unanswered, Way, WriteTx};
-use crate::error::{Fault, OpenError, Refusal, Result, is_cut, timed_out};
+use crate::error::{Fault, OpenError, Refusal, Result, is_cut};
 
 /// How long a verb waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
 
 statements! {
     /// A consistent copy of the database in a file, without stopping anybody.
@@ -42,12 +43,12 @@ pub(crate) struct Store {
     node: AtomicI64,
     /// Held by a process that serves a database which only one may serve.
     serving: Mutex<Option<File>>,
-    /// With PostgreSQL.
+    /// Connections that write to a server; a SQLite file's one connection is in the gate.
     writers: Option<AnyPool>,
     gate: Gate,
     /// Moves the log of a SQLite file.
     mover: Option<Arc<LogMover>>,
-    /// Held by the one verb that writes.
+    /// Locked by the verb that writes: there is one at a time.
     verbs: Arc<tokio::sync::Mutex<()>>,
     halt: Halt,
     readers: AnyPool,
@@ -62,7 +63,7 @@ pub(crate) enum Missing {
 }
 
 impl Store {
-    /// Connects.
+    /// Opens the connections to a database.
     pub(crate) async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
@@ -70,7 +71,7 @@ impl Store {
             find_file(dialect, file, missing)?;
         }
         let (named, url) = (url.to_owned(), dialect.connection_url(url));
-        // A pool would try for long and then say only that it took too long.
+        // A pool would try again for long, and then only report a timeout.
         let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
         let first = first.map_err(|_| OpenError::NoAnswer(without_password(&named)))?;
         first
@@ -89,7 +90,8 @@ impl Store {
             let mover = file.mover();
             (None, vec![Some(Box::new(file))], Some(mover))
         } else {
-            // A connection that is given back is looked at first, while the next one is taken.
+            // A connection is tested when it is given back, while the next transaction takes
+            // another one: therefore one more.
             let writers = options()
                 .max_connections(dialect.writers() + 1)
                 .test_before_acquire(false)
@@ -119,15 +121,17 @@ impl Store {
         })
     }
 
-    /// Makes sure that no other process serves this database, where only one may: it would take up
-    /// what this one is about to send.
+    /// Makes sure that no other process serves this database, where only one may: both would send
+    /// the same messages.
     pub(crate) fn serve_alone(&self) -> std::result::Result<(), OpenError> {
         let Some(file) = self.dialect.file(&self.url) else {
             return Ok(());
         };
         let lock = File::create(file.with_added_extension("lock")).map_err(OpenError::File)?;
-        lock.try_lock()
-            .map_err(|_| OpenError::Served(self.url.clone()))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => OpenError::Served(self.url.clone()),
+            TryLockError::Error(error) => OpenError::File(error),
+        })?;
         *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
         Ok(())
     }
@@ -155,7 +159,7 @@ impl Store {
 
     /// Begins the transaction of a verb that people call: no other one runs at the same time.
     pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
-        // One at a time anyway: they don't take up connections while they wait for each other.
+        // Verbs run one at a time: one that waits for another takes no connection meanwhile.
         let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
         let verb = waiting
             .await
@@ -234,12 +238,9 @@ impl Store {
         let mut tries = 0;
         loop {
             tries += 1;
-            // A server that vanished without a word would be waited for.
+            // Without a limit a server that vanished would be waited for without end.
             let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
-            match beginning
-                .await
-                .unwrap_or_else(|_| Err(timed_out("beginning a transaction")))
-            {
+            match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
                 // A server that was restarted has cut every connection: nothing was begun on any of
                 // them.
                 Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
@@ -264,13 +265,13 @@ impl Store {
         loop {
             tries += 1;
             let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.begin_own(own)).await;
-            match beginning.unwrap_or_else(|_| Err(timed_out("beginning a transaction"))) {
+            match beginning.unwrap_or_else(|_| Err(BEGIN_TIMED_OUT.into())) {
                 Ok(()) => break,
                 Err(error) => {
                     own.conn = None;
                     // A server that was restarted has cut the connection: nothing was begun on it.
-                    if !is_cut(&error) || tries > 1 {
-                        return Err(error.into());
+                    if !error.is_cut() || tries > 1 {
+                        return Err(error);
                     }
                 }
             }
@@ -278,7 +279,7 @@ impl Store {
         Ok(self.transaction(Way::Own(own), Counter::Traffic))
     }
 
-    async fn begin_own(&self, own: &mut OwnConnection) -> std::result::Result<(), sqlx::Error> {
+    async fn begin_own(&self, own: &mut OwnConnection) -> Result<()> {
         if own.conn.is_none() {
             let mut conn = self.connect().await?;
             self.dialect.prepare_writer(&mut conn).await?;
@@ -314,8 +315,8 @@ impl Store {
         self.halt.set();
     }
 
-    /// Asks again and again while the database isn't there, for as long as it is asked what became
-    /// of a commit.
+    /// Repeats a question while the database can't be reached, for as long as the outcome of a
+    /// commit is asked for.
     pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
         &self,
         ask: impl Fn() -> F,
@@ -357,7 +358,7 @@ impl Store {
         AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
     }
 
-    /// Copies the database as it is now into a new file, its owner's alone.
+    /// Copies the database as it is now into a new file that only its owner may read.
     pub(crate) async fn copy(&self, file: &Path) -> Result<()> {
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
@@ -365,7 +366,7 @@ impl Store {
         })?;
         let mut conn = self.connect().await?;
         let name = file.to_string_lossy().into_owned();
-        query(COPY).bind(name).execute(&mut conn).await?;
+        query(COPY, name).execute(&mut conn).await?;
         Ok(conn.close().await?)
     }
 
@@ -373,7 +374,7 @@ impl Store {
         self.readers.is_closed()
     }
 
-    /// Hears other processes.
+    /// Listens to the notifications of other processes.
     pub(crate) async fn listen(&self) -> std::result::Result<Listener, sqlx::Error> {
         Listener::connect(&self.url).await
     }
@@ -382,7 +383,7 @@ impl Store {
         self.readers.close().await;
         self.gate.close().await;
         if let Some(mover) = self.mover.clone() {
-            // In a thread that may wait for the pages that are being moved.
+            // In a thread that may block until the move of the pages has ended.
             let closed = tokio::task::spawn_blocking(move || mover.close()).await;
             if let Err(error) = closed {
                 tracing::warn!(%error, "the database's file isn't closed");

@@ -4,7 +4,6 @@ use domain::{ApplicationId, Money, Reference, Timestamp};
 use serde::Serialize;
 
 use super::query::{Connection, Row, query};
-use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -45,13 +44,13 @@ pub struct DepositRecord {
     pub assigned_to: Option<Reference>,
 }
 
-fn deposit(row: &Row) -> Result<DepositRecord> {
-    let assigned = row::opt_text(row, "assigned_to")?;
+fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
+    let assigned: Option<String> = row.get("assigned_to")?;
     Ok(DepositRecord {
-        bank_id: row::text(row, "bank_id")?,
-        reference: row::text(row, "reference")?,
-        amount: Money::from_micros(row::int(row, "amount")?),
-        received_at: Timestamp::from_unix_ms(row::int(row, "received_at")?),
+        bank_id: row.get("bank_id")?,
+        reference: row.get("reference")?,
+        amount: row.get("amount")?,
+        received_at: row.get("received_at")?,
         assigned_to: assigned.and_then(|text| Reference::parse(&text).ok()),
     })
 }
@@ -65,33 +64,22 @@ pub(crate) async fn insert(
     application_id: Option<ApplicationId>,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = query(INSERT)
-        .bind(bank_id)
-        .bind(reference)
-        .bind(amount.micros())
-        .bind(application_id)
-        .bind(now.unix_ms())
-        .bind(application_id.map(|_| now.unix_ms()))
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    let credited_at = application_id.map(|_| now);
+    let values = (bank_id, reference, amount, application_id, now, credited_at);
+    Ok(query(INSERT, values).execute(conn).await? == 1)
 }
 
 pub(crate) async fn by_bank_id(
     conn: &mut dyn Connection,
     bank_id: &str,
 ) -> Result<Option<DepositRecord>> {
-    let row = query(BY_BANK_ID).bind(bank_id).fetch_optional(conn).await?;
-    row.map(|row| deposit(&row)).transpose()
+    query(BY_BANK_ID, bank_id)
+        .fetch_optional(conn, deposit)
+        .await
 }
 
 pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
-    query(UNMATCHED)
-        .fetch_all(conn)
-        .await?
-        .iter()
-        .map(deposit)
-        .collect()
+    query(UNMATCHED, ()).fetch_all(conn, deposit).await
 }
 
 /// Assigns an unmatched deposit; false when it isn't unmatched any more.
@@ -101,11 +89,8 @@ pub(crate) async fn assign(
     application_id: ApplicationId,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = query(ASSIGN)
-        .bind(bank_id)
-        .bind(application_id)
-        .bind(now.unix_ms())
+    Ok(query(ASSIGN, (bank_id, application_id, now))
         .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+        .await?
+        == 1)
 }

@@ -13,16 +13,16 @@ use super::history::Range;
 use super::query::{Connection, run};
 use super::sql::Dialect;
 use super::{postgres, sqlite};
-use crate::error::{Error, OpenError, Result, timed_out};
+use crate::error::{Error, Fault, OpenError, Result, timed_out};
 
-/// How long a connection that is given back may take to say that it lives.
+/// How long a connection that is given back may take to answer.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a server knows a transaction.
 #[derive(Debug)]
 pub(crate) struct TransactionName {
     id: String,
-    /// Since when the server has not crashed.
+    /// The moments since which the server has not crashed.
     server: String,
 }
 
@@ -33,7 +33,8 @@ pub(crate) enum Outcome {
     Committed,
     /// Nothing was stored.
     Nothing,
-    /// The server crashed, and knows only another transaction of this name: the rows tell.
+    /// The server crashed, and may have given the number of the transaction to another one: only
+    /// the rows can tell.
     Forgotten,
 }
 
@@ -81,7 +82,7 @@ impl Dialect {
     }
 
     /// Transactions of a process that write at the same time. SQLite has one writer; with
-    /// PostgreSQL a commit's way to the disk and back is used by the next ones.
+    /// PostgreSQL others write while one waits for the sync of its commit.
     pub(crate) const fn writers(self) -> u32 {
         match self {
             Self::Sqlite => 1,
@@ -165,7 +166,7 @@ impl Dialect {
         }
     }
 
-    /// Sets up a transaction that looks through all there is.
+    /// Sets up a transaction that reads whole tables.
     pub(crate) async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
@@ -188,7 +189,8 @@ impl Dialect {
     ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => self.prepare_writer(conn).await,
-            // It waits as long as another process migrates, and a large table takes its time.
+            // Without time limits: it waits as long as another process migrates, and a large table
+            // takes long.
             Self::Postgres => Ok(()),
         }
     }
@@ -247,7 +249,7 @@ impl Dialect {
         }
     }
 
-    /// The name that the tables of a day end in, if it has tables.
+    /// The suffix of a day's tables, if it has tables.
     pub(crate) async fn day_table(
         self,
         conn: &mut dyn Connection,
@@ -262,20 +264,20 @@ impl Dialect {
         }
     }
 
-    /// Forgets messages that were dropped where they are noted beside.
+    /// Deletes dropped messages from the table of unusual messages, where there is one.
     pub(crate) async fn forget_unusual(
         self,
         conn: &mut dyn Connection,
         range: Range,
     ) -> Result<()> {
         match self {
-            // Its index has rows of messages that are there.
+            // An index of `messages` stands for that table.
             Self::Sqlite => Ok(()),
             Self::Postgres => postgres::forget_unusual(conn, range).await,
         }
     }
 
-    /// Lets the statements of a transaction take their time.
+    /// Raises the time limit of a transaction's statements.
     pub(crate) async fn take_time(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
@@ -297,7 +299,7 @@ impl Dialect {
         conn: &mut AnyConnection,
     ) -> std::result::Result<Option<TransactionName>, sqlx::Error> {
         match self {
-            // Nothing lies between us and the file that could be cut.
+            // No network that could be cut lies between the process and its file.
             Self::Sqlite => Ok(None),
             Self::Postgres => {
                 let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
@@ -308,18 +310,18 @@ impl Dialect {
         }
     }
 
-    /// Begins a transaction that writes, and asks how the server knows it, in one way to the server
-    /// and back.
+    /// Begins a transaction that writes, and asks how the server knows it, in one round trip.
     pub(crate) async fn begin_named(
         self,
         conn: &mut AnyConnection,
-    ) -> std::result::Result<Option<TransactionName>, sqlx::Error> {
+    ) -> Result<Option<TransactionName>> {
         match self {
-            Self::Sqlite => conn.execute(self.begin()).await.map(|_| None),
+            Self::Sqlite => Ok(conn.execute(self.begin()).await.map(|_| None)?),
             Self::Postgres => {
                 // The first of the two statements has no row.
                 let rows = sqlx::raw_sql(postgres::BEGIN_NAMED).fetch_all(conn).await?;
-                let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+                let row = rows.first();
+                let row = row.ok_or(Fault::NoRow(postgres::BEGIN_NAMED.into()))?;
                 Ok(Some(TransactionName {
                     id: row.try_get("id")?,
                     server: row.try_get("server")?,
@@ -330,7 +332,8 @@ impl Dialect {
 
     /// Whether a statement failed because there is no such table.
     pub(crate) fn is_missing_table(self, error: &Error) -> bool {
-        // SQLite has a code for whatever is wrong with a statement; ours are known to be right.
+        // SQLite's code stands for anything that is wrong with a statement; tests prepare each of
+        // ours, so that it can only be the table.
         let missing = match self {
             Self::Sqlite => "1",
             Self::Postgres => "42P01",

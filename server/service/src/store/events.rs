@@ -1,10 +1,10 @@
-//! What happened to messages besides what their rows say.
+//! Events: what happened to messages and their rows don't show.
 
 use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use super::query::{Connection, query};
-use super::row::{self, json};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -16,8 +16,7 @@ statements! {
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO message_events (message_id, application_id, status, detail, at)
-            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, $2
-            FROM json_each($1)",
+            VALUES (?1, ?2, ?3, ?4, ?5)",
         postgres: r"
             INSERT INTO message_events (message_id, application_id, status, detail, at)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
@@ -26,7 +25,7 @@ statements! {
     };
 }
 
-/// Something in a message's life that its row can't say.
+/// Something that happened to a message and that its row doesn't show.
 pub(crate) struct Event {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
@@ -34,45 +33,32 @@ pub(crate) struct Event {
     pub(crate) detail: Option<String>,
 }
 
-/// Adds to what happened.
+/// Stores events.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     events: &[Event],
     now: Timestamp,
 ) -> Result<()> {
-    if events.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<_> = events
+    let rows = events
         .iter()
-        .map(|e| (e.id.0, e.application_id, e.status.code(), &e.detail))
-        .collect();
-    query(INSERT)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
+        .map(|e| (e.id, e.application_id, e.status.code(), &e.detail));
+    let inserting = query(INSERT, now);
+    inserting.execute_each(conn, rows).await.map(drop)
 }
 
-/// What happened to a message besides what its row says.
+/// The events of a message, the oldest first.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     id: Transid,
     application_id: ApplicationId,
 ) -> Result<Vec<TimelineEntry>> {
-    let rows = query(LIST)
-        .bind(id.0)
-        .bind(application_id)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(LIST, (id.0, application_id))
+        .fetch_all(conn, |row| {
             Ok(TimelineEntry {
                 status: row::status(row, "message_events")?,
-                at: Timestamp::from_unix_ms(row::int(row, "at")?),
-                detail: row::opt_text(row, "detail")?,
+                at: row.get("at")?,
+                detail: row.get("detail")?,
             })
         })
-        .collect()
+        .await
 }

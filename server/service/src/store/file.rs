@@ -16,10 +16,10 @@ use crate::error::{Error, Fault, Result};
 /// Statements that stay prepared; the turn has about fifty.
 const PREPARED_MAX: usize = 256;
 
-/// So many more pages of the log (4 KiB each) are moved into the file at a time.
+/// The log is moved into the file after this many new pages (of 4 KiB).
 const LOG_PAGES: i32 = 4000;
-/// Pages that are ready to be moved from which on whoever commits waits for the move: they come
-/// faster than they are moved.
+/// With this many pages to be moved a commit waits for the move: pages come faster than they are
+/// moved.
 const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 
 /// How long to wait before the file is tried again while another process writes, and how often.
@@ -31,7 +31,7 @@ thread_local! {
     static PAGES: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The connection that writes to a SQLite file, on its way between those who write.
+/// The connection that writes to a SQLite file, which each writer passes on to the next.
 pub(crate) struct FileConnection {
     conn: Connection,
     /// Pages in the log.
@@ -157,14 +157,14 @@ impl FileConnection {
 }
 
 /// Waits for another process that writes to the file, like the command line; false when it takes
-/// too long. SQLite's own waits get longer with each, so that others would be in between again and
-/// again.
+/// too long. SQLite's own busy handler waits longer each time, so that other writers would overtake
+/// it again and again.
 fn wait_for_others(tries: i32) -> bool {
     std::thread::sleep(BUSY_PAUSE);
     tries < BUSY_TRIES
 }
 
-/// Runs what may take its time without keeping other tasks of this thread waiting.
+/// Runs work that may block, without blocking the other tasks of this thread.
 pub(crate) fn blocking<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let handle = Handle::try_current();
     match handle.map(|handle| handle.runtime_flavor()) {

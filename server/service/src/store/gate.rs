@@ -35,7 +35,7 @@ pub(crate) type Place = Option<Box<FileConnection>>;
 
 struct State {
     places: usize,
-    /// Places that nobody has.
+    /// The places that are free.
     free: Vec<Place>,
     waiting: [VecDeque<oneshot::Sender<Permit>>; CLASSES],
     passed_over: [u32; CLASSES],
@@ -78,19 +78,17 @@ impl Gate {
             Err(_) => std::future::pending().await,
         }
     }
-}
 
-impl Gate {
     /// Whether somebody waits for the right to write.
     pub(crate) fn does_somebody_wait(&self) -> bool {
         lock(&self.0).waiting.iter().any(|line| !line.is_empty())
     }
 
-    /// Waits for those who are in, and lets nobody in any more.
+    /// Waits for the transactions that are under way, and lets no other one begin.
     pub(crate) async fn close(&self) {
         let places = std::mem::take(&mut lock(&self.0).places);
         for _ in 0..places {
-            // Kept for ever, and with it the place.
+            // The permit is never given back, and neither is its place.
             self.enter(Priority::Turn).await.0 = None;
         }
     }

@@ -28,20 +28,15 @@ pub(crate) struct Range {
 
 /// Adds up what the messages of a day, or some of them, come to.
 pub(crate) async fn sum_up(conn: &mut dyn Connection, day: i64, range: Range) -> Result<()> {
-    query(SUM_UP)
-        .bind(day)
-        .bind(range.from)
-        .bind(range.below)
+    query(SUM_UP, (day, range.from, range.below))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 pub(crate) async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
     for statement in [DELETE_MESSAGES, DELETE_EVENTS] {
-        query(statement)
-            .bind(range.from)
-            .bind(range.below)
+        query(statement, (range.from, range.below))
             .execute(&mut *conn)
             .await?;
     }

@@ -2,8 +2,8 @@
 
 use domain::{ApplicationId, Timestamp};
 
-use super::query::{Connection, query};
-use super::row::{self, json, touched};
+use super::query::{Connection, Row, query};
+use super::row::{json, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -32,8 +32,7 @@ statements! {
     const KEEP: Sql = Sql {
         sqlite: r"
             INSERT INTO idempotency (application_id, test, key, digest, answer, created_at)
-            SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, $2
-            FROM json_each($1) WHERE true
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (application_id, test, key)
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
@@ -53,7 +52,7 @@ statements! {
 pub(crate) struct KeptKey {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
-    /// The caller's.
+    /// A hash of the caller's idempotency key.
     pub(crate) key: String,
 }
 
@@ -82,25 +81,21 @@ pub(crate) async fn find(
         return Ok(Vec::new());
     }
     let keys: Vec<_> = keys.iter().map(KeptKey::columns).collect();
-    let rows = query(FIND)
-        .bind(json(&keys)?)
-        .bind(kept_since.unix_ms())
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let key = KeptKey {
-                application_id: row::application(row, "application_id")?,
-                test: row::int(row, "test")? == 1,
-                key: row::text(row, "key")?,
-            };
-            let answer = KeptAnswer {
-                digest: row::text(row, "digest")?,
-                answer: row::text(row, "answer")?,
-            };
-            Ok((key, answer))
-        })
-        .collect()
+    let read = |row: &Row<'_>| {
+        let key = KeptKey {
+            application_id: row.get("application_id")?,
+            test: row.get("test")?,
+            key: row.get("key")?,
+        };
+        let answer = KeptAnswer {
+            digest: row.get("digest")?,
+            answer: row.get("answer")?,
+        };
+        Ok((key, answer))
+    };
+    query(FIND, (json(&keys)?, kept_since))
+        .fetch_all(conn, read)
+        .await
 }
 
 /// Keeps answers; one that is too old to count is replaced.
@@ -109,22 +104,12 @@ pub(crate) async fn keep(
     answers: &[(KeptKey, KeptAnswer)],
     now: Timestamp,
 ) -> Result<()> {
-    if answers.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<_> = answers
-        .iter()
-        .map(|(key, kept)| {
-            let (application, test, key) = key.columns();
-            (application, test, key, &kept.digest, &kept.answer)
-        })
-        .collect();
-    let done = query(KEEP)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    touched("idempotency", rows.len(), done.rows_affected())
+    let rows = answers.iter().map(|(key, kept)| {
+        let (application, test, key) = key.columns();
+        (application, test, key, &kept.digest, &kept.answer)
+    });
+    let written = query(KEEP, now).execute_each(conn, rows).await?;
+    touched("idempotency", answers.len(), written)
 }
 
 /// Forgets answers from this moment and before, the oldest first; true when there are more.
@@ -133,14 +118,11 @@ pub(crate) async fn sweep(
     kept_since: Timestamp,
     limit: i64,
 ) -> Result<bool> {
-    let end = query(SWEEP_END)
-        .bind(kept_since.unix_ms())
-        .bind(limit)
-        .fetch_optional(&mut *conn)
+    let finding = query(SWEEP_END, (kept_since, limit));
+    let end = finding
+        .fetch_optional(&mut *conn, |row| row.get("created_at"))
         .await?;
-    let end = end.map(|row| row::int(&row, "created_at")).transpose()?;
-    query(SWEEP)
-        .bind(end.unwrap_or(kept_since.unix_ms()))
+    query(SWEEP, end.unwrap_or(kept_since))
         .execute(conn)
         .await?;
     Ok(end.is_some())

@@ -1,9 +1,8 @@
 //! The installation's own row, and the prices.
 
-use domain::{Money, Prices, Timestamp};
+use domain::{Prices, Timestamp};
 
-use super::query::{Connection, query};
-use super::row;
+use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
@@ -15,7 +14,7 @@ statements! {
     const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
     const PRICES: Sql = Sql::same(r"
         SELECT local, international FROM prices ORDER BY id DESC LIMIT 1");
-    /// In one statement, since each is a way to the server and back.
+    /// One statement for both saves a round trip.
     const PRICES_AND_DRAINED: Sql = Sql::same(r"
         SELECT local, international, CAST(NULL AS TEXT) AS name
         FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1) p
@@ -37,28 +36,24 @@ pub(crate) async fn insert(
     currency: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT)
-        .bind(currency)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
+    query(INSERT, (currency, now)).execute(conn).await.map(drop)
 }
 
 pub(crate) async fn currency(conn: &mut dyn Connection) -> Result<String> {
-    row::text(&query(CURRENCY).fetch_one(conn).await?, "currency")
+    query(CURRENCY, ())
+        .fetch_one(conn, |row| row.get("currency"))
+        .await
 }
 
 pub(crate) async fn prices_or_none(conn: &mut dyn Connection) -> Result<Option<Prices>> {
-    let Some(row) = query(PRICES).fetch_optional(conn).await? else {
-        return Ok(None);
-    };
-    let local = Money::from_micros(row::int(&row, "local")?);
-    let international = Money::from_micros(row::int(&row, "international")?);
-    Ok(Some(Prices {
-        local,
-        international,
-    }))
+    query(PRICES, ()).fetch_optional(conn, prices_of).await
+}
+
+fn prices_of(row: &Row<'_>) -> Result<Prices> {
+    Ok(Prices {
+        local: row.get("local")?,
+        international: row.get("international")?,
+    })
 }
 
 /// What a turn that admits sends goes by: the prices in force, and the carriers that somebody
@@ -66,19 +61,13 @@ pub(crate) async fn prices_or_none(conn: &mut dyn Connection) -> Result<Option<P
 pub(crate) async fn prices_and_drained(
     conn: &mut dyn Connection,
 ) -> Result<(Option<Prices>, Vec<String>)> {
-    let (mut prices, mut drained) = (None, Vec::new());
-    for row in query(PRICES_AND_DRAINED).fetch_all(conn).await? {
-        match row::opt_text(&row, "name")? {
-            Some(name) => drained.push(name),
-            None => {
-                prices = Some(Prices {
-                    local: Money::from_micros(row::int(&row, "local")?),
-                    international: Money::from_micros(row::int(&row, "international")?),
-                });
-            }
-        }
-    }
-    Ok((prices, drained))
+    let read = |row: &Row<'_>| Ok((prices_of(row)?, row.get("name")?));
+    let rows: Vec<(Prices, Option<String>)> =
+        query(PRICES_AND_DRAINED, ()).fetch_all(conn, read).await?;
+    let prices = rows.iter().find(|(_, name)| name.is_none());
+    let prices = prices.map(|(prices, _)| *prices);
+    let drained = rows.into_iter().filter_map(|(_, name)| name);
+    Ok((prices, drained.collect()))
 }
 
 /// The prices in force: there are some from the first start on.
@@ -93,46 +82,41 @@ pub(crate) async fn insert_prices(
     prices: Prices,
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT_PRICES)
-        .bind(prices.local.micros())
-        .bind(prices.international.micros())
-        .bind(now.unix_ms())
+    query(INSERT_PRICES, (prices.local, prices.international, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 /// The id below which messages were dropped.
 pub(crate) async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
-    row::int(&query(HISTORY_LOW).fetch_one(conn).await?, "history_low_id")
+    query(HISTORY_LOW, ())
+        .fetch_one(conn, |row| row.get("history_low_id"))
+        .await
 }
 
 pub(crate) async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
-    query(SET_HISTORY_LOW).bind(id).execute(conn).await?;
-    Ok(())
+    query(SET_HISTORY_LOW, id).execute(conn).await.map(drop)
 }
 
 /// How far the expiry sweep has come.
 pub(crate) struct Swept {
     /// Every message below this id is final.
     pub(crate) low: i64,
-    /// When that was last made sure of.
+    /// When a sweep last found that.
     pub(crate) at: Timestamp,
 }
 
 pub(crate) async fn swept(conn: &mut dyn Connection) -> Result<Swept> {
-    let row = query(SWEPT).fetch_one(conn).await?;
-    Ok(Swept {
-        low: row::int(&row, "sweep_low_id")?,
-        at: Timestamp::from_unix_ms(row::int(&row, "swept_at")?),
-    })
+    let read = |row: &Row<'_>| {
+        Ok(Swept {
+            low: row.get("sweep_low_id")?,
+            at: row.get("swept_at")?,
+        })
+    };
+    query(SWEPT, ()).fetch_one(conn, read).await
 }
 
 pub(crate) async fn set_swept(conn: &mut dyn Connection, low: i64, now: Timestamp) -> Result<()> {
-    query(SET_SWEPT)
-        .bind(low)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
+    query(SET_SWEPT, (low, now)).execute(conn).await.map(drop)
 }

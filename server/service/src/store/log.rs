@@ -64,7 +64,7 @@ impl LogMover {
         *state = match started {
             Ok(_) => State::Moving,
             // Without a thread the next writer moves all pages.
-            Err(_) => State::Moved(Ok(())),
+            Err(error) => State::Moved(Err(Fault::Task(error.to_string()).into())),
         };
     }
 

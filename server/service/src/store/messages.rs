@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
-use rusqlite::params;
 
-use super::query::{Conn, Connection, each, given, look_up, query};
-use super::row::{self, Ids, json, touched};
+use super::query::{Connection, Row, query};
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
@@ -74,14 +73,14 @@ statements! {
     /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET status = ?2, error = ?3, final_at = ?4,
-                submitted_at = CASE WHEN ?6 = 1 THEN COALESCE(submitted_at, ?4)
+            UPDATE messages SET status = ?2, error = ?3, final_at = ?6,
+                submitted_at = CASE WHEN ?5 = 1 THEN COALESCE(submitted_at, ?6)
                     ELSE submitted_at END,
-                released = CASE WHEN ?5 = 1 THEN cost ELSE 0 END
+                released = CASE WHEN ?4 = 1 THEN cost ELSE 0 END
             WHERE id = ?1 AND status < 4",
         postgres: r"
-            -- Rows are looked up in an object by id rather than joined: of ids that are newer than
-            -- its statistics PostgreSQL expects one, and would compare each message with each row.
+            -- Rows are looked up in an object by id and not joined: of ids that are newer than its
+            -- statistics PostgreSQL expects one row, and would compare each message with each row.
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
                 FROM jsonb_array_elements($1::text::jsonb))
@@ -116,104 +115,73 @@ pub(crate) struct NewMessage {
 }
 
 pub(crate) async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, INSERT, messages, |statement, m| {
-            statement.execute(params![
-                m.id.0,
-                m.application_id.0,
-                i64::from(m.test),
-                m.number.digits(),
-                m.number.kind().as_str(),
-                m.sender,
-                m.body.as_str(),
-                m.requestid,
-                m.pages.cast_signed() as i64,
-                m.segments.cast_signed() as i64,
-                m.unit_price.micros(),
-                m.cost.micros(),
-                domain::ids::id_unix_ms(m.id.0),
-                m.sending_at.map(Timestamp::unix_ms),
-                m.status().code(),
-            ])
-        })?;
-        return touched("messages", messages.len(), written);
-    }
-    let rows: Vec<_> = messages
-        .iter()
-        .map(|m| {
-            (
-                m.id.0,
-                m.application_id,
-                i64::from(m.test),
-                m.number.digits(),
-                m.number.kind().as_str(),
-                &m.sender,
-                m.body.as_str(),
-                &m.requestid,
-                m.pages,
-                m.segments,
-                m.unit_price.micros(),
-                m.cost.micros(),
-                domain::ids::id_unix_ms(m.id.0),
-                m.sending_at.map(Timestamp::unix_ms),
-                m.status().code(),
-            )
-        })
-        .collect();
-    let done = query(INSERT).bind(json(&rows)?).execute(conn).await?;
-    touched("messages", rows.len(), done.rows_affected())
+    let rows = messages.iter().map(|m| {
+        (
+            m.id,
+            m.application_id,
+            m.test,
+            m.number.digits(),
+            m.number.kind().as_str(),
+            &m.sender,
+            m.body.as_str(),
+            &m.requestid,
+            m.pages,
+            m.segments,
+            m.unit_price,
+            m.cost,
+            domain::ids::id_unix_ms(m.id.0),
+            m.sending_at,
+            m.status().code(),
+        )
+    });
+    let written = query(INSERT, ()).execute_each(conn, rows).await?;
+    touched("messages", messages.len(), written)
 }
 
 pub(crate) async fn exists(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
-    Ok(query(EXISTS)
-        .bind(id.0)
-        .fetch_optional(conn)
-        .await?
-        .is_some())
+    query(EXISTS, id).finds(conn).await
 }
 
 pub(crate) async fn status(
     conn: &mut dyn Connection,
     id: Transid,
 ) -> Result<Option<MessageStatus>> {
-    let row = query(STATUS).bind(id.0).fetch_optional(conn).await?;
-    row.map(|row| row::status(&row, "messages")).transpose()
+    let read = |row: &Row<'_>| row::status(row, "messages");
+    query(STATUS, id).fetch_optional(conn, read).await
 }
 
 /// The first message of a range of ids.
 pub(crate) async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
-    let found = query(FIRST).bind(from).bind(below);
-    row::opt_int(&found.fetch_one(conn).await?, "id")
+    query(FIRST, (from, below))
+        .fetch_one(conn, |row| row.get("id"))
+        .await
 }
 
-/// The id so many messages after another one.
+/// The id of the message that is `count` messages after this id.
 pub(crate) async fn nth_after(
     conn: &mut dyn Connection,
     from: i64,
     count: i64,
 ) -> Result<Option<i64>> {
-    let found = query(NTH_AFTER).bind(from).bind(count);
-    let found = found.fetch_optional(conn).await?;
-    found.map(|row| row::int(&row, "id")).transpose()
+    query(NTH_AFTER, (from, count))
+        .fetch_optional(conn, |row| row.get("id"))
+        .await
 }
 
 /// The greatest id given so far; 0 without messages.
 pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
-    Ok(row::opt_int(&query(GREATEST).fetch_one(conn).await?, "id")?.unwrap_or(0))
+    let id: Option<i64> = query(GREATEST, ())
+        .fetch_one(conn, |row| row.get("id"))
+        .await?;
+    Ok(id.unwrap_or(0))
 }
 
 /// Locks messages that are about to be changed, in their order. False where nobody else writes, so
 /// that there is nothing to lock.
 pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> {
     if tx.must_lock() && !ids.is_empty() {
-        let ids = Ids::new(ids)?;
-        query(LOCK)
-            .bind(ids.json)
-            .bind(ids.least)
-            .bind(ids.greatest)
-            .bind(tx.named())
-            .fetch_one(tx)
-            .await?;
+        let locking = query(LOCK, row::numbers(ids)?).bind(tx.among(ids));
+        locking.finds(tx).await?;
     }
     Ok(tx.must_lock())
 }
@@ -256,14 +224,13 @@ pub(crate) async fn finish(
             continue;
         };
         tx.tally.change(&message, ending.status, now);
-        let release = i64::from(ending.release);
         let status = ending.status.code();
         rows.push((
-            message.id.0,
+            message.id,
             status,
             &ending.error,
-            release,
-            i64::from(ending.taken),
+            ending.release,
+            ending.taken,
         ));
         ended.push(Ended {
             id: ending.id,
@@ -276,56 +243,21 @@ pub(crate) async fn finish(
             },
         });
     }
-    if rows.is_empty() {
-        return Ok(ended);
+    if !rows.is_empty() {
+        let finishing = query(FINISH, now).bind(tx.among(&ids));
+        let written = finishing.execute_each(tx, rows).await?;
+        touched("messages", ended.len(), written)?;
     }
-    if let Conn::File(conn) = tx.conn() {
-        let written = each(given(conn)?, FINISH, &rows, |statement, row| {
-            let (id, status, error, release, taken) = row;
-            statement.execute(params![id, status, error, now.unix_ms(), release, taken])
-        })?;
-        return touched("messages", rows.len(), written).map(|()| ended);
-    }
-    let ids = Ids::new(&ids)?;
-    let done = query(FINISH)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    touched("messages", rows.len(), done.rows_affected())?;
     Ok(ended)
 }
 
-/// Those of these messages that aren't final.
+/// The messages among these that aren't final.
 pub(crate) async fn open_messages(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
 ) -> Result<Vec<OpenMessage>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    if let Conn::File(conn) = tx.conn() {
-        let statement = OPEN;
-        return look_up(
-            given(conn)?,
-            statement,
-            ids,
-            |s, id| s.query([id.0]),
-            |_, row| OpenMessage::of_file(row),
-        );
-    }
-    let ids = Ids::new(ids)?;
-    let row = query(OPEN)
-        .bind(ids.json)
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    row::found(&row, "messages")
+    let finding = query(OPEN, ()).bind(tx.among(ids));
+    finding.find_each(tx, ids.iter().copied(), "messages").await
 }
 
 /// A message whose time ran out.
@@ -348,22 +280,16 @@ pub(crate) async fn overdue(
     below: i64,
     limit: i64,
 ) -> Result<Vec<Overdue>> {
-    let rows = query(OVERDUE)
-        .bind(from)
-        .bind(below)
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(OVERDUE, (from, below, limit))
+        .fetch_all(conn, |row| {
             Ok(Overdue {
-                id: row::transid(row, "id")?,
-                application_id: row::application(row, "application_id")?,
+                id: row.get("id")?,
+                application_id: row.get("application_id")?,
                 status: row::status(row, "messages")?,
-                taken: row::opt_int(row, "submitted_at")?.is_some(),
-                leased: row::int(row, "leased")? > 0,
-                failed: row::opt_text(row, "failed")?,
+                taken: row.get::<Option<i64>>("submitted_at")?.is_some(),
+                leased: row.get::<i64>("leased")? > 0,
+                failed: row.get("failed")?,
             })
         })
-        .collect()
+        .await
 }

@@ -3,7 +3,6 @@
 use domain::Timestamp;
 
 use super::query::{Connection, query};
-use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -37,37 +36,31 @@ pub(crate) struct NodeRow {
 
 /// How many slots there are; they are numbered from 0, and a free one is given again.
 pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
-    row::int(&query(COUNT).fetch_one(conn).await?, "n")
+    query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// A slot that has been free since this moment.
 pub(crate) async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
-    let found = query(FREE)
-        .bind(since.unix_ms())
-        .fetch_optional(conn)
-        .await?;
-    found.map(|row| row::int(&row, "slot")).transpose()
+    query(FREE, since)
+        .fetch_optional(conn, |row| row.get("slot"))
+        .await
 }
 
 pub(crate) async fn take(conn: &mut dyn Connection, node: &NodeRow, now: Timestamp) -> Result<()> {
-    query(TAKE)
-        .bind(node.slot)
-        .bind(node.token)
-        .bind(&node.name)
-        .bind(now.unix_ms())
+    query(TAKE, (node.slot, node.token, &node.name, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
-/// False when somebody else has the slot now, or nobody.
+/// Keeps a slot; false when another process has it now, or none.
 pub(crate) async fn renew(
     conn: &mut dyn Connection,
     slot: i64,
     token: i64,
     now: Timestamp,
 ) -> Result<bool> {
-    change(conn, RENEW, slot, token, now).await
+    Ok(query(RENEW, (slot, token, now)).execute(conn).await? == 1)
 }
 
 /// Gives a slot back; false when it was taken already.
@@ -77,46 +70,30 @@ pub(crate) async fn end(
     token: i64,
     now: Timestamp,
 ) -> Result<bool> {
-    change(conn, END, slot, token, now).await
-}
-
-async fn change(
-    conn: &mut dyn Connection,
-    statement: Sql,
-    slot: i64,
-    token: i64,
-    now: Timestamp,
-) -> Result<bool> {
-    let done = query(statement)
-        .bind(slot)
-        .bind(token)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(query(END, (slot, token, now)).execute(conn).await? == 1)
 }
 
 /// Processes that weren't seen since this moment.
 pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<NodeRow>> {
-    let rows = query(LOST).bind(since.unix_ms()).fetch_all(conn).await?;
-    rows.iter()
-        .map(|row| {
+    query(LOST, since)
+        .fetch_all(conn, |row| {
             Ok(NodeRow {
-                slot: row::int(row, "slot")?,
-                token: row::int(row, "token")?,
-                name: row::text(row, "name")?,
+                slot: row.get("slot")?,
+                token: row.get("token")?,
+                name: row.get("name")?,
             })
         })
-        .collect()
+        .await
 }
 
 /// When a process last ended, in unix milliseconds; 0 if none has.
 pub(crate) async fn last_end(conn: &mut dyn Connection) -> Result<i64> {
-    row::int(&query(LAST_END).fetch_one(conn).await?, "at")
+    query(LAST_END, ())
+        .fetch_one(conn, |row| row.get("at"))
+        .await
 }
 
 /// Forgets the connections of processes that ended.
 pub(crate) async fn forget_connections(conn: &mut dyn Connection) -> Result<()> {
-    query(FORGET_CONNECTIONS).execute(conn).await?;
-    Ok(())
+    query(FORGET_CONNECTIONS, ()).execute(conn).await.map(drop)
 }

@@ -3,8 +3,8 @@
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, given, look_up, query};
-use super::row::{self, json};
+use super::query::{Connection, query};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -21,8 +21,7 @@ statements! {
     const PARK: Sql = Sql {
         sqlite: r"
             INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
-            SELECT $2, value ->> 0, value ->> 1, value ->> 2, $3
-            FROM json_each($1)",
+            VALUES (?4, ?1, ?2, ?3, ?5)",
         postgres: r"
             INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
             SELECT $2, value ->> 0, (value ->> 1)::bigint, value ->> 2, $3
@@ -30,9 +29,9 @@ statements! {
     };
     const PARKED: Sql = Sql {
         sqlite: r"
-            SELECT id, status, error
+            SELECT id, carrier_message_id, status, error
             FROM parked_receipts
-            WHERE carrier = ?1 AND carrier_message_id = ?2 AND received_at > ?3",
+            WHERE carrier = ?2 AND carrier_message_id = ?1 AND received_at > ?3",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
@@ -45,8 +44,7 @@ statements! {
     };
     const DROP: Sql = Sql {
         sqlite: r"
-            DELETE FROM parked_receipts
-            WHERE id IN (SELECT value FROM json_each($1)) AND carrier = $2",
+            DELETE FROM parked_receipts WHERE id = ?1 AND carrier = ?2",
         postgres: r"
             DELETE FROM parked_receipts
             WHERE id = ANY (
@@ -59,16 +57,16 @@ statements! {
 #[derive(Deserialize)]
 pub(crate) struct Parked {
     id: i64,
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: String,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<String>,
 }
 
 /// A receipt that is to be parked.
 pub(crate) struct ParkedReceipt<'a> {
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: &'a str,
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<&'a str>,
@@ -81,17 +79,11 @@ pub(crate) async fn park(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let values: Vec<_> = rows
+    let values = rows
         .iter()
-        .map(|row| (row.name, row.status.code(), row.error))
-        .collect();
-    query(PARK)
-        .bind(json(&values)?)
-        .bind(carrier)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
+        .map(|row| (row.name, row.status.code(), row.error));
+    let parking = query(PARK, (carrier, now));
+    parking.execute_each(conn, values).await.map(drop)
 }
 
 /// Takes out the receipts that were parked for these names since a moment.
@@ -101,60 +93,19 @@ pub(crate) async fn unpark(
     names: &[&str],
     since: Timestamp,
 ) -> Result<Vec<Parked>> {
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let found: Vec<Parked> = if let Conn::File(conn) = conn.conn() {
-        parked_in_file(given(conn)?, carrier, names, since)?
-    } else {
-        let row = query(PARKED)
-            .bind(json(&names)?)
-            .bind(carrier)
-            .bind(since.unix_ms())
-            .fetch_one(&mut *conn)
-            .await?;
-        row::found(&row, "parked_receipts")?
-    };
-    if !found.is_empty() {
-        let ids: Vec<i64> = found.iter().map(|parked| parked.id).collect();
-        query(DROP)
-            .bind(json(&ids)?)
-            .bind(carrier)
-            .execute(conn)
-            .await?;
-    }
-    Ok(found)
-}
-
-fn parked_in_file(
-    conn: &rusqlite::Connection,
-    carrier: &str,
-    names: &[&str],
-    since: Timestamp,
-) -> Result<Vec<Parked>> {
-    let since = since.unix_ms();
-    let mut found = look_up(
-        conn,
-        PARKED,
-        names,
-        |s, name| s.query((carrier, name, since)),
-        |name, row| {
-            Ok(Parked {
-                id: row.get(0)?,
-                name: (**name).to_owned(),
-                status: row::file_status(row, 1, "parked_receipts")?,
-                error: row.get(2)?,
-            })
-        },
-    )?;
+    let finding = query(PARKED, (carrier, since));
+    let finding = finding.find_each(conn, names.iter().copied(), "parked_receipts");
+    let mut found: Vec<Parked> = finding.await?;
     found.sort_by_key(|parked| parked.id);
+    let ids = found.iter().map(|parked| parked.id);
+    query(DROP, carrier).execute_each(conn, ids).await?;
     Ok(found)
 }
 
 /// A parked receipt and the segment that it is for.
 pub(crate) struct Crossed {
     pub(crate) carrier: String,
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: String,
     pub(crate) message_id: Transid,
     pub(crate) application_id: ApplicationId,
@@ -166,25 +117,19 @@ pub(crate) async fn crossed(
     since: Timestamp,
     limit: i64,
 ) -> Result<Vec<Crossed>> {
-    let rows = query(CROSSED)
-        .bind(since.unix_ms())
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(CROSSED, (since, limit))
+        .fetch_all(conn, |row| {
             Ok(Crossed {
-                carrier: row::text(row, "carrier")?,
-                name: row::text(row, "carrier_message_id")?,
-                message_id: row::transid(row, "message_id")?,
-                application_id: row::application(row, "application_id")?,
+                carrier: row.get("carrier")?,
+                name: row.get("carrier_message_id")?,
+                message_id: row.get("message_id")?,
+                application_id: row.get("application_id")?,
             })
         })
-        .collect()
+        .await
 }
 
 /// Forgets receipts that were parked before this moment; how many.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
-    let done = query(FORGET).bind(before.unix_ms());
-    Ok(done.execute(conn).await?.rows_affected())
+    query(FORGET, before).execute(conn).await
 }

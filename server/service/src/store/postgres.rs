@@ -1,9 +1,9 @@
 //! A PostgreSQL server: how connections and transactions are set up, and the tables by day.
 //!
 //! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by
-//! its key. What can't keep to it is a receipt for a message that is being claimed or whose lease
-//! ends: PostgreSQL ends one of both, and it is tried again. Messages are found between a least and
-//! a greatest id, so that only their days' partitions are looked at.
+//! its key. A receipt for a message that is being claimed, or whose lease ends, can't keep to this
+//! order: PostgreSQL ends one of the two transactions, and it is repeated. Messages are found
+//! between a least and a greatest id, so that only their days' partitions are looked at.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use domain::ids::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is
 /// left open, by a process that was stopped, would keep others from its rows and vacuum from its
-/// work. Plans are made each time: one for all cases would look at every day's table.
+/// work. Plans are made at each execution: one for all parameters would look at every day's table.
 pub(super) const SESSION: &str = r"
     SET statement_timeout = '30s';
     SET lock_timeout = '10s';
@@ -29,25 +29,25 @@ pub(super) const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph'";
 
-/// Sets up a transaction that recounts all rows. That takes its time; and tables that grew since
-/// PostgreSQL looked at them last, which it takes for small, must not be joined row by row.
+/// Sets up a transaction that recounts all rows. It takes long; and tables that have grown since
+/// PostgreSQL last analyzed them, which it takes for small, must not be joined by nested loops.
 pub(super) const RECOUNT: &str = r"
     SET LOCAL statement_timeout = 0;
     SET LOCAL enable_nestloop = off;
     SET LOCAL random_page_cost = 4";
 
-/// Sets up a connection that reads, besides. A list wants the newest few of many: by the index that
-/// leads to them alone. At the usual cost of pages out of order PostgreSQL goes through all of a
-/// day in its order, since it takes what is asked for as spread over the day, and finds it at the
-/// day's other end.
+/// Sets up a connection that only reads, after [`SESSION`]. A list shows the newest few of many
+/// messages, which an index leads to. With the usual cost of random pages PostgreSQL scans the
+/// messages of a day in the order of their ids instead: it expects what is asked for to be spread
+/// over the day.
 pub(super) const READER: &str = "SET random_page_cost = 0.1";
 
 /// Begins a transaction of a verb that people call. These run one at a time, as with SQLite,
 /// whichever process they come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
-/// Whether a connection was given back inside a transaction: the time stands still within one. As a
-/// simple query, since each message of an extended one has a time of its own.
+/// Whether a connection was given back inside a transaction: `now()` stands still within one. It is
+/// a simple query, since each message of an extended query has a time of its own.
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
@@ -67,8 +67,8 @@ pub(super) const BEGIN_NAMED: &str = r"
                AS server";
 
 /// What became of a transaction. A server that crashed forgets the numbers of transactions of which
-/// nothing was written, and gives them again: that one of this number is committed says nothing
-/// then.
+/// nothing was written, and gives them to others: that the transaction of a number is committed
+/// says nothing then.
 pub(super) const OUTCOME: &str = r"
     SELECT CASE WHEN server = $2 THEN pg_xact_status(id)
                 WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted'
@@ -81,8 +81,8 @@ pub(super) const OUTCOME: &str = r"
 /// A day may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
-/// For changes of tables that everybody uses: who can't have them soon tries again later, instead
-/// of keeping everybody waiting behind it.
+/// For changes of tables that every transaction uses: a change that doesn't get its lock soon is
+/// tried again later, since all others would wait behind it.
 const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '500ms'";
 
 statements! {
@@ -117,21 +117,22 @@ statements! {
 
 /// Takes a chore until the transaction ends; false while another one has it.
 pub(super) async fn try_lock(conn: &mut dyn Connection, chore: i64) -> Result<bool> {
-    let row = query(TRY_LOCK).bind(chore).fetch_one(conn).await?;
-    Ok(row.get::<i64>("mine")? == 1)
+    query(TRY_LOCK, chore)
+        .fetch_one(conn, |row| row.get("mine"))
+        .await
 }
 
 /// The server's clock in unix milliseconds.
 pub(super) async fn clock_ms(conn: &mut dyn Connection) -> Result<i64> {
-    query(CLOCK).fetch_one(conn).await?.get("ms")
+    query(CLOCK, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
 /// How long the oldest transaction has been open, in milliseconds.
 pub(super) async fn oldest_ms(conn: &mut dyn Connection) -> Result<i64> {
-    query(OLDEST).fetch_one(conn).await?.get("ms")
+    query(OLDEST, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
-/// What the names of a day's tables end in.
+/// The suffix of a day's tables.
 pub(super) fn day_name(day: i64) -> String {
     let start = Timestamp::from_unix_ms(day * 86_400_000).to_string();
     let date = start
@@ -142,15 +143,13 @@ pub(super) fn day_name(day: i64) -> String {
 
 /// Whether a day has tables.
 pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<bool> {
-    let row = query(HAS_TABLE)
-        .bind(format!("messages_{name}"))
-        .fetch_one(conn)
-        .await?;
-    Ok(row.get::<i64>("n")? == 1)
+    let finding = query(HAS_TABLE, format!("messages_{name}"));
+    finding.fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Makes the tables of a day, unless they are there, or rows of that day are in the table for all
-/// others. They are made beside and then attached, which keeps nobody from writing.
+/// others. They are created as tables of their own and then attached, which keeps nobody from
+/// writing.
 pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool> {
     let name = day_name(day);
     let (from, below) = (id_of_day(day), id_of_day(day + 1));
@@ -177,8 +176,7 @@ pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool
 
 /// Whether rows of these ids are in the table for all days without one.
 async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<bool> {
-    let found = query(STRAYS).bind(from).bind(below);
-    Ok(found.fetch_optional(conn).await?.is_some())
+    query(STRAYS, (from, below)).finds(conn).await
 }
 
 pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
@@ -190,10 +188,8 @@ pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()
 
 /// Forgets which of these messages are unknown, failed, expired or were rejected.
 pub(super) async fn forget_unusual(conn: &mut dyn Connection, range: Range) -> Result<()> {
-    query(FORGET_UNUSUAL)
-        .bind(range.from)
-        .bind(range.below)
+    query(FORGET_UNUSUAL, (range.from, range.below))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }

@@ -5,10 +5,11 @@
 //! thread and stay prepared, where sqlx hands each statement and each row to a thread of its own
 //! and back.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::cell::Cell;
 
-use domain::ApplicationId;
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
+use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Rows, Statement};
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::pool::PoolConnection;
@@ -34,7 +35,7 @@ fn dialect_of(conn: &AnyConnection) -> Dialect {
     }
 }
 
-/// What has a connection to lend.
+/// Something that lends a connection.
 pub(crate) trait Connection: Send {
     fn conn(&mut self) -> Conn<'_>;
 
@@ -65,16 +66,17 @@ impl Connection for Transaction<'_, Any> {
     }
 }
 
-/// A parameter.
-pub(crate) enum Argument {
+/// The value of a parameter.
+#[derive(Clone)]
+pub(crate) enum Argument<'a> {
     Int(Option<i64>),
-    Text(Option<String>),
-    Bytes(Vec<u8>),
+    Text(Option<Cow<'a, str>>),
+    Bytes(&'a [u8]),
 }
 
 macro_rules! argument {
     ($($type:ty: $value:ident => $argument:expr;)*) => {
-        $(impl From<$type> for Argument {
+        $(impl<'a> From<$type> for Argument<'a> {
             fn from($value: $type) -> Self {
                 $argument
             }
@@ -85,17 +87,28 @@ macro_rules! argument {
 argument! {
     i64: value => Self::Int(Some(value));
     Option<i64>: value => Self::Int(value);
-    String: value => Self::Text(Some(value));
-    &String: value => Self::Text(Some(value.clone()));
-    &str: value => Self::Text(Some(value.to_owned()));
-    Option<String>: value => Self::Text(value);
-    Option<&str>: value => Self::Text(value.map(str::to_owned));
-    Vec<u8>: value => Self::Bytes(value);
+    bool: value => Self::Int(Some(i64::from(value)));
+    u16: value => Self::Int(Some(i64::from(value)));
+    Option<u16>: value => Self::Int(value.map(i64::from));
+    usize: value => Self::Int(Some(value.cast_signed() as i64));
+    Option<usize>: value => Self::Int(value.map(|value| value.cast_signed() as i64));
     ApplicationId: id => Self::Int(Some(id.0));
     Option<ApplicationId>: id => Self::Int(id.map(|id| id.0));
+    Transid: id => Self::Int(Some(id.0));
+    BatchId: id => Self::Int(Some(id.0));
+    Money: amount => Self::Int(Some(amount.micros()));
+    Option<Money>: amount => Self::Int(amount.map(Money::micros));
+    Timestamp: moment => Self::Int(Some(moment.unix_ms()));
+    Option<Timestamp>: moment => Self::Int(moment.map(Timestamp::unix_ms));
+    &'a str: text => Self::Text(Some(Cow::Borrowed(text)));
+    Option<&'a str>: text => Self::Text(text.map(Cow::Borrowed));
+    &'a String: text => Self::Text(Some(Cow::Borrowed(text)));
+    &'a Option<String>: text => Self::Text(text.as_deref().map(Cow::Borrowed));
+    String: text => Self::Text(Some(Cow::Owned(text)));
+    &'a [u8]: bytes => Self::Bytes(bytes);
 }
 
-impl rusqlite::ToSql for Argument {
+impl rusqlite::ToSql for Argument<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let value = match self {
             Self::Int(Some(value)) => ValueRef::Integer(*value),
@@ -107,101 +120,169 @@ impl rusqlite::ToSql for Argument {
     }
 }
 
+/// Values of parameters: nothing, one, or a tuple of several.
+pub(crate) trait Values<'a> {
+    type Array: AsRef<[Argument<'a>]> + IntoIterator<Item = Argument<'a>>;
+
+    fn into_array(self) -> Self::Array;
+}
+
+impl<'a, T: Into<Argument<'a>>> Values<'a> for T {
+    type Array = [Argument<'a>; 1];
+
+    fn into_array(self) -> Self::Array {
+        [self.into()]
+    }
+}
+
+impl<'a> Values<'a> for () {
+    type Array = [Argument<'a>; 0];
+
+    fn into_array(self) -> Self::Array {
+        []
+    }
+}
+
+macro_rules! tuples {
+    ($($count:literal: $($value:ident)*;)*) => {
+        $(impl<'a, $($value: Into<Argument<'a>>),*> Values<'a> for ($($value,)*) {
+            type Array = [Argument<'a>; $count];
+
+            #[expect(non_snake_case, reason = "each value is called like its type")]
+            fn into_array(self) -> Self::Array {
+                let ($($value,)*) = self;
+                [$($value.into()),*]
+            }
+        })*
+    };
+}
+
+tuples! {
+    2: A B;
+    3: A B C;
+    4: A B C D;
+    5: A B C D E;
+    6: A B C D E F;
+    7: A B C D E F G;
+    8: A B C D E F G H;
+    9: A B C D E F G H I;
+    10: A B C D E F G H I J;
+    13: A B C D E F G H I J K L M;
+    14: A B C D E F G H I J K L M N;
+    15: A B C D E F G H I J K L M N O;
+}
+
 enum Text {
     Known(Sql),
     /// Put together by the program for one database.
     Built(String),
 }
 
-impl Text {
-    fn of(&self, dialect: Dialect) -> &str {
-        match self {
-            Self::Known(sql) => sql.of(dialect),
-            Self::Built(text) => text,
-        }
-    }
-}
-
 /// A statement and its parameters.
-pub(crate) struct Query {
+pub(crate) struct Query<'a> {
     text: Text,
-    arguments: Vec<Argument>,
+    pub(super) arguments: Vec<Argument<'a>>,
 }
 
-/// What a statement that writes did.
-pub(crate) struct Done(u64);
-
-impl Done {
-    pub(crate) const fn rows_affected(&self) -> u64 {
-        self.0
-    }
-}
-
-/// Begins a statement.
-pub(crate) fn query(sql: Sql) -> Query {
+/// A statement with the values of its parameters.
+pub(crate) fn query<'a>(sql: Sql, values: impl Values<'a>) -> Query<'a> {
     Query {
         text: Text::Known(sql),
-        arguments: Vec::new(),
+        arguments: values.into_array().into_iter().collect(),
     }
 }
 
-/// Begins a statement that the program put together. It holds nothing that came from outside.
-pub(crate) fn query_of(sql: String) -> Query {
+/// A statement that the program put together. Its text holds nothing that came from outside.
+pub(crate) fn query_of<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
     Query {
         text: Text::Built(sql),
-        arguments: Vec::new(),
+        arguments: values.into_array().into_iter().collect(),
     }
 }
 
-impl Query {
-    pub(crate) fn bind(mut self, argument: impl Into<Argument>) -> Self {
-        self.arguments.push(argument.into());
+impl<'a> Query<'a> {
+    /// Adds the values of further parameters.
+    pub(crate) fn bind(mut self, values: impl IntoIterator<Item = Argument<'a>>) -> Self {
+        self.arguments.extend(values);
         self
     }
 
-    /// Runs a statement that returns no rows.
-    pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<Done> {
+    pub(super) fn text(&self, dialect: Dialect) -> &str {
+        match &self.text {
+            Text::Known(sql) => sql.of(dialect),
+            Text::Built(text) => text,
+        }
+    }
+
+    /// Runs a statement that returns no rows; how many rows of the table it touched.
+    pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<u64> {
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
-                let mut statement = given(conn)?.prepare_cached(self.text.of(Dialect::Sqlite))?;
+                let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
                 bind_by_number(&mut statement, &self.arguments)?;
-                Ok(Done(statement.raw_execute()? as u64))
+                Ok(statement.raw_execute()? as u64)
             }),
             Conn::Sqlx(conn) => {
                 let query = self.sqlx(dialect_of(conn));
-                Ok(Done(query.execute(conn).await?.rows_affected()))
+                Ok(query.execute(conn).await?.rows_affected())
             }
         }
     }
 
     /// Reads all rows.
-    pub(crate) async fn fetch_all(self, conn: &mut dyn Connection) -> Result<Vec<Row>> {
+    pub(crate) async fn fetch_all<T>(
+        self,
+        conn: &mut dyn Connection,
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         match conn.conn() {
-            Conn::File(conn) => blocking(|| self.file_rows(given(conn)?)),
+            Conn::File(conn) => blocking(|| {
+                let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
+                bind_by_number(&mut statement, &self.arguments)?;
+                let mut found = Vec::new();
+                let read = |row: &rusqlite::Row<'_>| read(&Row::of_file(row));
+                read_rows(&mut statement.raw_query(), &mut found, read)?;
+                Ok(found)
+            }),
             Conn::Sqlx(conn) => {
                 let rows = self.sqlx(dialect_of(conn)).fetch_all(conn).await?;
-                Ok(rows.into_iter().map(Row::Sqlx).collect())
+                rows.into_iter().map(|row| read(&Row::Sqlx(row))).collect()
             }
         }
     }
 
     /// Reads the first row, if there is one.
-    pub(crate) async fn fetch_optional(self, conn: &mut dyn Connection) -> Result<Option<Row>> {
+    pub(crate) async fn fetch_optional<T>(
+        self,
+        conn: &mut dyn Connection,
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         match conn.conn() {
-            Conn::File(conn) => Ok(blocking(|| self.file_rows(given(conn)?))?
-                .into_iter()
-                .next()),
+            Conn::File(_) => Ok(self.fetch_all(conn, read).await?.into_iter().next()),
             Conn::Sqlx(conn) => {
-                let query = self.sqlx(dialect_of(conn));
-                Ok(query.fetch_optional(conn).await?.map(Row::Sqlx))
+                let row = self.sqlx(dialect_of(conn)).fetch_optional(conn).await?;
+                row.map(|row| read(&Row::Sqlx(row))).transpose()
             }
         }
     }
 
     /// Reads the first row of a statement that always has one.
-    pub(crate) async fn fetch_one(self, conn: &mut dyn Connection) -> Result<Row> {
-        let row = self.fetch_optional(conn).await?;
-        row.ok_or(Error::Failed(Fault::Missing("a query")))
+    pub(crate) async fn fetch_one<T>(
+        self,
+        conn: &mut dyn Connection,
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let statement = match &self.text {
+            Text::Known(sql) => Cow::Borrowed(sql.of(conn.dialect())),
+            Text::Built(text) => Cow::Owned(text.clone()),
+        };
+        let row = self.fetch_optional(conn, read).await?;
+        row.ok_or(Error::Failed(Fault::NoRow(statement)))
+    }
+
+    /// Whether there is a row.
+    pub(crate) async fn finds(self, conn: &mut dyn Connection) -> Result<bool> {
+        Ok(self.fetch_optional(conn, |_| Ok(())).await?.is_some())
     }
 
     fn sqlx(self, dialect: Dialect) -> sqlx::query::Query<'static, Any, AnyArguments> {
@@ -213,29 +294,9 @@ impl Query {
             .into_iter()
             .fold(query, |query, argument| match argument {
                 Argument::Int(value) => query.bind(value),
-                Argument::Text(text) => query.bind(text),
-                Argument::Bytes(bytes) => query.bind(bytes),
+                Argument::Text(text) => query.bind(text.map(Cow::into_owned)),
+                Argument::Bytes(bytes) => query.bind(bytes.to_vec()),
             })
-    }
-
-    fn file_rows(self, conn: &mut rusqlite::Connection) -> Result<Vec<Row>> {
-        let mut statement = conn.prepare_cached(self.text.of(Dialect::Sqlite))?;
-        let names: Arc<[String]> = statement
-            .column_names()
-            .iter()
-            .map(|n| (*n).to_owned())
-            .collect();
-        let mut found = Vec::new();
-        bind_by_number(&mut statement, &self.arguments)?;
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next()? {
-            let values = (0..names.len()).map(|column| row.get(column));
-            found.push(Row::File {
-                names: Arc::clone(&names),
-                values: values.collect::<rusqlite::Result<_>>()?,
-            });
-        }
-        Ok(found)
     }
 }
 
@@ -244,47 +305,21 @@ pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusq
     conn.ok_or(Error::Failed(Fault::Stopped))
 }
 
-/// Runs a statement once per row on a file's connection; how many rows of the table it touched.
-pub(crate) fn each<T>(
-    conn: &rusqlite::Connection,
-    sql: Sql,
-    rows: impl IntoIterator<Item = T>,
-    run: impl Fn(&mut Statement<'_>, T) -> rusqlite::Result<usize>,
-) -> Result<u64> {
-    blocking(|| {
-        let mut statement = conn.prepare_cached(sql.sqlite)?;
-        let mut touched = 0;
-        for row in rows {
-            touched += run(&mut statement, row)?;
-        }
-        Ok(touched as u64)
-    })
-}
-
-/// Runs a query once per key on a file's connection, and reads all rows that it finds.
-pub(crate) fn look_up<K, T>(
-    conn: &rusqlite::Connection,
-    sql: Sql,
-    keys: impl IntoIterator<Item = K>,
-    run: impl for<'s> Fn(&'s mut Statement<'_>, &K) -> rusqlite::Result<Rows<'s>>,
-    read: impl Fn(&K, &rusqlite::Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
-    blocking(|| {
-        let mut statement = conn.prepare_cached(sql.sqlite)?;
-        let mut found = Vec::new();
-        for key in keys {
-            let mut rows = run(&mut statement, &key)?;
-            while let Some(row) = rows.next()? {
-                found.push(read(&key, row)?);
-            }
-        }
-        Ok(found)
-    })
+/// Reads all rows that a statement finds in a file.
+pub(super) fn read_rows<T>(
+    rows: &mut Rows<'_>,
+    found: &mut Vec<T>,
+    read: impl Fn(&rusqlite::Row<'_>) -> Result<T>,
+) -> Result<()> {
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(())
 }
 
 /// Binds `$1` to the first argument and so on: SQLite itself takes `$1` for a name, and numbers
 /// parameters in the order in which they appear.
-fn bind_by_number(statement: &mut Statement<'_>, arguments: &[Argument]) -> rusqlite::Result<()> {
+fn bind_by_number(statement: &mut Statement<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     for index in 1..=statement.parameter_count() {
         let name = statement.parameter_name(index);
         let number = name.and_then(|name| name.get(1..)?.parse::<usize>().ok());
@@ -311,79 +346,88 @@ pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<
     }
 }
 
-/// A row that was read.
-pub(crate) enum Row {
+/// A row that is being read.
+pub(crate) enum Row<'r> {
     File {
-        names: Arc<[String]>,
-        values: Vec<Value>,
+        row: &'r rusqlite::Row<'r>,
+        /// The column behind the one that was read last: columns are mostly read in their order.
+        next: Cell<usize>,
     },
     Sqlx(AnyRow),
 }
 
-impl Row {
+impl<'r> Row<'r> {
+    pub(super) const fn of_file(row: &'r rusqlite::Row<'r>) -> Self {
+        let next = Cell::new(0);
+        Self::File { row, next }
+    }
+
     /// The value of a column, by its name.
     ///
     /// # Errors
     /// When there is no such column, or it holds something else.
     pub(crate) fn get<T: Column>(&self, column: &'static str) -> Result<T> {
-        match self {
-            Self::Sqlx(row) => Ok(row.try_get(column)?),
-            Self::File { names, values } => {
-                let place = names.iter().position(|name| name == column);
-                let value = place.and_then(|place| values.get(place));
-                value.and_then(T::of_file).ok_or_else(|| {
-                    let missing = sqlx::Error::ColumnNotFound(column.to_owned());
-                    Error::Failed(Fault::Database(missing))
-                })
-            }
-        }
+        T::read(self, column)
     }
+}
+
+/// The value of a column in a row of a file.
+fn get_of_file<T: FromSql>(
+    row: &rusqlite::Row<'_>,
+    next: &Cell<usize>,
+    column: &'static str,
+) -> Result<T> {
+    let columns = row.as_ref();
+    let is_it = |place: &usize| columns.column_name(*place).is_ok_and(|name| name == column);
+    let mut places = (next.get()..columns.column_count()).chain(0..next.get());
+    let Some(place) = places.find(is_it) else {
+        return Err(rusqlite::Error::InvalidColumnName(column.to_owned()).into());
+    };
+    next.set(place + 1);
+    Ok(row.get(place)?)
 }
 
 /// A type that a column can be read as.
-pub(crate) trait Column: for<'r> sqlx::Decode<'r, Any> + sqlx::Type<Any> + Sized {
-    /// `None` when the value is of another kind.
-    fn of_file(value: &Value) -> Option<Self>;
+pub(crate) trait Column: Sized {
+    fn read(row: &Row<'_>, column: &'static str) -> Result<Self>;
 }
 
-impl Column for i64 {
-    fn of_file(value: &Value) -> Option<Self> {
-        match value {
-            Value::Integer(value) => Some(*value),
-            _ => None,
-        }
-    }
-}
-
-impl Column for String {
-    fn of_file(value: &Value) -> Option<Self> {
-        match value {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
-        }
-    }
-}
-
-impl Column for Vec<u8> {
-    fn of_file(value: &Value) -> Option<Self> {
-        match value {
-            Value::Blob(bytes) => Some(bytes.clone()),
-            _ => None,
-        }
-    }
-}
-
-macro_rules! optional {
+macro_rules! stored {
     ($($type:ty),*) => {
-        $(impl Column for Option<$type> {
-            fn of_file(value: &Value) -> Option<Self> {
-                match value {
-                    Value::Null => Some(None),
-                    value => <$type as Column>::of_file(value).map(Some),
+        $(impl Column for $type {
+            fn read(row: &Row<'_>, column: &'static str) -> Result<Self> {
+                match row {
+                    Row::File { row, next } => get_of_file(row, next, column),
+                    Row::Sqlx(row) => Ok(row.try_get(column)?),
                 }
             }
         })*
     };
 }
 
-optional!(i64, String);
+stored!(i64, Option<i64>, String, Option<String>, Vec<u8>);
+
+macro_rules! made_of_int {
+    ($($type:ty: $make:expr;)*) => {
+        $(impl Column for $type {
+            fn read(row: &Row<'_>, column: &'static str) -> Result<Self> {
+                i64::read(row, column).map($make)
+            }
+        }
+
+        impl Column for Option<$type> {
+            fn read(row: &Row<'_>, column: &'static str) -> Result<Self> {
+                Ok(Option::<i64>::read(row, column)?.map($make))
+            }
+        })*
+    };
+}
+
+made_of_int! {
+    bool: |value| value == 1;
+    ApplicationId: ApplicationId;
+    Transid: Transid;
+    BatchId: BatchId;
+    Money: Money::from_micros;
+    Timestamp: Timestamp::from_unix_ms;
+}

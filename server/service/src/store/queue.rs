@@ -3,8 +3,8 @@
 use domain::{ApplicationId, HandOver, Kind, Reference, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, Row, each, given, query};
-use super::row::{self, Ids, json, touched};
+use super::query::{Connection, Row, query};
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -33,7 +33,7 @@ statements! {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
                 lease_token, attempts)
-            VALUES (?1, ?2, ?3, ?7, ?4, ?5, ?6, 0)",
+            VALUES (?1, ?2, ?3, ?7, ?6, ?4, ?5, 0)",
         postgres: r"
             INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
                 lease_token, attempts)
@@ -44,7 +44,7 @@ statements! {
     const PUT_ASIDE: Sql = Sql {
         sqlite: r"
             UPDATE queue SET held = 1
-            WHERE message_id IN (SELECT value FROM json_each($1))
+            WHERE message_id = ?1
               AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
         postgres: r"
             UPDATE queue SET held = 1
@@ -54,8 +54,8 @@ statements! {
     };
     const UNCLAIMED: Sql = Sql {
         sqlite: r"
-            -- The plus sign keeps SQLite from sorting all that waits for the carrier, for each
-            -- chunk.
+            -- The plus sign keeps SQLite from an index by carrier, behind which it would sort all
+            -- rows of the carrier for each chunk.
             SELECT message_id, application_id
             FROM queue
             WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
@@ -75,17 +75,14 @@ statements! {
             FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2
             FOR UPDATE SKIP LOCKED",
     };
-    /// Test messages have no other way, and are not among them.
+    /// Test messages aren't among them: they go to the sandbox alone.
     const ROUTED: Sql = Sql {
         sqlite: r"
-            SELECT json_group_array(
-                json_array(
-                    q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by))
-            AS found
+            SELECT q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
-            WHERE q.message_id IN (SELECT value FROM json_each($1)) AND m.test = 0",
+            WHERE q.message_id = ?1 AND m.test = 0",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
@@ -104,9 +101,8 @@ statements! {
     /// `[[message, carrier]]`. The other carrier finds the rows as if they were new.
     const MOVE: Sql = Sql {
         sqlite: r"
-            UPDATE queue SET carrier = r.value ->> 1, due_at = MAX(due_at, $2)
-            FROM json_each($1) AS r
-            WHERE queue.message_id = r.value ->> 0 AND lease_token = 0 AND hand_over = 0",
+            UPDATE queue SET carrier = ?2, due_at = MAX(due_at, ?3)
+            WHERE message_id = ?1 AND lease_token = 0 AND hand_over = 0",
         postgres: r"
             UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2)
             FROM jsonb_array_elements($1::text::jsonb) AS r
@@ -125,10 +121,9 @@ statements! {
     /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"
-            UPDATE queue SET due_at = r.value ->> 1, attempts = attempts + (r.value ->> 2),
-                hand_over = r.value ->> 3, carrier = COALESCE(r.value ->> 4, carrier),
-                refused_by = refused_by || (r.value ->> 5), lease_token = 0
-            FROM json_each($1) AS r WHERE queue.message_id = r.value ->> 0",
+            UPDATE queue SET due_at = ?2, attempts = attempts + ?3, hand_over = ?4,
+                carrier = COALESCE(?5, carrier), refused_by = refused_by || ?6, lease_token = 0
+            WHERE message_id = ?1",
         postgres: r"
             UPDATE queue SET due_at = (r.value ->> 1)::bigint,
                 attempts = attempts + (r.value ->> 2)::bigint, hand_over = (r.value ->> 3)::bigint,
@@ -166,49 +161,28 @@ pub(crate) async fn insert(
     rows: &[QueuedRow],
     queued_as: QueuedAs,
 ) -> Result<()> {
-    let (bulk, held) = (i64::from(queued_as.of_batch), i64::from(queued_as.held));
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(given(conn)?, INSERT, rows, |statement, r| {
-            let (due_at, token) = (r.due_at, r.lease_token);
-            statement.execute((
-                r.message_id.0,
-                r.application_id.0,
-                &r.carrier,
-                bulk,
-                due_at,
-                token,
-                held,
-            ))
-        })?;
-        return touched("queue", rows.len(), written);
-    }
-    let values: Vec<_> = rows
-        .iter()
-        .map(|r| {
-            (
-                r.message_id.0,
-                r.application_id,
-                &r.carrier,
-                r.due_at,
-                r.lease_token,
-            )
-        })
-        .collect();
-    let done = query(INSERT)
-        .bind(json(&values)?)
-        .bind(bulk)
-        .bind(held)
-        .execute(conn)
-        .await?;
-    touched("queue", rows.len(), done.rows_affected())
+    let values = rows.iter().map(|r| {
+        let carrier = r.carrier.as_str();
+        (
+            r.message_id,
+            r.application_id,
+            carrier,
+            r.due_at,
+            r.lease_token,
+        )
+    });
+    let inserting = query(INSERT, (queued_as.of_batch, queued_as.held));
+    let written = inserting.execute_each(conn, values).await?;
+    touched("queue", rows.len(), written)
 }
 
 /// Applications that aren't suspended and have messages that were put aside.
 pub(crate) async fn put_aside_without_suspension(
     conn: &mut dyn Connection,
 ) -> Result<Vec<ApplicationId>> {
-    let rows = query(PUT_ASIDE_WITHOUT_SUSPENSION).fetch_all(conn).await?;
-    rows.iter().map(|row| row::application(row, "id")).collect()
+    query(PUT_ASIDE_WITHOUT_SUSPENSION, ())
+        .fetch_all(conn, |row| row.get("id"))
+        .await
 }
 
 /// Lets some of an application's messages that were put aside go on; how many.
@@ -218,19 +192,16 @@ pub(crate) async fn resume(
     limit: i64,
     now: Timestamp,
 ) -> Result<u64> {
-    Ok(query(RESUME)
-        .bind(application_id)
-        .bind(limit)
-        .bind(now.unix_ms())
+    query(RESUME, (application_id, limit, now))
         .execute(conn)
-        .await?
-        .rows_affected())
+        .await
 }
 
 /// The carriers that rows wait for.
 pub(crate) async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    let rows = query(CARRIERS).fetch_all(conn).await?;
-    rows.iter().map(|row| row::text(row, "carrier")).collect()
+    query(CARRIERS, ())
+        .fetch_all(conn, |row| row.get("carrier"))
+        .await
 }
 
 /// When the oldest message that waits for a carrier was accepted, and how many wait.
@@ -238,16 +209,13 @@ pub(crate) async fn waiting(
     conn: &mut dyn Connection,
     carrier: &str,
 ) -> Result<(Option<Timestamp>, i64)> {
-    let row = query(OLDEST).bind(carrier).fetch_one(conn).await?;
-    let oldest = row::opt_int(&row, "id")?;
-    let oldest = oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)));
-    Ok((oldest, row::int(&row, "n")?))
+    let read = |row: &Row<'_>| Ok((accepted_at(row, "id")?, row.get("n")?));
+    query(OLDEST, carrier).fetch_one(conn, read).await
 }
 
 /// Whether an unclaimed row waits for a carrier.
 pub(crate) async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
-    let row = query(ANY_UNCLAIMED).bind(carrier);
-    Ok(row.fetch_optional(conn).await?.is_some())
+    query(ANY_UNCLAIMED, carrier).finds(conn).await
 }
 
 /// An unclaimed row.
@@ -256,10 +224,10 @@ pub(crate) struct WaitingRow {
     pub(crate) application_id: ApplicationId,
 }
 
-fn waiting_row(row: &Row) -> Result<WaitingRow> {
+fn waiting_row(row: &Row<'_>) -> Result<WaitingRow> {
     Ok(WaitingRow {
-        message_id: row::transid(row, "message_id")?,
-        application_id: row::application(row, "application_id")?,
+        message_id: row.get("message_id")?,
+        application_id: row.get("application_id")?,
     })
 }
 
@@ -270,34 +238,27 @@ pub(crate) async fn unclaimed(
     after: Transid,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = query(UNCLAIMED)
-        .bind(carrier)
-        .bind(after.0)
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter().map(waiting_row).collect()
+    query(UNCLAIMED, (carrier, after.0, limit))
+        .fetch_all(conn, waiting_row)
+        .await
 }
 
-/// Some of the rows that wait for a carrier which nobody claims for.
+/// Unclaimed rows that no submit has begun, in any order, of a carrier that nobody claims for.
 pub(crate) async fn unrouted(
     conn: &mut dyn Connection,
     carrier: &str,
     limit: i64,
 ) -> Result<Vec<WaitingRow>> {
-    let rows = query(UNROUTED)
-        .bind(carrier)
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter().map(waiting_row).collect()
+    query(UNROUTED, (carrier, limit))
+        .fetch_all(conn, waiting_row)
+        .await
 }
 
 /// What routes look at in a queued message. The fields are in the order of
 /// [`ROUTED`].
 #[derive(Deserialize)]
 pub(crate) struct Routed {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) number: String,
     pub(crate) kind: Kind,
@@ -308,15 +269,8 @@ pub(crate) struct Routed {
 }
 
 pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
-    let ids = Ids::new(ids)?;
-    let row = query(ROUTED)
-        .bind(ids.json)
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    row::found(&row, "queue")
+    let finding = query(ROUTED, ()).bind(tx.among(ids));
+    finding.find_each(tx, ids.iter().copied(), "queue").await
 }
 
 /// A row that is given to another carrier.
@@ -327,17 +281,9 @@ pub(crate) struct Moved {
 
 /// Gives rows that nobody claimed to other carriers.
 pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
-    let values: Vec<_> = rows
-        .iter()
-        .map(|row| (row.message_id.0, &row.carrier))
-        .collect();
-    query(MOVE)
-        .bind(json(&values)?)
-        .bind(now.unix_ms())
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let moving = query(MOVE, now).bind(tx.named());
+    let values = rows.iter().map(|row| (row.message_id, &row.carrier));
+    moving.execute_each(tx, values).await.map(drop)
 }
 
 /// What the queue has.
@@ -350,23 +296,26 @@ pub struct QueueState {
 }
 
 pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
-    let row = query(STATE).fetch_one(conn).await?;
-    let oldest = row::opt_int(&row, "oldest")?;
-    Ok(QueueState {
-        waiting: row::int(&row, "n")?,
-        oldest: oldest.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))),
-    })
+    let read = |row: &Row<'_>| {
+        Ok(QueueState {
+            waiting: row.get("n")?,
+            oldest: accepted_at(row, "oldest")?,
+        })
+    };
+    query(STATE, ()).fetch_one(conn, read).await
+}
+
+/// When the message was accepted whose id is in a column.
+fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>> {
+    let id: Option<i64> = row.get(column)?;
+    Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
 }
 
 /// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an
 /// earlier submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
-    query(PUT_ASIDE)
-        .bind(row::numbers(ids)?)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let aside = query(PUT_ASIDE, ()).bind(tx.named());
+    aside.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
 /// Deletes rows, claimed or not.
@@ -374,18 +323,11 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()
     if ids.is_empty() {
         return Ok(());
     }
-    if let Conn::File(conn) = tx.conn() {
-        each(given(conn)?, DROP, ids, |statement, id| {
-            statement.execute([id.0])
-        })?;
-        return Ok(());
-    }
-    query(DROP)
-        .bind(row::numbers(ids)?)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let dropping = query(DROP, ()).bind(tx.named());
+    dropping
+        .execute_each(tx, ids.iter().copied())
+        .await
+        .map(drop)
 }
 
 /// A claimed row that goes back.
@@ -393,18 +335,19 @@ pub(crate) struct Requeued {
     pub(crate) id: Transid,
     /// Unix milliseconds.
     pub(crate) due_at: i64,
-    /// To be added.
+    /// How many attempts are added.
     pub(crate) attempts: i64,
     pub(crate) hand_over: HandOver,
-    /// Another one than before.
+    /// Set where it goes to another carrier.
     pub(crate) carrier: Option<String>,
-    /// To be added: a space and the carrier that refused it.
+    /// What is added to the names of carriers that refused it: a space and a name, or nothing.
     pub(crate) refused_by: String,
 }
 
 impl Requeued {
-    /// Whether its carrier has nothing of it and doesn't want it now. What didn't leave at all may
-    /// be claimed again at once, unless the carrier can't take it.
+    /// Whether another carrier could take it: its own has no segment of it, and doesn't take it
+    /// now. A message that wasn't sent may be claimed again at once, unless the carrier can't be
+    /// used.
     pub(crate) const fn is_put_off(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.hand_over, HandOver::None) && (!usable || self.due_at > now.unix_ms())
     }
@@ -415,23 +358,18 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<(
     if rows.is_empty() {
         return Ok(());
     }
-    let values: Vec<_> = rows
-        .iter()
-        .map(|r| {
-            (
-                r.id.0,
-                r.due_at,
-                r.attempts,
-                r.hand_over,
-                &r.carrier,
-                &r.refused_by,
-            )
-        })
-        .collect();
-    let done = query(REQUEUE)
-        .bind(json(&values)?)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    touched("queue", rows.len(), done.rows_affected())
+    let values = rows.iter().map(|r| {
+        let hand_over = i64::from(r.hand_over);
+        (
+            r.id,
+            r.due_at,
+            r.attempts,
+            hand_over,
+            &r.carrier,
+            &r.refused_by,
+        )
+    });
+    let requeuing = query(REQUEUE, ()).bind(tx.named());
+    let requeued = requeuing.execute_each(tx, values).await?;
+    touched("queue", rows.len(), requeued)
 }

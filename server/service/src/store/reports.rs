@@ -10,13 +10,13 @@ use domain::records::MessageRecord;
 use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Query, query, query_of};
+use super::query::{Connection, Query, Row, query, query_of};
 use super::row;
 use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// From the index alone, and no further than so many.
+    /// Counted by the index alone, and no further than `$1`.
     const QUEUED: Sql = Sql::same(r"
         SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue LIMIT $1) q");
 }
@@ -26,12 +26,12 @@ pub(crate) struct Selection {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) span: Span,
-    /// Those that lead to few messages before others.
+    /// The conditions that few messages meet come before others.
     pub(crate) conditions: Vec<Condition>,
     pub(crate) limit: i64,
 }
 
-/// Ids from one on, below another.
+/// A range of ids: from one on, and below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from: i64,
@@ -59,7 +59,7 @@ struct Columns {
     body: String,
     requestid: Option<String>,
     batch_id: Option<i64>,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     status: MessageStatus,
     pages: i64,
     segments: i64,
@@ -135,14 +135,13 @@ pub(crate) async fn list(
 ) -> Result<Vec<MessageRow>> {
     let sql = path.list(conn.dialect(), &selection.conditions);
     let query = begin(sql, selection, span, limit);
-    let conditions = selection.conditions.iter().cloned();
-    let query = conditions.fold(query, |query, condition| condition.bind(query));
-    let row = query.fetch_one(conn).await?;
-    let found: Vec<Columns> = row::found(&row, "messages")?;
+    let query = query.bind(selection.conditions.iter().map(Condition::value));
+    let read = |row: &Row<'_>| row::found(row, "messages");
+    let found: Vec<Columns> = query.fetch_one(conn, read).await?;
     Ok(found.into_iter().map(MessageRow::from).collect())
 }
 
-/// What the newest messages along a path are.
+/// What a count along a path found.
 pub(crate) struct Counted {
     pub(crate) n: i64,
     /// The least id of them, if there are any.
@@ -164,29 +163,26 @@ pub(crate) async fn count(
         .find(|condition| condition.path() == Some(path));
     let sql = path.count(conn.dialect(), leading);
     let query = begin(sql, selection, span, limit);
-    let query = match leading {
-        Some(condition) => condition.clone().bind(query),
-        None => query,
+    let query = query.bind(leading.map(Condition::value));
+    let read = |row: &Row<'_>| {
+        Ok(Counted {
+            n: row.get("n")?,
+            least: row.get("id")?,
+        })
     };
-    let row = query.fetch_one(conn).await?;
-    Ok(Counted {
-        n: row::int(&row, "n")?,
-        least: row::opt_int(&row, "id")?,
-    })
+    query.fetch_one(conn, read).await
 }
 
-fn begin(sql: String, selection: &Selection, span: Span, limit: i64) -> Query {
-    query_of(sql)
-        .bind(selection.application_id)
-        .bind(i64::from(selection.test))
-        .bind(span.from)
-        .bind(span.below)
-        .bind(limit)
+fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Query<'a> {
+    let (application_id, test) = (selection.application_id, selection.test);
+    query_of(sql, (application_id, test, span.from, span.below, limit))
 }
 
 /// How many messages no carrier has taken yet, counted no further than so many.
 pub(crate) async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
-    row::int(&query(QUEUED).bind(limit).fetch_one(conn).await?, "n")
+    query(QUEUED, limit)
+        .fetch_one(conn, |row| row.get("n"))
+        .await
 }
 
 /// Every statement that [`list`] and [`count`] can build.

@@ -4,8 +4,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlStr};
 
 use super::database::Store;
-use super::query::query;
-use super::row;
+use super::query::{Row, query};
 use super::sql::{Sql, statements};
 use crate::error::{OpenError, Result};
 
@@ -50,12 +49,11 @@ impl Store {
     /// without a schema.
     async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
         let mut conn = self.read().await?;
-        let rows = match query(APPLIED).fetch_all(&mut conn).await {
-            Err(error) if self.dialect().is_missing_table(&error) => return Ok(Vec::new()),
-            rows => rows?,
-        };
-        let applied = |row| Ok((row::int(row, "version")?, row::bytes(row, "checksum")?));
-        rows.iter().map(applied).collect()
+        let read = |row: &Row<'_>| Ok((row.get("version")?, row.get("checksum")?));
+        match query(APPLIED, ()).fetch_all(&mut conn, read).await {
+            Err(error) if self.dialect().is_missing_table(&error) => Ok(Vec::new()),
+            applied => applied,
+        }
     }
 
     /// Brings the schema up to date; refuses one that is newer than this program.

@@ -1,10 +1,9 @@
 //! Segments that carriers were handed, and how they ended.
 
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
-use rusqlite::params;
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, each, given, look_up, query};
+use super::query::{Connection, query};
 use super::row::{self, json};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
@@ -30,7 +29,7 @@ statements! {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8)
+            VALUES (?1, ?2, ?3, ?4, ?7, ?5, ?6, 1, ?8)
             ON CONFLICT (message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, carrier_message_id),
@@ -54,7 +53,7 @@ statements! {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, 2, 1, ?8)
+            VALUES (?1, ?2, ?3, ?4, ?7, ?5, 2, 1, ?8)
             ON CONFLICT (message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 carrier_message_id, excluded.carrier_message_id)",
@@ -87,29 +86,31 @@ statements! {
     };
     const NAMED: Sql = Sql {
         sqlite: r"
-            SELECT message_id, segment, segments, application_id, status
-            FROM segments WHERE carrier = ?1 AND carrier_message_id = ?2",
+            SELECT ?1, message_id, segment, segments, application_id, status
+            FROM segments WHERE carrier = ?3 AND carrier_message_id = ?2",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        r.place - 1, s.message_id, s.segment, s.segments, s.application_id,
-                        s.status)
+                        (r.value ->> 0)::bigint,
+                        json_build_array(
+                            s.message_id, s.segment, s.segments, s.application_id, s.status))
                     ORDER BY s.message_id),
                 '[]')::text AS found
-            FROM jsonb_array_elements_text($1::text::jsonb) WITH ORDINALITY AS r (value, place)
-            JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value",
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1",
     };
     /// Numbers as the carrier has them: local ones behind the country code.
     const UNANSWERED: Sql = Sql {
         sqlite: r"
             SELECT json_group_array(
                 json_array(
-                    message_id, segment, segments, application_id, submitted_at, sender, address))
+                    json_array(message_id, segment, segments, application_id, status),
+                    submitted_at, sender, address))
             AS found
             FROM (
-                SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at,
-                       m.sender,
+                SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
+                       s.submitted_at, m.sender,
                        CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
                 FROM segments s
                 CROSS JOIN messages m ON m.id = s.message_id
@@ -119,12 +120,12 @@ statements! {
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        message_id, segment, segments, application_id, submitted_at, sender,
-                        address)),
+                        json_build_array(message_id, segment, segments, application_id, status),
+                        submitted_at, sender, address)),
                 '[]')::text AS found
             FROM (
-                SELECT s.message_id, s.segment, s.segments, s.application_id, s.submitted_at,
-                       m.sender,
+                SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
+                       s.submitted_at, m.sender,
                        CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
                 FROM segments s
                 JOIN messages m ON m.id = s.message_id AND m.id >= $4
@@ -152,7 +153,7 @@ pub(crate) struct NewSegment {
     /// How many the message has.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
-    /// The carrier's, for the segment.
+    /// The carrier's name for the segment.
     pub(crate) name: Option<String>,
     pub(crate) status: MessageStatus,
 }
@@ -164,11 +165,11 @@ pub(crate) struct NewSegment {
     reason = "a segment's number and how many there are have the columns' names"
 )]
 pub(crate) struct Segment {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     pub(crate) segments: u16,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<String>,
     pub(crate) submits: i64,
@@ -182,21 +183,25 @@ impl Segment {
     }
 }
 
-/// Which segment a receipt is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which segment a receipt is for. The fields are in the order of [`NAMED`] and [`UNANSWERED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct SegmentId {
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
     /// How many the message has.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
     /// As it is stored.
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
 }
 
-/// A segment whose submit wasn't answered.
+/// A segment whose submit wasn't answered. The fields are in the order of [`UNANSWERED`].
+#[derive(Deserialize)]
 pub(crate) struct Unanswered {
     pub(crate) id: SegmentId,
+    #[serde(deserialize_with = "row::moment_from_number")]
     pub(crate) submitted_at: Timestamp,
     pub(crate) sender: Option<String>,
     /// The number as the carrier has it.
@@ -230,53 +235,19 @@ async fn write(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    if !rows.is_empty() {
-        if let Conn::File(conn) = conn.conn() {
-            return write_in_file(given(conn)?, statement, rows, carrier, now);
-        }
-        let values: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                (
-                    row.message_id.0,
-                    row.segment,
-                    row.segments,
-                    row.application_id,
-                    &row.name,
-                    row.status.code(),
-                )
-            })
-            .collect();
-        query(statement)
-            .bind(json(&values)?)
-            .bind(carrier)
-            .bind(now.unix_ms())
-            .execute(conn)
-            .await?;
-    }
-    Ok(())
-}
-
-fn write_in_file(
-    conn: &rusqlite::Connection,
-    statement: Sql,
-    rows: &[NewSegment],
-    carrier: &str,
-    now: Timestamp,
-) -> Result<()> {
-    each(conn, statement, rows, |statement, row| {
-        statement.execute(params![
-            row.message_id.0,
+    let values = rows.iter().map(|row| {
+        let (name, status) = (&row.name, row.status.code());
+        (
+            row.message_id,
             row.segment,
             row.segments,
-            row.application_id.0,
-            carrier,
-            row.name,
-            row.status.code(),
-            now.unix_ms(),
-        ])
-    })?;
-    Ok(())
+            row.application_id,
+            name,
+            status,
+        )
+    });
+    let writing = query(statement, (carrier, now));
+    writing.execute_each(conn, values).await.map(drop)
 }
 
 /// All segments of these messages that were handed over.
@@ -284,31 +255,10 @@ pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec
     if messages.is_empty() {
         return Ok(Vec::new());
     }
-    if let Conn::File(conn) = tx.conn() {
-        return look_up(
-            given(conn)?,
-            OF,
-            messages,
-            |s, id| s.query([id.0]),
-            |_, row| {
-                Ok(Segment {
-                    message_id: Transid(row.get(0)?),
-                    segment: row.get(1)?,
-                    segments: row.get(2)?,
-                    status: row::file_status(row, 3, "segments")?,
-                    error: row.get(4)?,
-                    submits: row.get(5)?,
-                    named: row.get(6)?,
-                })
-            },
-        );
-    }
-    let row = query(OF)
-        .bind(row::numbers(messages)?)
-        .bind(tx.named())
-        .fetch_one(tx)
-        .await?;
-    row::found(&row, "segments")
+    let finding = query(OF, ()).bind(tx.named());
+    finding
+        .find_each(tx, messages.iter().copied(), "segments")
+        .await
 }
 
 /// The segments that a carrier has these names for, with the place of the name. Where it used a
@@ -318,63 +268,11 @@ pub(crate) async fn named(
     carrier: &str,
     names: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    if let Conn::File(conn) = conn.conn() {
-        let names = names.iter().enumerate();
-        let mut found = look_up(
-            given(conn)?,
-            NAMED,
-            names,
-            |s, n| s.query((carrier, n.1)),
-            |n, row| {
-                let id = SegmentId {
-                    message_id: Transid(row.get(0)?),
-                    segment: row.get(1)?,
-                    segments: row.get(2)?,
-                    application_id: ApplicationId(row.get(3)?),
-                    status: row::file_status(row, 4, "segments")?,
-                };
-                Ok((n.0, id))
-            },
-        )?;
-        found.sort_by_key(|(_, id)| id.message_id);
-        return Ok(found);
-    }
-    let row = query(NAMED)
-        .bind(json(&names)?)
-        .bind(carrier)
-        .fetch_one(conn)
-        .await?;
-    let found: Vec<Named> = row::found(&row, "segments")?;
-    Ok(found.into_iter().map(|row| (row.place, row.id())).collect())
-}
-
-/// A segment that was found by its name. The fields are in the order of [`NAMED`].
-#[derive(Deserialize)]
-struct Named {
-    /// The name's, in the parameter.
-    place: usize,
-    #[serde(deserialize_with = "row::transid_in_json")]
-    message_id: Transid,
-    segment: u16,
-    segments: u16,
-    application_id: ApplicationId,
-    #[serde(deserialize_with = "row::status_in_json")]
-    status: MessageStatus,
-}
-
-impl Named {
-    const fn id(&self) -> SegmentId {
-        SegmentId {
-            message_id: self.message_id,
-            segment: self.segment,
-            segments: self.segments,
-            application_id: self.application_id,
-            status: self.status,
-        }
-    }
+    let names = names.iter().copied().enumerate();
+    let finding = query(NAMED, carrier).find_each(conn, names, "segments");
+    let mut found: Vec<(usize, SegmentId)> = finding.await?;
+    found.sort_by_key(|(_, id)| id.message_id);
+    Ok(found)
 }
 
 /// The segments to these numbers, as the carrier has them, whose submits it didn't answer.
@@ -388,45 +286,11 @@ pub(crate) async fn unanswered(
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let row = query(UNANSWERED)
-        .bind(json(&numbers)?)
-        .bind(carrier)
-        .bind(country_code)
-        .bind(least)
-        .fetch_one(conn)
-        .await?;
-    let found: Vec<UnansweredRow> = row::found(&row, "segments")?;
-    Ok(found.into_iter().map(Unanswered::from).collect())
-}
-
-/// The fields are in the order of [`UNANSWERED`].
-#[derive(Deserialize)]
-struct UnansweredRow {
-    #[serde(deserialize_with = "row::transid_in_json")]
-    message_id: Transid,
-    segment: u16,
-    segments: u16,
-    application_id: ApplicationId,
-    submitted_at: i64,
-    sender: Option<String>,
-    address: String,
-}
-
-impl From<UnansweredRow> for Unanswered {
-    fn from(row: UnansweredRow) -> Self {
-        Self {
-            id: SegmentId {
-                message_id: row.message_id,
-                segment: row.segment,
-                segments: row.segments,
-                application_id: row.application_id,
-                status: MessageStatus::Unknown,
-            },
-            submitted_at: Timestamp::from_unix_ms(row.submitted_at),
-            sender: row.sender,
-            address: row.address,
-        }
-    }
+    let values = (json(&numbers)?, carrier, country_code, least);
+    let finding = query(UNANSWERED, values);
+    finding
+        .fetch_one(conn, |row| row::found(row, "segments"))
+        .await
 }
 
 /// Whether a message to a number, other than this one, is being submitted now.
@@ -438,15 +302,8 @@ pub(crate) async fn is_another_submitted(
     message_id: Transid,
     least: i64,
 ) -> Result<bool> {
-    let found = query(BEING_SUBMITTED)
-        .bind(carrier)
-        .bind(number)
-        .bind(country_code)
-        .bind(message_id.0)
-        .bind(least)
-        .fetch_optional(conn)
-        .await?;
-    Ok(found.is_some())
+    let values = (carrier, number, country_code, message_id, least);
+    query(BEING_SUBMITTED, values).finds(conn).await
 }
 
 /// How a segment ends.
@@ -459,35 +316,25 @@ pub(crate) struct SegmentEnding<'a> {
 
 /// Makes segments final by their receipts.
 pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
-    if let Conn::File(conn) = tx.conn() {
-        each(given(conn)?, FINISH, rows, |statement, row| {
-            statement.execute((row.message_id.0, row.segment, row.status.code(), row.error))
-        })?;
+    if rows.is_empty() {
         return Ok(());
     }
-    if !rows.is_empty() {
-        let values: Vec<_> = rows
-            .iter()
-            .map(|row| (row.message_id.0, row.segment, row.status.code(), row.error))
-            .collect();
-        query(FINISH)
-            .bind(json(&values)?)
-            .bind(tx.named())
-            .execute(tx)
-            .await?;
-    }
-    Ok(())
+    let values = rows
+        .iter()
+        .map(|row| (row.message_id, row.segment, row.status.code(), row.error));
+    let finishing = query(FINISH, ()).bind(tx.named());
+    finishing.execute_each(tx, values).await.map(drop)
 }
 
 /// Forgets the segments of messages below this id, so many ids at a time; false when none is left.
 pub(crate) async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
-    let oldest = row::opt_int(&query(OLDEST).fetch_one(&mut *conn).await?, "id")?;
+    let oldest: Option<i64> = query(OLDEST, ())
+        .fetch_one(conn, |row| row.get("id"))
+        .await?;
     let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
         return Ok(false);
     };
-    query(FORGET)
-        .bind(oldest)
-        .bind(below.min(oldest.saturating_add(ids)))
+    query(FORGET, (oldest, below.min(oldest.saturating_add(ids))))
         .execute(conn)
         .await?;
     Ok(true)

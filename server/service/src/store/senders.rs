@@ -1,7 +1,7 @@
 //! Requests for sender names, and the accounts that names belong to.
 
 use domain::records::SenderRequestRecord;
-use domain::{ApplicationId, Reference, SenderStatus, Timestamp};
+use domain::{ApplicationId, SenderStatus, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -44,17 +44,15 @@ statements! {
     const OWNER: Sql = Sql::same("SELECT account_id FROM sender_name_owners WHERE folded = $1");
 }
 
-fn request(row: &Row) -> Result<SenderRequestRecord> {
+fn request(row: &Row<'_>) -> Result<SenderRequestRecord> {
     Ok(SenderRequestRecord {
-        id: row::int(row, "id")?,
-        reference: row::word(row, "applications", "reference", |text| {
-            Reference::parse(text).ok()
-        })?,
-        name: row::text(row, "name")?,
+        id: row.get("id")?,
+        reference: row::reference(row)?,
+        name: row.get("name")?,
         status: row::word(row, "sender_requests", "status", SenderStatus::parse)?,
-        reason: row::opt_text(row, "reason")?,
-        requested_at: Timestamp::from_unix_ms(row::int(row, "requested_at")?),
-        decided_at: row::opt_int(row, "decided_at")?.map(Timestamp::from_unix_ms),
+        reason: row.get("reason")?,
+        requested_at: row.get("requested_at")?,
+        decided_at: row.get("decided_at")?,
     })
 }
 
@@ -65,18 +63,13 @@ pub(crate) async fn insert(
     name: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(REPLACE_PENDING)
-        .bind(application_id)
-        .bind(now.unix_ms())
+    query(REPLACE_PENDING, (application_id, now))
         .execute(&mut *conn)
         .await?;
-    query(INSERT)
-        .bind(application_id)
-        .bind(name)
-        .bind(now.unix_ms())
+    query(INSERT, (application_id, name, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 /// Marks the accepted request as replaced.
@@ -84,11 +77,10 @@ pub(crate) async fn replace_accepted(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
 ) -> Result<()> {
-    query(REPLACE_ACCEPTED)
-        .bind(application_id)
+    query(REPLACE_ACCEPTED, application_id)
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 /// Decides a request; false when it isn't pending any more.
@@ -99,26 +91,17 @@ pub(crate) async fn decide(
     reason: Option<&str>,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = query(DECIDE)
-        .bind(id)
-        .bind(status.as_str())
-        .bind(reason)
-        .bind(now.unix_ms())
+    Ok(query(DECIDE, (id, status.as_str(), reason, now))
         .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+        .await?
+        == 1)
 }
 
 pub(crate) async fn by_id(
     conn: &mut dyn Connection,
     id: i64,
 ) -> Result<Option<SenderRequestRecord>> {
-    query(BY_ID)
-        .bind(id)
-        .fetch_optional(conn)
-        .await?
-        .map(|row| request(&row))
-        .transpose()
+    query(BY_ID, id).fetch_optional(conn, request).await
 }
 
 pub(crate) async fn list(
@@ -126,25 +109,20 @@ pub(crate) async fn list(
     only_pending: bool,
 ) -> Result<Vec<SenderRequestRecord>> {
     let statement = if only_pending { PENDING } else { ALL };
-    let rows = query(statement).fetch_all(conn).await?;
-    rows.iter().map(request).collect()
+    query(statement, ()).fetch_all(conn, request).await
 }
 
 /// Makes a name an account's own unless another one has it; the account that has it.
 pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64) -> Result<i64> {
-    query(OWN)
-        .bind(folded)
-        .bind(account_id)
-        .execute(&mut *conn)
-        .await?;
-    row::int(
-        &query(OWNER).bind(folded).fetch_one(conn).await?,
-        "account_id",
-    )
+    query(OWN, (folded, account_id)).execute(&mut *conn).await?;
+    query(OWNER, folded)
+        .fetch_one(conn, |row| row.get("account_id"))
+        .await
 }
 
 /// The account that a name belongs to.
 pub(crate) async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
-    let row = query(OWNER).bind(folded).fetch_optional(conn).await?;
-    row.map(|row| row::int(&row, "account_id")).transpose()
+    query(OWNER, folded)
+        .fetch_optional(conn, |row| row.get("account_id"))
+        .await
 }

@@ -3,9 +3,9 @@
 use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
 
-use super::query::{Connection, query};
+use super::accounts;
+use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
-use super::{accounts, row};
 use crate::error::Result;
 
 statements! {
@@ -59,36 +59,27 @@ pub(crate) struct Stored {
     pub(crate) last_seen_at: Timestamp,
 }
 
-/// False when the token exists.
+/// Stores a session; false when the token exists.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,
     data: &str,
     now: Timestamp,
 ) -> Result<bool> {
-    let done = query(INSERT)
-        .bind(token_hash)
-        .bind(data)
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(query(INSERT, (token_hash, data, now)).execute(conn).await? == 1)
 }
 
-/// False when there is no such session.
+/// Saves a session's data; false when there is no such session.
 pub(crate) async fn save(
     conn: &mut dyn Connection,
     token_hash: &str,
     data: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(SAVE)
-        .bind(token_hash)
-        .bind(data)
-        .bind(now.unix_ms())
+    query(SAVE, (token_hash, data, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 pub(crate) async fn load(
@@ -96,19 +87,16 @@ pub(crate) async fn load(
     token_hash: &str,
     valid: Valid,
 ) -> Result<Option<Stored>> {
-    let row = query(LOAD)
-        .bind(token_hash)
-        .bind(valid.seen_after.unix_ms())
-        .bind(valid.made_after.unix_ms())
-        .fetch_optional(conn)
-        .await?;
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(Stored {
-        account_id: row::opt_int(&row, "account_id")?,
-        data: row::text(&row, "data")?,
-        created_at: Timestamp::from_unix_ms(row::int(&row, "created_at")?),
-        last_seen_at: Timestamp::from_unix_ms(row::int(&row, "last_seen_at")?),
-    }))
+    let read = |row: &Row<'_>| {
+        Ok(Stored {
+            account_id: row.get("account_id")?,
+            data: row.get("data")?,
+            created_at: row.get("created_at")?,
+            last_seen_at: row.get("last_seen_at")?,
+        })
+    };
+    let loading = query(LOAD, (token_hash, valid.seen_after, valid.made_after));
+    loading.fetch_optional(conn, read).await
 }
 
 pub(crate) async fn touch(
@@ -116,17 +104,14 @@ pub(crate) async fn touch(
     token_hash: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(TOUCH)
-        .bind(token_hash)
-        .bind(now.unix_ms())
+    query(TOUCH, (token_hash, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 pub(crate) async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Result<()> {
-    query(DELETE).bind(token_hash).execute(conn).await?;
-    Ok(())
+    query(DELETE, token_hash).execute(conn).await.map(drop)
 }
 
 /// Makes a session a signed-in device; false when there is no such session, or when the password
@@ -138,15 +123,9 @@ pub(crate) async fn bind(
     user_agent: &str,
     address: &str,
 ) -> Result<bool> {
-    let done = query(BIND)
-        .bind(token_hash)
-        .bind(account.id)
-        .bind(user_agent)
-        .bind(address)
-        .bind(account.password_changed_at.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    let changed_at = account.password_changed_at;
+    let values = (token_hash, account.id, user_agent, address, changed_at);
+    Ok(query(BIND, values).execute(conn).await? == 1)
 }
 
 /// Who is signed in, and when the session was last seen.
@@ -155,15 +134,9 @@ pub(crate) async fn account(
     token_hash: &str,
     valid: Valid,
 ) -> Result<Option<(AccountRecord, Timestamp)>> {
-    let row = query(ACCOUNT)
-        .bind(token_hash)
-        .bind(valid.seen_after.unix_ms())
-        .bind(valid.made_after.unix_ms())
-        .fetch_optional(conn)
-        .await?;
-    let Some(row) = row else { return Ok(None) };
-    let seen = Timestamp::from_unix_ms(row::int(&row, "last_seen_at")?);
-    Ok(Some((accounts::record(&row)?, seen)))
+    let read = |row: &Row<'_>| Ok((accounts::record(row)?, row.get("last_seen_at")?));
+    let finding = query(ACCOUNT, (token_hash, valid.seen_after, valid.made_after));
+    finding.fetch_optional(conn, read).await
 }
 
 pub(crate) async fn devices(
@@ -172,38 +145,27 @@ pub(crate) async fn devices(
     current_hash: &str,
     valid: Valid,
 ) -> Result<Vec<DeviceRecord>> {
-    let rows = query(DEVICES)
-        .bind(account_id)
-        .bind(valid.seen_after.unix_ms())
-        .bind(valid.made_after.unix_ms())
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    query(DEVICES, (account_id, valid.seen_after, valid.made_after))
+        .fetch_all(conn, |row| {
             Ok(DeviceRecord {
-                id: row::int(row, "id")?,
-                user_agent: row::text(row, "user_agent")?,
-                address: row::text(row, "address")?,
-                signed_in_at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
-                last_seen_at: Timestamp::from_unix_ms(row::int(row, "last_seen_at")?),
-                current: row::text(row, "token_hash")? == current_hash,
+                id: row.get("id")?,
+                user_agent: row.get("user_agent")?,
+                address: row.get("address")?,
+                signed_in_at: row.get("created_at")?,
+                last_seen_at: row.get("last_seen_at")?,
+                current: row.get::<String>("token_hash")? == current_hash,
             })
         })
-        .collect()
+        .await
 }
 
-/// False when the account has no such device.
+/// Signs out a device; false when the account has no such device.
 pub(crate) async fn delete_device(
     conn: &mut dyn Connection,
     account_id: i64,
     id: i64,
 ) -> Result<bool> {
-    let done = query(DELETE_DEVICE)
-        .bind(account_id)
-        .bind(id)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(query(DELETE_DEVICE, (account_id, id)).execute(conn).await? == 1)
 }
 
 /// Signs out every device of an account but one; an empty hash keeps none.
@@ -212,20 +174,15 @@ pub(crate) async fn delete_others(
     account_id: i64,
     keep_hash: &str,
 ) -> Result<()> {
-    query(DELETE_OTHERS)
-        .bind(account_id)
-        .bind(keep_hash)
+    query(DELETE_OTHERS, (account_id, keep_hash))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 /// Deletes sessions that aren't valid any more.
 pub(crate) async fn sweep(conn: &mut dyn Connection, valid: Valid) -> Result<u64> {
-    let done = query(SWEEP)
-        .bind(valid.seen_after.unix_ms())
-        .bind(valid.made_after.unix_ms())
+    query(SWEEP, (valid.seen_after, valid.made_after))
         .execute(conn)
-        .await?;
-    Ok(done.rows_affected())
+        .await
 }

@@ -4,8 +4,7 @@
 
 use domain::{ApplicationId, KeyKind, Reference, Timestamp};
 
-use super::query::{Connection, query};
-use super::row;
+use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -68,16 +67,14 @@ pub(crate) async fn uploads(
     kind: KeyKind,
     key: Option<&str>,
 ) -> Result<UploadsUnderWay> {
-    let row = query(UPLOADS)
-        .bind(application_id)
-        .bind(i64::from(kind == KeyKind::Test))
-        .bind(key.map(str::to_owned))
-        .fetch_one(conn)
-        .await?;
-    Ok(UploadsUnderWay {
-        all: row::int(&row, "n")?,
-        with_key: row::int(&row, "with_key")?,
-    })
+    let read = |row: &Row<'_>| {
+        Ok(UploadsUnderWay {
+            all: row.get("n")?,
+            with_key: row.get("with_key")?,
+        })
+    };
+    let counting = query(UPLOADS, (application_id, kind == KeyKind::Test, key));
+    counting.fetch_one(conn, read).await
 }
 
 /// A process that serves the database.
@@ -95,25 +92,24 @@ pub(crate) async fn begin_upload(
     kind: KeyKind,
     key: Option<&str>,
 ) -> Result<i64> {
-    let row = query(BEGIN_UPLOAD)
-        .bind(node.slot)
-        .bind(node.token)
-        .bind(application_id)
-        .bind(i64::from(kind == KeyKind::Test))
-        .bind(key.map(str::to_owned))
-        .fetch_one(conn)
-        .await?;
-    row::int(&row, "id")
+    let values = (
+        node.slot,
+        node.token,
+        application_id,
+        kind == KeyKind::Test,
+        key,
+    );
+    query(BEGIN_UPLOAD, values)
+        .fetch_one(conn, |row| row.get("id"))
+        .await
 }
 
 pub(crate) async fn end_upload(conn: &mut dyn Connection, id: i64) -> Result<()> {
-    query(END_UPLOAD).bind(id).execute(conn).await?;
-    Ok(())
+    query(END_UPLOAD, id).execute(conn).await.map(drop)
 }
 
 pub(crate) async fn forget_uploads(conn: &mut dyn Connection) -> Result<()> {
-    query(FORGET_UPLOADS).execute(conn).await?;
-    Ok(())
+    query(FORGET_UPLOADS, ()).execute(conn).await.map(drop)
 }
 
 pub(crate) async fn insert_chunk(
@@ -123,14 +119,10 @@ pub(crate) async fn insert_chunk(
     chunk: &[u8],
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT_CHUNK)
-        .bind(spool.to_owned())
-        .bind(start)
-        .bind(chunk.to_vec())
-        .bind(now.unix_ms())
+    query(INSERT_CHUNK, (spool, start, chunk, now))
         .execute(conn)
-        .await?;
-    Ok(())
+        .await
+        .map(drop)
 }
 
 pub(crate) async fn chunk(
@@ -138,29 +130,18 @@ pub(crate) async fn chunk(
     spool: &str,
     start: i64,
 ) -> Result<Option<Vec<u8>>> {
-    let row = query(CHUNK)
-        .bind(spool.to_owned())
-        .bind(start)
-        .fetch_optional(conn)
-        .await?;
-    row.map(|row| row::bytes(&row, "chunk")).transpose()
+    query(CHUNK, (spool, start))
+        .fetch_optional(conn, |row| row.get("chunk"))
+        .await
 }
 
 pub(crate) async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Result<()> {
-    query(REMOVE_SPOOL)
-        .bind(spool.to_owned())
-        .execute(conn)
-        .await?;
-    Ok(())
+    query(REMOVE_SPOOL, spool).execute(conn).await.map(drop)
 }
 
 /// Forgets what was uploaded before this moment and isn't needed any more.
 pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
-    query(FORGET_SPOOLS)
-        .bind(before.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
+    query(FORGET_SPOOLS, before).execute(conn).await.map(drop)
 }
 
 /// Requests that were taken out of a key's bucket.
@@ -178,28 +159,20 @@ pub(crate) async fn take_requests(
     limit: u32,
     now: Timestamp,
 ) -> Result<TakenRequests> {
-    let (reference, test) = (reference.to_string(), i64::from(kind == KeyKind::Test));
+    let (reference, test) = (reference.as_str(), kind == KeyKind::Test);
+    let limit = i64::from(limit);
+    let read = |row: &Row<'_>| {
+        Ok(TakenRequests {
+            taken: row.get("taken")?,
+            level: row.get("level")?,
+        })
+    };
     loop {
-        let found = query(TAKE)
-            .bind(reference.clone())
-            .bind(test)
-            .bind(wanted)
-            .bind(i64::from(limit))
-            .bind(now.unix_ms())
-            .fetch_optional(&mut *conn)
-            .await?;
-        if let Some(row) = found {
-            return Ok(TakenRequests {
-                taken: row::int(&row, "taken")?,
-                level: row::int(&row, "level")?,
-            });
+        let taking = query(TAKE, (reference, test, wanted, limit, now));
+        if let Some(taken) = taking.fetch_optional(conn, read).await? {
+            return Ok(taken);
         }
-        query(ENSURE_BUCKET)
-            .bind(reference.clone())
-            .bind(test)
-            .bind(i64::from(limit) * 1000)
-            .bind(now.unix_ms())
-            .execute(&mut *conn)
-            .await?;
+        let ensuring = query(ENSURE_BUCKET, (reference, test, limit * 1000, now));
+        ensuring.execute(conn).await?;
     }
 }

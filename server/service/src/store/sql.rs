@@ -12,15 +12,15 @@ pub(crate) enum Dialect {
 /// A statement's text for each database. A connection knows its database, and takes its text.
 ///
 /// The texts differ where PostgreSQL locks rows, and where many rows are written or looked up.
-/// With a SQLite file such rows are bound one by one (`?1` is the first value of a row): on a
-/// connection of the calling thread that costs half of what a parameter with all of them does.
-/// PostgreSQL is given all rows in one parameter, a JSON array with an array per row; and so is
-/// SQLite where rows are few. Rows that are found come back likewise, as one JSON value in the
-/// column `found`.
+/// SQLite runs such a statement once for each row ([`super::each`]): on a connection of the calling
+/// thread that costs half of what one parameter with all rows does. `?1`, `?2` and so on are the
+/// values of the row, and the values that all rows share follow. PostgreSQL runs it once, and `$1`
+/// has all rows: a JSON array with an array per row. What it finds comes back as one JSON value in
+/// the column `found`.
 ///
-/// Statements over messages, the queue, segments and batches have two more kinds of parameters,
-/// for PostgreSQL alone: the least and the greatest of the messages' ids, since messages are in a
-/// table for each day; and the transaction's applications
+/// Statements over messages, the queue, segments and batches have two more kinds of parameters, for
+/// PostgreSQL alone ([`super::WriteTx::among`]): the least and the greatest of the messages' ids,
+/// since messages are in a table for each day; and the transaction's applications
 /// ([`super::WriteTx::named`]), so that a PostgreSQL that is spread over machines can go to the
 /// right one.
 #[derive(Clone, Copy)]
@@ -63,11 +63,12 @@ impl Sql {
     }
 }
 
-/// Declares a file's statements, and lists them for the tests, which prepare each.
+/// Declares a file's statements, and lists them: for the tests, which prepare each, and for the
+/// check, which runs all of its own.
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
         $($(#[$doc])* const $name: Sql = $sql;)*
-        #[cfg(test)]
+        #[cfg_attr(not(test), allow(dead_code, reason = "but for the check's, a list is for tests"))]
         pub(crate) const STATEMENTS: &[(&str, Sql)] = &[$((stringify!($name), $name)),*];
     };
 }

@@ -3,8 +3,8 @@
 use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
 use super::messages::open_messages;
-use super::query::{Conn, Connection, Row, each, given, query};
-use super::row::{self, Ids, json};
+use super::query::{Connection, query};
+use super::row;
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -18,7 +18,7 @@ statements! {
     /// `[[id, segments]]`.
     const SUBMIT: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET status = 3, carrier = ?2, segments = COALESCE(?3, segments),
+            UPDATE messages SET status = 3, carrier = ?3, segments = COALESCE(?2, segments),
                 submitted_at = COALESCE(submitted_at, ?4)
             WHERE id = ?1 AND status < 3",
         postgres: r"
@@ -39,11 +39,10 @@ statements! {
     /// `[[id, unknown 0|1, some of it taken 0|1]]`.
     const BEGIN: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET carrier = $2,
-                status = CASE r.value ->> 1 WHEN 1 THEN 2 ELSE status END,
-                submitted_at = CASE r.value ->> 2 WHEN 1 THEN COALESCE(submitted_at, $3)
+            UPDATE messages SET carrier = ?4, status = CASE ?2 WHEN 1 THEN 2 ELSE status END,
+                submitted_at = CASE ?3 WHEN 1 THEN COALESCE(submitted_at, ?5)
                     ELSE submitted_at END
-            FROM json_each($1) AS r WHERE messages.id = r.value ->> 0 AND messages.status < 3",
+            WHERE id = ?1 AND status < 3",
         postgres: r"
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
@@ -63,7 +62,7 @@ statements! {
 /// A message that a carrier took whole.
 pub(crate) struct Taken {
     pub(crate) id: Transid,
-    /// Set where they are known better now.
+    /// How many it was handed over in, where the carrier shows that.
     pub(crate) segments: Option<u16>,
 }
 
@@ -83,35 +82,17 @@ pub(crate) async fn submitted(
             tx.tally.change(&message, MessageStatus::Submitted, now);
         }
     }
-    if let Conn::File(conn) = tx.conn() {
-        each(given(conn)?, SUBMIT, taken, |statement, taken| {
-            statement.execute((taken.id.0, carrier, taken.segments, now.unix_ms()))
-        })?;
-        return Ok(());
-    }
-    let ids = Ids::new(&ids)?;
-    let taken: Vec<_> = taken
-        .iter()
-        .map(|taken| (taken.id.0, taken.segments))
-        .collect();
-    query(SUBMIT)
-        .bind(json(&taken)?)
-        .bind(carrier)
-        .bind(now.unix_ms())
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let submitting = query(SUBMIT, (carrier, now)).bind(tx.among(&ids));
+    let rows = taken.iter().map(|taken| (taken.id, taken.segments));
+    submitting.execute_each(tx, rows).await.map(drop)
 }
 
 /// A message of which a carrier has a part, or may have.
 pub(crate) struct Begun {
     pub(crate) id: Transid,
-    /// Of some segments it isn't known.
+    /// Of some segments it isn't known whether the carrier has them.
     pub(crate) unknown: bool,
-    /// Of some segments it is known.
+    /// The carrier certainly has some segments.
     pub(crate) taken: bool,
 }
 
@@ -131,22 +112,10 @@ pub(crate) async fn begin(
             tx.tally.change(&message, MessageStatus::Unknown, now);
         }
     }
-    let rows: Vec<_> = begun
-        .iter()
-        .map(|b| (b.id.0, i64::from(b.unknown), i64::from(b.taken)))
-        .collect();
     let ids: Vec<Transid> = begun.iter().map(|b| b.id).collect();
-    let ids = Ids::new(&ids)?;
-    query(BEGIN)
-        .bind(json(&rows)?)
-        .bind(carrier)
-        .bind(now.unix_ms())
-        .bind(ids.least)
-        .bind(ids.greatest)
-        .bind(tx.named())
-        .execute(tx)
-        .await?;
-    Ok(())
+    let beginning = query(BEGIN, (carrier, now)).bind(tx.among(&ids));
+    let rows = begun.iter().map(|b| (b.id, b.unknown, b.taken));
+    beginning.execute_each(tx, rows).await.map(drop)
 }
 
 /// A message that a carrier took and that isn't final.
@@ -167,27 +136,18 @@ pub(crate) async fn outstanding(
     submitted_before: Timestamp,
     limit: i64,
 ) -> Result<Vec<Outstanding>> {
-    let rows = query(OUTSTANDING)
-        .bind(after)
-        .bind(carrier)
-        .bind(limit)
-        .bind(submitted_before.unix_ms())
-        .bind(below)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| {
+    let values = (after, carrier, limit, submitted_before, below);
+    query(OUTSTANDING, values)
+        .fetch_all(conn, |row| {
             Ok(Outstanding {
-                id: row::transid(row, "id")?,
-                application_id: row::application(row, "application_id")?,
-                number: number(row)?,
-                submitted_at: Timestamp::from_unix_ms(row::int(row, "submitted_at")?),
+                id: row.get("id")?,
+                application_id: row.get("application_id")?,
+                number: Number::from_stored(
+                    row.get("number")?,
+                    row::word(row, "messages", "kind", Kind::parse)?,
+                ),
+                submitted_at: row.get("submitted_at")?,
             })
         })
-        .collect()
-}
-
-fn number(row: &Row) -> Result<Number> {
-    let kind = row::word(row, "messages", "kind", Kind::parse)?;
-    Ok(Number::from_stored(row::text(row, "number")?, kind))
+        .await
 }

@@ -7,7 +7,7 @@ use domain::records::{DayCounts, StatusCounts};
 use domain::{ApplicationId, BatchId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Conn, Connection, each, given, query};
+use super::query::{Argument, Connection, Row, query};
 use super::row::{self, json, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -39,7 +39,7 @@ statements! {
         GROUP BY application_id, test, day, status
         ON CONFLICT (application_id, test, day, status, node, writer)
         DO UPDATE SET n = message_days.n + excluded.n");
-    /// Counts that came to nothing, among those that were just folded.
+    /// Deletes counts of 0, among those that were just folded.
     const FORGET_NOTHING: Sql = Sql::same(r"
         DELETE FROM message_days
         WHERE node = 0 AND writer = 1 AND n = 0
@@ -52,9 +52,9 @@ statements! {
     const ADD_DAYS: Sql = Sql {
         sqlite: r"
             INSERT INTO message_days (application_id, test, day, status, node, writer, n)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            VALUES (?1, ?2, ?3, ?4, ?6, ?7, ?5)
             ON CONFLICT (application_id, test, day, status, node, writer)
-            DO UPDATE SET n = n + ?7",
+            DO UPDATE SET n = n + ?5",
         postgres: r"
             INSERT INTO message_days (application_id, test, day, status, n, node, writer)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
@@ -70,41 +70,34 @@ statements! {
             SELECT 1
             FROM batches
             WHERE id = ANY (
-                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND application_id = ANY ($2::text::bigint[])
             ORDER BY id FOR UPDATE) b");
-    /// `[[batch, [to add to each status, in the order of the columns]]]`.
+    /// `[[batch, what is added to each status, in the order of the columns]]`.
     const MOVE_BATCHES: Sql = Sql {
         sqlite: r"
-            UPDATE batches SET queued = queued + (r.value ->> '$[1][0]'),
-                sending = sending + (r.value ->> '$[1][1]'),
-                unknown = unknown + (r.value ->> '$[1][2]'),
-                submitted = submitted + (r.value ->> '$[1][3]'),
-                delivered = delivered + (r.value ->> '$[1][4]'),
-                failed = failed + (r.value ->> '$[1][5]'),
-                expired = expired + (r.value ->> '$[1][6]'),
-                rejected = rejected + (r.value ->> '$[1][7]'),
+            UPDATE batches SET queued = queued + ?2, sending = sending + ?3, unknown = unknown + ?4,
+                submitted = submitted + ?5, delivered = delivered + ?6, failed = failed + ?7,
+                expired = expired + ?8, rejected = rejected + ?9,
                 done_at = CASE
                     WHEN expanded_at IS NOT NULL
-                      AND rows = delivered + failed + expired + rejected
-                          + (r.value ->> '$[1][4]') + (r.value ->> '$[1][5]')
-                          + (r.value ->> '$[1][6]') + (r.value ->> '$[1][7]')
-                    THEN COALESCE(done_at, $2) ELSE done_at END
-            FROM json_each($1) AS r WHERE batches.id = r.value ->> 0",
+                      AND rows = delivered + failed + expired + rejected + ?6 + ?7 + ?8 + ?9
+                    THEN COALESCE(done_at, ?10) ELSE done_at END
+            WHERE id = ?1",
         postgres: r"
-            UPDATE batches SET queued = queued + (r.value #>> '{1,0}')::bigint,
-                sending = sending + (r.value #>> '{1,1}')::bigint,
-                unknown = unknown + (r.value #>> '{1,2}')::bigint,
-                submitted = submitted + (r.value #>> '{1,3}')::bigint,
-                delivered = delivered + (r.value #>> '{1,4}')::bigint,
-                failed = failed + (r.value #>> '{1,5}')::bigint,
-                expired = expired + (r.value #>> '{1,6}')::bigint,
-                rejected = rejected + (r.value #>> '{1,7}')::bigint,
+            UPDATE batches SET queued = queued + (r.value ->> 1)::bigint,
+                sending = sending + (r.value ->> 2)::bigint,
+                unknown = unknown + (r.value ->> 3)::bigint,
+                submitted = submitted + (r.value ->> 4)::bigint,
+                delivered = delivered + (r.value ->> 5)::bigint,
+                failed = failed + (r.value ->> 6)::bigint,
+                expired = expired + (r.value ->> 7)::bigint,
+                rejected = rejected + (r.value ->> 8)::bigint,
                 done_at = CASE
                     WHEN expanded_at IS NOT NULL
                       AND rows = delivered + failed + expired + rejected
-                          + (r.value #>> '{1,4}')::bigint + (r.value #>> '{1,5}')::bigint
-                          + (r.value #>> '{1,6}')::bigint + (r.value #>> '{1,7}')::bigint
+                          + (r.value ->> 5)::bigint + (r.value ->> 6)::bigint
+                          + (r.value ->> 7)::bigint + (r.value ->> 8)::bigint
                     THEN COALESCE(done_at, $2) ELSE done_at END
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE batches.id = (r.value ->> 0)::bigint
@@ -123,8 +116,8 @@ struct DayKey {
     status: i64,
 }
 
-/// Who changes counts. Each has parts of its own, of each process: those who count at the same time
-/// don't wait for each other's commits.
+/// Who changes counts. In each process each of them has rows of its own, so that none waits for
+/// another's commit.
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
     /// Sends, claims, results and receipts.
@@ -151,7 +144,7 @@ pub(crate) struct Tally {
     pub(crate) counter: Counter,
     days: BTreeMap<DayKey, i64>,
     batches: BTreeMap<BatchId, StatusCounts>,
-    /// When a batch is done, if it is.
+    /// The moment at which a batch is done, if one is.
     now: Option<Timestamp>,
 }
 
@@ -166,7 +159,7 @@ impl Tally {
         }
     }
 
-    /// Takes out what there is so far.
+    /// Takes out the changes so far.
     pub(crate) const fn take(&mut self) -> Self {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
@@ -217,12 +210,15 @@ impl Tally {
     }
 
     /// Writes the changes. `named` are the applications that the batches are of.
-    pub(super) async fn write(self, conn: &mut dyn Connection, named: String) -> Result<()> {
-        if !self.days.is_empty() {
-            let days = self.days.into_iter().filter(|(_, n)| *n != 0);
-            let rows: Vec<(DayKey, i64)> = days.collect();
-            add_days(conn, &rows, self.node, self.counter).await?;
-        }
+    pub(super) async fn write(
+        self,
+        conn: &mut dyn Connection,
+        named: Option<Argument<'static>>,
+    ) -> Result<()> {
+        let days = self.days.into_iter().filter(|(_, n)| *n != 0);
+        let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
+        let adding = query(ADD_DAYS, (self.node, self.counter.code()));
+        adding.execute_each(conn, rows).await?;
         if !self.batches.is_empty() {
             move_batches(conn, self.batches, self.now, named).await?;
         }
@@ -234,90 +230,48 @@ async fn move_batches(
     conn: &mut dyn Connection,
     batches: BTreeMap<BatchId, StatusCounts>,
     now: Option<Timestamp>,
-    named: String,
+    named: Option<Argument<'static>>,
 ) -> Result<()> {
-    let rows: Vec<_> = batches
-        .into_iter()
-        .map(|(id, counts)| (id.0, MessageStatus::ALL.map(|status| counts.get(status))))
-        .collect();
-    let parameter = json(&rows)?;
     if conn.dialect().is_shared() {
-        let locking = query(LOCK_BATCHES).bind(&parameter).bind(&named);
-        locking.fetch_one(&mut *conn).await?;
+        let ids: Vec<i64> = batches.keys().map(|id| id.0).collect();
+        let locking = query(LOCK_BATCHES, json(&ids)?).bind(named.clone());
+        locking.finds(&mut *conn).await?;
     }
-    let done = query(MOVE_BATCHES)
-        .bind(parameter)
-        .bind(now.map_or(0, Timestamp::unix_ms))
-        .bind(named)
-        .execute(conn)
-        .await?;
-    touched("batches", rows.len(), done.rows_affected())
-}
-
-/// Adds to the counts.
-async fn add_days(
-    conn: &mut dyn Connection,
-    rows: &[(DayKey, i64)],
-    node: i64,
-    counter: Counter,
-) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        each(given(conn)?, ADD_DAYS, rows, |statement, (key, n)| {
-            statement.execute((
-                key.application_id.0,
-                key.test,
-                key.day,
-                key.status,
-                node,
-                counter.code(),
-                n,
-            ))
-        })?;
-        return Ok(());
-    }
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|(key, n)| (key.application_id, key.test, key.day, key.status, n))
-        .collect();
-    let adding = query(ADD_DAYS)
-        .bind(json(&rows)?)
-        .bind(node)
-        .bind(counter.code());
-    adding.execute(conn).await?;
-    Ok(())
+    let rows = batches.iter().map(|(id, counts)| {
+        let n = |status| counts.get(status);
+        (
+            *id,
+            n(MessageStatus::Queued),
+            n(MessageStatus::Sending),
+            n(MessageStatus::Unknown),
+            n(MessageStatus::Submitted),
+            n(MessageStatus::Delivered),
+            n(MessageStatus::Failed),
+            n(MessageStatus::Expired),
+            n(MessageStatus::Rejected),
+        )
+    });
+    let moving = query(MOVE_BATCHES, now.map_or(0, Timestamp::unix_ms)).bind(named);
+    let moved = moving.execute_each(conn, rows).await?;
+    touched("batches", batches.len(), moved)
 }
 
 /// A message that isn't final, as it stands before it is changed. The fields are in the order of
 /// `messages::OPEN`.
 #[derive(Deserialize)]
 pub(crate) struct OpenMessage {
-    #[serde(deserialize_with = "row::transid_in_json")]
+    #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
     pub(crate) test: i64,
-    #[serde(deserialize_with = "row::batch_in_json")]
+    #[serde(deserialize_with = "row::batch_from_number")]
     pub(crate) batch_id: Option<BatchId>,
     /// Unix milliseconds.
     pub(crate) created_at: i64,
-    #[serde(deserialize_with = "row::status_in_json")]
+    #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
     /// Micro-units.
     pub(crate) cost: i64,
-}
-
-impl OpenMessage {
-    /// Reads the first columns of a file's row.
-    pub(crate) fn of_file(row: &rusqlite::Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: Transid(row.get(0)?),
-            application_id: ApplicationId(row.get(1)?),
-            test: row.get(2)?,
-            batch_id: row.get::<_, Option<i64>>(3)?.map(BatchId),
-            created_at: row.get(4)?,
-            status: row::file_status(row, 5, "messages")?,
-            cost: row.get(6)?,
-        })
-    }
 }
 
 /// An application's messages by day, the first day and the last one included.
@@ -328,18 +282,16 @@ pub(crate) async fn days(
     first: i64,
     last: i64,
 ) -> Result<Vec<DayCounts>> {
-    let rows = query(DAYS)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .bind(first)
-        .bind(last)
-        .fetch_all(conn)
+    let read = |row: &Row<'_>| {
+        let status = row::status(row, "message_days")?;
+        Ok((row.get("day")?, status, row.get("n")?))
+    };
+    let rows: Vec<(i64, MessageStatus, i64)> = query(DAYS, (application_id, test, first, last))
+        .fetch_all(conn, read)
         .await?;
     let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
-    for row in &rows {
-        let status = row::status(row, "message_days")?;
-        let counts = days.entry(row::int(row, "day")?).or_default();
-        *counts.get_mut(status) += row::int(row, "n")?;
+    for (day, status, n) in rows {
+        *days.entry(day).or_default().get_mut(status) += n;
     }
     Ok(days
         .into_iter()
@@ -353,12 +305,13 @@ pub(crate) async fn first_and_last(
     application_id: ApplicationId,
     test: bool,
 ) -> Result<Option<(i64, i64)>> {
-    let row = query(FIRST_AND_LAST)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .fetch_one(conn)
-        .await?;
-    Ok(row::opt_int(&row, "first")?.zip(row::opt_int(&row, "last")?))
+    let read = |row: &Row<'_>| {
+        let (first, last): (Option<i64>, Option<i64>) = (row.get("first")?, row.get("last")?);
+        Ok(first.zip(last))
+    };
+    query(FIRST_AND_LAST, (application_id, test))
+        .fetch_one(conn, read)
+        .await
 }
 
 /// The days on which an application's messages of this status were accepted, the newest first, and
@@ -370,30 +323,27 @@ pub(crate) async fn days_of_status(
     first: i64,
     last: i64,
 ) -> Result<Vec<(i64, i64)>> {
-    let rows = query(DAYS_OF_STATUS)
-        .bind(application_id)
-        .bind(i64::from(test))
-        .bind(status.code())
-        .bind(first)
-        .bind(last)
-        .fetch_all(conn)
-        .await?;
-    rows.iter()
-        .map(|row| Ok((row::int(row, "day")?, row::int(row, "n")?)))
-        .collect()
+    let finding = query(
+        DAYS_OF_STATUS,
+        (application_id, test, status.code(), first, last),
+    );
+    finding
+        .fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?)))
+        .await
 }
 
 /// The first day below this one whose counts are in several parts, or in one that a process counts
 /// in.
 pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
-    let found = query(UNFOLDED).bind(below);
-    row::opt_int(&found.fetch_one(conn).await?, "day")
+    query(UNFOLDED, below)
+        .fetch_one(conn, |row| row.get("day"))
+        .await
 }
 
-/// Puts the parts of a day's counts together, which nobody changes any more.
+/// Adds up the parts of a day's counts, which nobody changes any more.
 pub(crate) async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
     for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
-        query(statement).bind(day).execute(&mut *conn).await?;
+        query(statement, day).execute(&mut *conn).await?;
     }
     Ok(())
 }

@@ -2,8 +2,7 @@
 
 use domain::Timestamp;
 
-use super::query::{Connection, query};
-use super::row;
+use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -29,23 +28,16 @@ pub(crate) async fn hit(
     now: Timestamp,
     window_ms: i64,
 ) -> Result<(i64, Timestamp)> {
-    let row = query(HIT)
-        .bind(bucket)
-        .bind(now.unix_ms())
-        .bind(now.unix_ms() - window_ms)
-        .fetch_one(conn)
-        .await?;
-    let started = Timestamp::from_unix_ms(row::int(&row, "window_started_at")?);
-    Ok((row::int(&row, "hits")?, started))
+    let read = |row: &Row<'_>| Ok((row.get("hits")?, row.get("window_started_at")?));
+    let counting = query(HIT, (bucket, now, now.plus_ms(-window_ms)));
+    counting.fetch_one(conn, read).await
 }
 
 pub(crate) async fn clear(conn: &mut dyn Connection, bucket: &str) -> Result<()> {
-    query(CLEAR).bind(bucket).execute(conn).await?;
-    Ok(())
+    query(CLEAR, bucket).execute(conn).await.map(drop)
 }
 
 /// Forgets windows that began before this.
 pub(crate) async fn sweep(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
-    query(SWEEP).bind(before.unix_ms()).execute(conn).await?;
-    Ok(())
+    query(SWEEP, before).execute(conn).await.map(drop)
 }

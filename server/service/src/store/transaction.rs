@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::ApplicationId;
+use domain::{ApplicationId, Transid};
 use sqlx::{Any, AnyConnection, AnyPool, Executor as _, Transaction};
 
 use super::dialect::{Outcome, TransactionName};
 use super::file::FileConnection;
 use super::gate::Permit;
 use super::halt::Halt;
-use super::query::{Conn, Connection};
+use super::query::{Argument, Conn, Connection};
 use super::sql::Dialect;
 use super::tally::Tally;
 use crate::error::{Fault, Result, Uncertain, is_cut, timed_out};
@@ -27,11 +27,11 @@ pub(crate) struct WriteTx<'a> {
     pub(super) way: Way<'a>,
     /// What it changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
-    /// Whose rows it is about; every statement over them names these.
+    /// The applications whose messages it reads and writes; statements over messages name them.
     pub(super) applications: BTreeSet<ApplicationId>,
     pub(super) dialect: Dialect,
     pub(super) halt: &'a Halt,
-    /// To ask what became of a commit that wasn't answered.
+    /// Connections that ask what became of a commit that wasn't answered.
     pub(super) readers: &'a AnyPool,
     /// Lets the next verb in when it is dropped.
     pub(super) verb: Option<tokio::sync::OwnedMutexGuard<()>>,
@@ -76,20 +76,37 @@ pub(crate) struct Unanswered {
 }
 
 impl WriteTx<'_> {
-    /// Says whose messages it is about, before any of them is looked up.
+    /// Names the applications whose messages it reads and writes, before any of these is looked up.
     pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = ApplicationId>) {
         self.applications.extend(applications);
     }
 
-    /// The applications that it is about, as a parameter: an array in PostgreSQL's words.
-    pub(crate) fn named(&self) -> String {
+    /// The parameter by which a server finds rows of messages: the applications, as an array in
+    /// PostgreSQL's words. None for a file.
+    pub(crate) fn named(&self) -> Option<Argument<'static>> {
+        if !self.dialect.is_shared() {
+            return None;
+        }
         debug_assert!(
             !self.applications.is_empty(),
             "a statement over messages would find none"
         );
         let ids = self.applications.iter().map(|id| id.0.to_string());
         let ids: Vec<String> = ids.collect();
-        format!("{{{}}}", ids.join(","))
+        Some(format!("{{{}}}", ids.join(",")).into())
+    }
+
+    /// The parameters by which a server finds these messages: the least and the greatest id, and
+    /// the applications. None for a file, and for no messages.
+    pub(crate) fn among(&self, ids: &[Transid]) -> Vec<Argument<'static>> {
+        let Some(first) = ids.first().filter(|_| self.dialect.is_shared()) else {
+            return Vec::new();
+        };
+        let least = ids.iter().fold(*first, |least, id| least.min(*id));
+        let greatest = ids.iter().fold(*first, |greatest, id| greatest.max(*id));
+        let mut among = vec![least.into(), greatest.into()];
+        among.extend(self.named());
+        among
     }
 
     /// Whether other transactions write at the same time, so that rows which decide must be locked.
@@ -109,16 +126,16 @@ impl WriteTx<'_> {
         let named = if tally.changes_batches() {
             self.named()
         } else {
-            String::new()
+            None
         };
         tally.write(self, named).await
     }
 
     /// Commits.
     ///
-    /// # Errors
-    /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. So it is after
-    /// a failed sync of SQLite's log: the store takes no more writes, and the process should stop.
+    /// # Errors `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. A
+    /// failed sync of SQLite's log is `Uncertain` too: the store takes no more writes then, and the
+    /// process should stop.
     pub(crate) async fn commit(self) -> Result<()> {
         let (readers, dialect) = (self.readers, self.dialect);
         match self.try_commit().await? {
@@ -213,11 +230,14 @@ impl Unanswered {
         let Self { transaction, error } = self;
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
             loop {
-                if let Ok(mut conn) = readers.acquire().await
-                    && let Ok(outcome) = dialect.outcome(&mut conn, &transaction).await
-                    && outcome != Outcome::UnderWay
-                {
-                    return outcome;
+                let ask = async {
+                    let mut conn = readers.acquire().await?;
+                    dialect.outcome(&mut conn, &transaction).await
+                };
+                match ask.await {
+                    Ok(Outcome::UnderWay) => {}
+                    Ok(outcome) => return outcome,
+                    Err(error) => tracing::debug!(%error, "a commit can't be asked about yet"),
                 }
                 tokio::time::sleep(OUTCOME_PAUSE).await;
             }
@@ -235,7 +255,7 @@ impl Unanswered {
 async fn name(dialect: Dialect, conn: &mut AnyConnection) -> Result<Option<TransactionName>> {
     let naming = dialect.name_transaction(conn);
     let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
-    Ok(named.unwrap_or_else(|_| Err(timed_out("naming a transaction")))?)
+    Ok(named.map_err(|_| Fault::TimedOut("naming a transaction"))??)
 }
 
 /// What a server's answer to a commit says.

@@ -2,10 +2,9 @@
 
 use domain::records::{StatementLine, TransferKind};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
-use rusqlite::params;
 
-use super::query::{Conn, Connection, Row, each, given, query};
-use super::row::{self, json, touched};
+use super::query::{Connection, Row, query};
+use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -71,33 +70,34 @@ pub(crate) async fn insert(
     transfer: &DepositTransfer<'_>,
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT)
-        .bind(transfer.debit.0)
-        .bind(transfer.credit.0)
-        .bind(transfer.amount.micros())
-        .bind(transfer.kind.code())
-        .bind(transfer.application_id)
-        .bind(transfer.bank_id)
-        .bind(transfer.balance_after.map(Money::micros))
-        .bind(now.unix_ms())
-        .execute(conn)
-        .await?;
-    Ok(())
+    let values = (
+        transfer.debit.0,
+        transfer.credit.0,
+        transfer.amount,
+        transfer.kind.code(),
+        transfer.application_id,
+        transfer.bank_id,
+        transfer.balance_after,
+        now,
+    );
+    query(INSERT, values).execute(conn).await.map(drop)
 }
 
-fn line(row: &Row) -> Result<StatementLine> {
-    let message = row::opt_int(row, "message_id")?.map(|id| Transid(id).to_string());
-    let batch = row::opt_int(row, "batch_id")?.map(|id| BatchId(id).to_string());
-    let subject = match message.or(batch) {
-        Some(id) => id,
-        None => row::opt_text(row, "bank_id")?.unwrap_or_default(),
-    };
+fn line(row: &Row<'_>) -> Result<StatementLine> {
+    let message: Option<Transid> = row.get("message_id")?;
+    let batch: Option<BatchId> = row.get("batch_id")?;
+    let bank_id: Option<String> = row.get("bank_id")?;
+    let subject = message
+        .map(|id| id.to_string())
+        .or(batch.map(|id| id.to_string()))
+        .or(bank_id)
+        .unwrap_or_default();
     Ok(StatementLine {
-        id: row::int(row, "id")?,
-        at: Timestamp::from_unix_ms(row::int(row, "created_at")?),
+        id: row.get("id")?,
+        at: row.get("created_at")?,
         kind: row::code(row, "transfers", "kind", TransferKind::from_code)?,
-        amount: Money::from_micros(row::int(row, "amount")?),
-        balance_after: Money::from_micros(row::int(row, "balance_after")?),
+        amount: row.get("amount")?,
+        balance_after: row.get("balance_after")?,
         subject,
     })
 }
@@ -109,13 +109,9 @@ pub(crate) async fn statement(
     before: i64,
     limit: i64,
 ) -> Result<Vec<StatementLine>> {
-    let rows = query(STATEMENT)
-        .bind(application_id)
-        .bind(before)
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
-    rows.iter().map(line).collect()
+    query(STATEMENT, (application_id, before, limit))
+        .fetch_all(conn, line)
+        .await
 }
 
 /// What money moves for.
@@ -152,51 +148,23 @@ pub(crate) async fn insert_of_messages(
     transfers: &[MessageTransfer],
     now: Timestamp,
 ) -> Result<()> {
-    if let Conn::File(conn) = conn.conn() {
-        let written = each(
-            given(conn)?,
-            INSERT_OF_MESSAGES,
-            transfers,
-            |statement, t| {
-                let (message, batch) = t.subject.ids();
-                statement.execute(params![
-                    t.debit.0,
-                    t.credit.0,
-                    t.amount.micros(),
-                    t.kind.code(),
-                    t.application.map(|(id, _)| id.0),
-                    message,
-                    t.application.map(|(_, balance)| balance.micros()),
-                    batch,
-                    now.unix_ms(),
-                ])
-            },
-        )?;
-        return touched("transfers", transfers.len(), written);
-    }
-    let rows: Vec<_> = transfers
-        .iter()
-        .map(|t| {
-            let (message, batch) = t.subject.ids();
-            (
-                t.debit.0,
-                t.credit.0,
-                t.amount.micros(),
-                t.kind.code(),
-                t.application.map(|(id, _)| id.0),
-                message,
-                t.application.map(|(_, balance)| balance.micros()),
-                batch,
-            )
-        })
-        .collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let done = query(INSERT_OF_MESSAGES)
-        .bind(json(&rows)?)
-        .bind(now.unix_ms())
-        .execute(conn)
+    let rows = transfers.iter().map(|t| {
+        let (message, batch) = t.subject.ids();
+        let (application, balance) = t.application.unzip();
+        let (debit, credit, kind) = (t.debit.0, t.credit.0, t.kind.code());
+        (
+            debit,
+            credit,
+            t.amount,
+            kind,
+            application,
+            message,
+            balance,
+            batch,
+        )
+    });
+    let written = query(INSERT_OF_MESSAGES, now)
+        .execute_each(conn, rows)
         .await?;
-    touched("transfers", rows.len(), done.rows_affected())
+    touched("transfers", transfers.len(), written)
 }

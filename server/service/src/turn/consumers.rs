@@ -18,10 +18,10 @@ use crate::delivery::{BATCHES_SHARE, Claimed, Learned, Lease, Submitted};
 const POLL: Duration = Duration::from_secs(2);
 /// How long nothing is claimed for a carrier that can't be handed anything.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Messages of one claim.
+/// The most messages of one claim.
 const CLAIM_MAX: usize = 512;
-/// Messages of one claim in a turn with sends, or twice its sends where that is more: with fewer
-/// the queue would grow under load.
+/// The most messages of one claim in a turn with sends, or twice its sends where that is more: with
+/// fewer the queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a turn claimed for a connection.
@@ -71,7 +71,7 @@ impl Shared {
 }
 
 impl Credit {
-    /// Takes what the connection says it would take now. It is asked while nobody submits to it.
+    /// Asks the connection what it would take now, while nobody submits to it.
     pub fn refresh(&self, free: impl FnOnce() -> usize) {
         self.after(0, || (), free);
     }
@@ -165,9 +165,9 @@ pub(crate) struct Consumers {
 
 struct Carrier {
     consumers: Vec<Arc<Shared>>,
-    /// Due single messages wait that this process knows of.
+    /// Whether single messages are due, as far as this process knows.
     singles_wait: bool,
-    /// Messages of any kind wait that this process knows of; its consumers see it.
+    /// Whether messages of any kind wait, as far as this process knows; its consumers read it.
     waiting: Arc<AtomicBool>,
     /// When to look whether something waits.
     look_at: Instant,
@@ -321,7 +321,7 @@ pub(crate) struct Places {
 pub(crate) struct Place(usize);
 
 impl Places {
-    /// These carriers are handed nothing.
+    /// Notes which carriers are drained: they are handed nothing.
     pub(crate) fn close(&mut self, drained: Vec<String>) {
         let until = Instant::now() + PAUSE;
         let mut carriers = self.consumers.carriers();
@@ -334,7 +334,7 @@ impl Places {
         self.drained = drained;
     }
 
-    /// Whether messages were put into the queue, for whoever has places for them.
+    /// Whether messages were put into the queue that no connection of this process was handed.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queued.is_empty()
     }
@@ -402,7 +402,7 @@ impl Places {
                 let known = carriers.get(carrier);
                 known.and_then(|known| known.roomiest().or(known.consumers.first()).cloned())
             };
-            // The last connection has closed since: the claims end by themselves.
+            // The last connection has closed since: the claims end with their lease.
             let Some(consumer) = consumer else { break };
             let count = consumer.available().max(1);
             let share: Vec<Claimed> = messages.by_ref().take(count).collect();

@@ -1,16 +1,16 @@
-//! What waits for the next turn.
+//! What waits for the next turn: how it is put in, taken out, and answered.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::Transid;
+use domain::{Reason, Transid};
 use tokio::sync::oneshot;
 
-use crate::admission::{PreparedSend, SendError, Sent};
+use crate::admission::{PreparedSend, SendError, SendRequest, Sent};
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::Result;
+use crate::error::{Error, Fault, Result, Uncertain};
 
 /// Sends that may wait; the next one is answered "unavailable".
 const SENDS_MAX: usize = 4096;
@@ -70,6 +70,29 @@ impl Input {
         }
     }
 
+    /// Answers whoever brought it. A client that has left needs no answer: what it asked for is
+    /// done all the same.
+    pub(super) fn answer(self, with: Answer) {
+        match (self, with) {
+            (Self::Send { answer, .. }, Answer::Sent(outcome)) => {
+                let _ = answer.send(outcome.map_err(SendError::Refused));
+            }
+            (Self::Results { answer, .. }, Answer::Recorded(taken)) => {
+                if let Some(answer) = answer {
+                    let _ = answer.send(Ok(taken));
+                }
+            }
+            (Self::Receipts { answer, .. } | Self::CarrierReceipts { answer, .. }, _) => {
+                let _ = answer.send(Ok(()));
+            }
+            (Self::Claim { answer, .. }, Answer::Claimed(lease, messages)) => {
+                let _ = answer.send(Ok((lease, messages)));
+            }
+            // Dropped, it counts as lost.
+            (input, _) => drop(input),
+        }
+    }
+
     /// Results and receipts in it.
     fn rows(&self) -> usize {
         match self {
@@ -78,6 +101,45 @@ impl Input {
             Self::Receipts { receipts, .. } => receipts.len(),
             Self::CarrierReceipts { receipts, .. } => receipts.len(),
             Self::Claim { limit, .. } => *limit,
+        }
+    }
+}
+
+/// The answer to an input.
+pub(super) enum Answer {
+    Sent(std::result::Result<Sent, Reason>),
+    /// The messages that are stored as taken whole; none for receipts.
+    Recorded(Vec<Transid>),
+    Claimed(Lease, Vec<Claimed>),
+}
+
+/// Tells everybody that nothing was stored, and why.
+pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
+    let reason = error.reason();
+    fail_all(inputs, error, SendError::Refused(reason));
+}
+
+/// Tells everybody that what became of the turn isn't known: senders are given no answer, results
+/// and receipts come again.
+pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
+    fail_all(inputs, error, SendError::Lost);
+}
+
+fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
+    let error = Arc::new(error);
+    let shared = || Error::shared(&error);
+    for input in inputs {
+        match input {
+            Input::Send { answer, .. } => drop(answer.send(Err(send))),
+            Input::Results { answer, .. } => {
+                if let Some(answer) = answer {
+                    let _ = answer.send(Err(shared()));
+                }
+            }
+            Input::Receipts { answer, .. } | Input::CarrierReceipts { answer, .. } => {
+                drop(answer.send(Err(shared())));
+            }
+            Input::Claim { answer, .. } => drop(answer.send(Err(shared()))),
         }
     }
 }
@@ -105,7 +167,8 @@ struct State {
     /// elsewhere.
     look: bool,
     closed: bool,
-    /// The turn's thread sleeps until so many sends wait, or anything else if this is 1.
+    /// Set while the turn's thread sleeps: it is woken when so many sends wait, and by any input if
+    /// this is 1.
     wake_at: usize,
 }
 
@@ -120,28 +183,86 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sends a message; the answer comes once the turn that stored it is committed.
+    pub(crate) async fn send(&self, request: SendRequest) -> std::result::Result<Sent, SendError> {
+        let (answer, answered) = oneshot::channel();
+        // Computed here, beside other senders; the turn has one thread.
+        let send = Box::new(PreparedSend::new(request));
+        if self.push(Input::Send { send, answer }).is_err() {
+            return Err(SendError::Refused(Reason::Unavailable));
+        }
+        // Without an answer the turn's thread has ended, and whether the send is stored isn't known.
+        answered.await.unwrap_or(Err(SendError::Lost))
+    }
+
+    pub(crate) async fn claim(&self, carrier: &str, limit: usize) -> Result<(Lease, Vec<Claimed>)> {
+        let carrier = carrier.to_owned();
+        let input = |answer| Input::Claim {
+            carrier,
+            limit,
+            answer,
+        };
+        self.ask(input).await
+    }
+
+    pub(crate) async fn record_results(
+        &self,
+        carrier: &str,
+        results: Vec<Submitted>,
+    ) -> Result<Vec<Transid>> {
+        let carrier = carrier.to_owned();
+        let input = |answer| Input::Results {
+            carrier,
+            results,
+            answer: Some(answer),
+        };
+        self.ask(input).await
+    }
+
+    pub(crate) async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
+        self.ask(|answer| Input::Receipts { receipts, answer })
+            .await
+    }
+
+    pub(crate) async fn record_carrier_receipts(
+        &self,
+        carrier: &str,
+        receipts: Vec<CarrierReceipt>,
+    ) -> Result<()> {
+        let carrier = carrier.to_owned();
+        let input = |answer| Input::CarrierReceipts {
+            carrier,
+            receipts,
+            answer,
+        };
+        self.ask(input).await
+    }
+
+    async fn ask<T>(&self, input: impl FnOnce(oneshot::Sender<Result<T>>) -> Input) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        if self.push(input(answer)).is_err() {
+            return Err(Fault::Stopped.into());
+        }
+        answered.await.unwrap_or_else(|_| {
+            let why = "a turn ended before its answer";
+            Err(Uncertain::Task(why.to_owned()).into())
+        })
+    }
+
     /// Adds an input; gives it back when too many wait, or the service is closing.
     pub(crate) fn push(&self, input: Input) -> std::result::Result<(), Input> {
         let mut state = self.state();
-        let is_send = matches!(input, Input::Send { .. });
+        let (is_closed, is_send) = (state.closed, matches!(input, Input::Send { .. }));
         let (line, most) = if is_send {
             (&mut state.sends, SENDS_MAX)
         } else {
             (&mut state.carriers, CARRIER_INPUTS_MAX)
         };
-        if line.len() >= most {
+        if is_closed || line.len() >= most {
             return Err(input);
         }
         line.push_back(input);
-        let waiting = if is_send { state.sends.len() } else { 1 };
-        if state.closed {
-            let line = if is_send {
-                &mut state.sends
-            } else {
-                &mut state.carriers
-            };
-            return line.pop_back().map_or(Ok(()), Err);
-        }
+        let waiting = if is_send { line.len() } else { 1 };
         self.wake(&mut state, waiting);
         Ok(())
     }

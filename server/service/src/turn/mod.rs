@@ -11,21 +11,12 @@
 mod consumers;
 mod figures;
 mod inbox;
-mod outcome;
 mod sends;
 mod thread;
-mod unanswered;
-mod write;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::{Reason, Transid};
 use tokio::sync::oneshot;
-
-use crate::admission::{PreparedSend, SendError, SendRequest, Sent};
-use crate::delivery::receipts::{CarrierReceipt, Receipt};
-use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::{Fault, Result, Uncertain};
 
 pub use consumers::{Consumer, Credit};
 pub use figures::{Histogram, TurnFigures};
@@ -34,83 +25,18 @@ pub(crate) use thread::spawn;
 
 use consumers::Consumers;
 use figures::Figures;
-use inbox::{Inbox, Input};
+use inbox::Inbox;
 
 /// The way into the turns of a service. Dropped, its thread ends.
 #[derive(Default)]
 pub(crate) struct Turn {
-    inbox: Arc<Inbox>,
+    pub(crate) inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
     thread: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Turn {
-    pub(crate) async fn send(&self, request: SendRequest) -> std::result::Result<Sent, SendError> {
-        let (answer, answered) = oneshot::channel();
-        // Computed here, beside other senders; the turn has one thread.
-        let send = Box::new(PreparedSend::new(request));
-        if self.inbox.push(Input::Send { send, answer }).is_err() {
-            return Err(SendError::Refused(Reason::Unavailable));
-        }
-        // Without an answer the turn failed, and what became of the send is unknown here.
-        answered.await.unwrap_or(Err(SendError::Lost))
-    }
-
-    pub(crate) async fn claim(&self, carrier: &str, limit: usize) -> Result<(Lease, Vec<Claimed>)> {
-        let carrier = carrier.to_owned();
-        let input = |answer| Input::Claim {
-            carrier,
-            limit,
-            answer,
-        };
-        self.ask(input).await
-    }
-
-    pub(crate) async fn record_results(
-        &self,
-        carrier: &str,
-        results: Vec<Submitted>,
-    ) -> Result<Vec<Transid>> {
-        let carrier = carrier.to_owned();
-        let input = |answer| Input::Results {
-            carrier,
-            results,
-            answer: Some(answer),
-        };
-        self.ask(input).await
-    }
-
-    pub(crate) async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
-        self.ask(|answer| Input::Receipts { receipts, answer })
-            .await
-    }
-
-    pub(crate) async fn record_carrier_receipts(
-        &self,
-        carrier: &str,
-        receipts: Vec<CarrierReceipt>,
-    ) -> Result<()> {
-        let carrier = carrier.to_owned();
-        let input = |answer| Input::CarrierReceipts {
-            carrier,
-            receipts,
-            answer,
-        };
-        self.ask(input).await
-    }
-
-    async fn ask<T>(&self, input: impl FnOnce(oneshot::Sender<Result<T>>) -> Input) -> Result<T> {
-        let (answer, answered) = oneshot::channel();
-        if self.inbox.push(input(answer)).is_err() {
-            return Err(Fault::Stopped.into());
-        }
-        answered.await.unwrap_or_else(|_| {
-            let why = "a turn ended before its answer";
-            Err(Uncertain::Task(why.to_owned()).into())
-        })
-    }
-
     /// Messages may wait for any carrier: the next turn looks.
     pub(crate) fn look(&self) {
         self.consumers.expect_any();

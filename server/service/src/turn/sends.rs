@@ -19,7 +19,7 @@ use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::messages::{self, NewMessage};
 use crate::store::queue::{self, QueuedAs, QueuedRow};
 use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
-use crate::store::{WriteTx, applications, balances};
+use crate::store::{WriteTx, applications};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use domain::records::TransferKind;
 
@@ -36,7 +36,7 @@ struct Accepted {
 enum Decision {
     /// Something is to be written for it.
     Accepted(Box<Accepted>),
-    /// It is answered as it was before, or would be.
+    /// Nothing is written for it: it repeats a request, or is a dry run.
     Answered(Sent),
 }
 
@@ -49,7 +49,7 @@ struct AdmittedSends {
     applications: HashMap<Reference, Funds>,
     /// Answers kept for the sends' idempotency keys, those of this turn among them.
     kept: HashMap<KeptKey, KeptAnswer>,
-    /// Those of this turn.
+    /// The answers of this turn, which are written at its end.
     to_keep: Vec<(KeptKey, KeptAnswer)>,
     accepted: Vec<Accepted>,
 }
@@ -239,7 +239,7 @@ impl AdmittedSends {
             .into_values()
             .filter_map(|application| application.changed(self.now))
             .collect();
-        balances::charge(tx, &changed).await?;
+        applications::charge(tx, &changed).await?;
         let mut queued = Vec::with_capacity(self.accepted.len());
         for accepted in &mut self.accepted {
             queued.push(accepted.queue(service, places, lease, now));

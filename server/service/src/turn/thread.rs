@@ -1,21 +1,24 @@
-//! The turn's thread.
+//! The turn's thread: it takes what waits, writes it in one transaction, commits, and answers.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use domain::{ApiKey, ApplicationId, Money, Reference, Transid};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::consumers::Consumers;
+use super::consumers::{Consumers, Places};
 use super::figures::Figures;
-use super::inbox::{Inbox, Input, LastTurn};
-use super::outcome::{Outcome, lose_all, refuse_all};
-use super::unanswered::look_up;
-use super::write::write;
-use crate::delivery::Lease;
-use crate::error::{Fault, Result};
-use crate::store::{Committed, OwnConnection, Unanswered};
+use super::inbox::{Answer, Inbox, Input, LastTurn, lose_all, refuse_all};
+use super::sends::admit_all;
+use crate::admission::PreparedSend;
+use crate::delivery::{Claimed, Lease, Submitted, claim_due};
+use crate::error::{Error, Fault, Result};
+use crate::money::releases::settle;
+use crate::store::messages::Ended;
+use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, balances, installation};
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
@@ -66,17 +69,10 @@ struct Worker {
     inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
-    /// Where everything else runs.
+    /// The runtime of everything else.
     others: Handle,
     own: OwnConnection,
     last: LastTurn,
-}
-
-/// What a turn's transaction came to; what failed stored nothing.
-enum Transacted {
-    Committed(Outcome),
-    /// Whether it is stored has to be asked.
-    Unanswered(Outcome, Unanswered),
 }
 
 impl Worker {
@@ -110,8 +106,8 @@ impl Worker {
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
             match self.transact(service, &inputs).await {
-                Ok(Transacted::Committed(outcome)) => self.tell(service, inputs, outcome),
-                Ok(Transacted::Unanswered(outcome, unanswered)) => {
+                Ok((outcome, Committed::Yes)) => outcome.tell(service, inputs, &self.inbox),
+                Ok((outcome, Committed::Unanswered(unanswered))) => {
                     let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
                     let looking = look_up(service, inbox, inputs, outcome, unanswered);
                     self.others.spawn(looking);
@@ -134,28 +130,31 @@ impl Worker {
         }
     }
 
-    fn tell(&self, service: &Service, inputs: Vec<Input>, outcome: Outcome) {
-        if outcome.queued {
-            service.inner.wakes.tell_others(Wake::Queued);
-        }
-        outcome.tell(inputs, &self.inbox);
-    }
-
-    /// Where another process was in the way nothing is stored, and the turn is done again.
-    async fn transact(&mut self, service: &Service, inputs: &[Input]) -> Result<Transacted> {
-        for _ in 1..TRIES {
+    /// Writes and commits. Where another process was in the way nothing is stored, and it is done
+    /// again.
+    async fn transact(
+        &mut self,
+        service: &Service,
+        inputs: &[Input],
+    ) -> Result<(Outcome, Committed)> {
+        let mut tries = 1;
+        loop {
             match self.transact_once(service, inputs).await {
-                Err(error) if error.is_conflict() => {
+                Err(error) if error.is_conflict() && tries < TRIES => {
+                    tries += 1;
                     self.figures.repeated();
                     tracing::debug!(detail = ?error, "another process was in the way; trying again");
                 }
                 done => return done,
             }
         }
-        self.transact_once(service, inputs).await
     }
 
-    async fn transact_once(&mut self, service: &Service, inputs: &[Input]) -> Result<Transacted> {
+    async fn transact_once(
+        &mut self,
+        service: &Service,
+        inputs: &[Input],
+    ) -> Result<(Outcome, Committed)> {
         let begun = Instant::now();
         let store = service.store();
         let mut tx = store.begin_turn(&mut self.own).await?;
@@ -173,9 +172,184 @@ impl Worker {
             let (ms, commit_ms) = (turn.as_millis(), commit.as_millis());
             tracing::warn!(ms, commit_ms, inputs = inputs.len(), "a turn took long");
         }
-        Ok(match committed {
-            Committed::Yes => Transacted::Committed(outcome),
-            Committed::Unanswered(unanswered) => Transacted::Unanswered(outcome, unanswered),
-        })
+        Ok((outcome, committed))
+    }
+}
+
+/// Everything that a turn writes: results and receipts, sends, claims.
+async fn write(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    inputs: &[Input],
+    mut places: Places,
+    lease: Lease,
+) -> Result<Outcome> {
+    let (mut recorded, ended) = record(service, tx, inputs, &mut places).await?;
+    let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
+    // Before the first application's row is written: transactions lock them together, in one order.
+    settle_in_turn(service, tx, &ended, &sends).await?;
+    let mut prices = None;
+    if !sends.is_empty() || !places.claimable(0).is_empty() {
+        let drained;
+        (prices, drained) = installation::prices_and_drained(tx).await?;
+        places.close(drained);
+    }
+    let sent = admit_all(service, tx, &sends, prices, &mut places, lease).await?;
+    let mut sent = sent.into_iter();
+    let mut answers = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        answers.extend(match input {
+            Input::Send { .. } => sent.next().map(Answer::Sent),
+            Input::Claim { carrier, limit, .. } => {
+                let (claimed, _) = claim_due(service, tx, carrier, *limit, lease).await?;
+                Some(Answer::Claimed(lease, claimed))
+            }
+            _ => recorded.pop_front().map(Answer::Recorded),
+        });
+    }
+    for (carrier, count) in places.claimable(sends.len()) {
+        let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
+        places.fill_all(&carrier, claimed, learned);
+    }
+    Ok(Outcome {
+        answers,
+        places,
+        lease,
+    })
+}
+
+/// Writes results and receipts. Returns for each such input, in their order, the messages that are
+/// stored as taken whole; and the messages of all inputs that ended.
+async fn record(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    inputs: &[Input],
+    places: &mut Places,
+) -> Result<(VecDeque<Vec<Transid>>, Vec<Ended>)> {
+    let (mut recorded, mut ended) = (VecDeque::new(), Vec::new());
+    for input in inputs {
+        recorded.push_back(match input {
+            Input::Send { .. } | Input::Claim { .. } => continue,
+            Input::Results {
+                carrier, results, ..
+            } => {
+                let results: Vec<&Submitted> = results.iter().collect();
+                let written = service.write_results(tx, carrier, &results).await?;
+                for (carrier, after) in written.again {
+                    places.queued(&carrier, after);
+                }
+                ended.extend(written.ended);
+                written.taken
+            }
+            Input::Receipts { receipts, .. } => {
+                service.write_receipts(tx, receipts.clone()).await?;
+                Vec::new()
+            }
+            Input::CarrierReceipts {
+                carrier, receipts, ..
+            } => {
+                let writing = service.write_carrier_receipts(tx, carrier, receipts);
+                writing.await?;
+                Vec::new()
+            }
+        });
+    }
+    Ok((recorded, ended))
+}
+
+/// Gives back what ended messages release, after locking these applications and those of the sends
+/// together.
+async fn settle_in_turn(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    ended: &[Ended],
+    sends: &[&PreparedSend],
+) -> Result<()> {
+    let released = ended.iter().filter(|ended| ended.released > Money::ZERO);
+    let ids: Vec<ApplicationId> = released.map(|ended| ended.application_id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let keys = sends.iter().map(|send| &send.request.key);
+    let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
+    balances::lock(tx, &ids, &references).await?;
+    settle(tx, ended, service.now()).await
+}
+
+/// What a turn came to, which is told once it is on disk.
+struct Outcome {
+    /// In the order of the inputs.
+    answers: Vec<Answer>,
+    places: Places,
+    lease: Lease,
+}
+
+impl Outcome {
+    /// Answers everybody and hands messages over.
+    fn tell(self, service: &Service, inputs: Vec<Input>, inbox: &Inbox) {
+        if self.places.has_queued() {
+            service.inner.wakes.tell_others(Wake::Queued);
+        }
+        self.places.hand_over(self.lease, inbox);
+        for (input, answer) in inputs.into_iter().zip(self.answers) {
+            input.answer(answer);
+        }
+    }
+
+    /// A message that this turn stored, if it stored one.
+    fn new_message(&self) -> Option<Transid> {
+        let mut sent = self.answers.iter().filter_map(|answer| match answer {
+            Answer::Sent(Ok(sent)) if !sent.replayed => sent.transid,
+            _ => None,
+        });
+        sent.next()
+    }
+
+    /// A message that this turn claimed, if it claimed one.
+    fn claimed_message(&self) -> Option<&Claimed> {
+        let claimed = self.answers.iter().find_map(|answer| match answer {
+            Answer::Claimed(_, messages) => messages.first(),
+            _ => None,
+        });
+        claimed.or_else(|| self.places.first_claimed())
+    }
+
+    /// Whether a row that only this turn wrote is there; `None` when it wrote none that could tell.
+    async fn is_stored(&self, service: &Service) -> Result<Option<bool>> {
+        if let Some(id) = self.new_message() {
+            return service.is_message_stored(id).await.map(Some);
+        }
+        match self.claimed_message() {
+            Some(message) => service.is_claimed(message, self.lease).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Finds out whether a turn is stored whose commit wasn't answered, and tells those who wait.
+async fn look_up(
+    service: Service,
+    inbox: Arc<Inbox>,
+    inputs: Vec<Input>,
+    outcome: Outcome,
+    unanswered: Unanswered,
+) {
+    let error = match service.store().outcome(unanswered).await {
+        Ok(()) => return outcome.tell(&service, inputs, &inbox),
+        Err(error) => error,
+    };
+    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn's commit failed");
+    if !matches!(error, Error::Uncertain(_)) {
+        return refuse_all(inputs, error);
+    }
+    match outcome.is_stored(&service).await {
+        Ok(Some(true)) => outcome.tell(&service, inputs, &inbox),
+        // It may still be under way.
+        Ok(Some(false)) if !error.may_be_under_way() => refuse_all(inputs, error),
+        Ok(_) => lose_all(inputs, error),
+        Err(failed) => {
+            tracing::error!(detail = ?failed, "whether a turn is stored can't be found out");
+            lose_all(inputs, error);
+        }
     }
 }

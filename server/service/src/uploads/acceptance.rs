@@ -13,7 +13,7 @@ use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject};
-use crate::store::{WriteTx, applications, balances, installation, row};
+use crate::store::{WriteTx, applications, installation, row};
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
@@ -248,7 +248,7 @@ impl Service {
     ) -> Result<()> {
         let balance = funds.of(KeyKind::Live);
         let changed: Vec<_> = funds.changed(now).into_iter().collect();
-        balances::charge(tx, &changed).await?;
+        applications::charge(tx, &changed).await?;
         batches::insert(tx, new, now).await?;
         let charge = (!new.test).then_some(MessageTransfer {
             debit: new.application_id.into(),

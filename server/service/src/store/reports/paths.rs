@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use domain::{BatchId, MessageStatus};
 
-use super::super::query::Query;
+use super::super::query::Argument;
 use super::super::sql::{Dialect, Sql};
 
 /// The beginning of each list: all that reports show of a message, as one JSON value. `FROM (…) m`
@@ -66,11 +66,12 @@ impl Condition {
         }
     }
 
-    pub(super) fn bind(self, query: Query) -> Query {
+    /// What the column must hold.
+    pub(super) fn value(&self) -> Argument<'_> {
         match self {
-            Self::Requestid(text) | Self::Number(text) => query.bind(text),
-            Self::Batch(id) => query.bind(id.0),
-            Self::Status(status) => query.bind(status.code()),
+            Self::Requestid(text) | Self::Number(text) => text.into(),
+            Self::Batch(id) => (*id).into(),
+            Self::Status(status) => status.code().into(),
         }
     }
 
@@ -130,7 +131,7 @@ impl Path {
         }
     }
 
-    /// What it goes through, called `d`.
+    /// The table and index that it goes through, called `d`.
     fn source(self, dialect: Dialect) -> String {
         match (self, self.index()) {
             (Self::Queue, _) => "(SELECT message_id AS id, application_id FROM queue) d".to_owned(),
@@ -142,7 +143,7 @@ impl Path {
         }
     }
 
-    /// What is true of all that it goes through.
+    /// The condition that all of its rows meet.
     const fn always(self) -> &'static str {
         match self {
             // A partial index is only used for a condition that is written like its own.

@@ -209,17 +209,14 @@ async fn postgres_plan(
     sql: &str,
     conditions: Vec<Condition>,
 ) -> Vec<String> {
-    let query = query_of(format!("EXPLAIN {sql}"))
-        .bind(1)
-        .bind(0)
-        .bind(id_of_day(DAYS.start))
-        .bind(id_of_day(DAYS.end))
-        .bind(101);
-    let query = conditions
-        .into_iter()
-        .fold(query, |query, condition| condition.bind(query));
-    let rows = query.fetch_all(conn).await.unwrap();
-    rows.iter()
-        .map(|row| row.get("QUERY PLAN").unwrap())
-        .collect()
+    let (from, below) = (id_of_day(DAYS.start), id_of_day(DAYS.end));
+    let query = query_of(
+        format!("EXPLAIN {sql}"),
+        (1_i64, 0_i64, from, below, 101_i64),
+    );
+    let query = query.bind(conditions.iter().map(Condition::value));
+    query
+        .fetch_all(conn, |row| row.get("QUERY PLAN"))
+        .await
+        .unwrap()
 }

@@ -1,0 +1,172 @@
+//! Statements over many rows. A file's connection runs them once per row; a server is given all
+//! rows in one parameter.
+
+use std::cell::RefCell;
+
+use rusqlite::CachedStatement;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::ser::Serializer;
+
+use super::file::blocking;
+use super::query::{Argument, Conn, Connection, Query, Row, Values, given, read_rows};
+use super::sql::Dialect;
+use super::{file_row, row};
+use crate::error::Result;
+
+impl<'a> Query<'a> {
+    /// Runs a statement for each row; how many rows of the table that touched.
+    pub(crate) async fn execute_each<V: Values<'a>>(
+        self,
+        conn: &mut dyn Connection,
+        rows: impl IntoIterator<Item = V>,
+    ) -> Result<u64> {
+        if let Conn::File(conn) = conn.conn() {
+            return blocking(|| {
+                let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
+                let mut touched = 0;
+                for row in rows {
+                    self.bind_row(&mut statement, row.into_array().as_ref())?;
+                    touched += statement.raw_execute()?;
+                }
+                Ok(touched as u64)
+            });
+        }
+        match self.with_all(rows)? {
+            Some(query) => query.execute(conn).await,
+            None => Ok(0),
+        }
+    }
+
+    /// Looks up each key, and reads what is found by the columns' names.
+    pub(crate) async fn fetch_each<T, V: Values<'a>>(
+        self,
+        conn: &mut dyn Connection,
+        keys: impl IntoIterator<Item = V>,
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        if let Conn::File(conn) = conn.conn() {
+            let read = |row: &rusqlite::Row<'_>| read(&Row::of_file(row));
+            return blocking(|| self.look_up(given(conn)?, keys, read));
+        }
+        match self.with_all(keys)? {
+            Some(query) => query.fetch_all(conn, read).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Looks up each key, and reads what is found of a table in the order of the columns; a server
+    /// returns it as one JSON value.
+    pub(crate) async fn find_each<T: DeserializeOwned, V: Values<'a>>(
+        self,
+        conn: &mut dyn Connection,
+        keys: impl IntoIterator<Item = V>,
+        table: &'static str,
+    ) -> Result<Vec<T>> {
+        if let Conn::File(conn) = conn.conn() {
+            return blocking(|| self.look_up(given(conn)?, keys, |row| file_row::read(row, table)));
+        }
+        match self.with_all(keys)? {
+            Some(query) => query.fetch_one(conn, |row| row::found(row, table)).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn look_up<T, V: Values<'a>>(
+        &self,
+        conn: &rusqlite::Connection,
+        keys: impl IntoIterator<Item = V>,
+        read: impl Fn(&rusqlite::Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut statement = conn.prepare_cached(self.text(Dialect::Sqlite))?;
+        let mut found = Vec::new();
+        for key in keys {
+            self.bind_row(&mut statement, key.into_array().as_ref())?;
+            read_rows(&mut statement.raw_query(), &mut found, &read)?;
+        }
+        Ok(found)
+    }
+
+    /// Binds the values of a row, then those that all rows share; not those behind them, which are
+    /// for a server alone.
+    fn bind_row(&self, statement: &mut CachedStatement<'_>, row: &[Argument<'a>]) -> Result<()> {
+        let values = row.iter().chain(&self.arguments);
+        for (index, value) in (1..=statement.parameter_count()).zip(values) {
+            statement.raw_bind_parameter(index, value)?;
+        }
+        Ok(())
+    }
+
+    /// The statement with all rows as its first parameter; `None` when there are none.
+    fn with_all<V: Values<'a>>(
+        mut self,
+        rows: impl IntoIterator<Item = V>,
+    ) -> Result<Option<Self>> {
+        let rows = row::json(&Rows(RefCell::new(rows.into_iter())))?;
+        if rows == "[]" {
+            return Ok(None);
+        }
+        self.arguments.insert(0, rows.into());
+        Ok(Some(self))
+    }
+}
+
+/// Rows as a server is given them: an array of arrays, or of single values. serde only borrows
+/// them, and an iterator is used up as it is read.
+struct Rows<I>(RefCell<I>);
+
+impl<'a, V: Values<'a>, I: Iterator<Item = V>> Serialize for Rows<I> {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut rows = self.0.borrow_mut();
+        to.collect_seq(rows.by_ref().map(|row| JsonRow(row.into_array())))
+    }
+}
+
+struct JsonRow<R>(R);
+
+impl<'a, R: AsRef<[Argument<'a>]>> Serialize for JsonRow<R> {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        match self.0.as_ref() {
+            [value] => value.serialize(to),
+            values => values.serialize(to),
+        }
+    }
+}
+
+impl Serialize for Argument<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Int(Some(value)) => to.serialize_i64(*value),
+            Self::Text(Some(text)) => to.serialize_str(text),
+            Self::Bytes(bytes) => to.serialize_bytes(bytes),
+            Self::Int(None) | Self::Text(None) => to.serialize_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Transid;
+
+    use super::*;
+    use crate::store::query::query_of;
+
+    /// What a server is given for these rows.
+    fn parameter<V: for<'a> Values<'a>>(rows: Vec<V>) -> Option<String> {
+        let query = query_of(String::new(), 7_i64).with_all(rows).unwrap()?;
+        assert!(matches!(query.arguments[1], Argument::Int(Some(7))));
+        match &query.arguments[0] {
+            Argument::Text(Some(rows)) => Some(rows.clone().into_owned()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_server_is_given_arrays_of_values_and_ids_as_numbers() {
+        let rows = vec![(Transid(5), true, None::<i64>, "a\"b".to_owned())];
+        assert_eq!(parameter(rows).as_deref(), Some(r#"[[5,1,null,"a\"b"]]"#));
+        let ids = vec![Transid(5), Transid(6)];
+        assert_eq!(parameter(ids).as_deref(), Some("[5,6]"));
+        assert_eq!(parameter(Vec::<i64>::new()), None);
+    }
+}
