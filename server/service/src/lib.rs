@@ -184,14 +184,12 @@ impl Service {
     async fn open_as(config: Config, missing: Missing) -> std::result::Result<Self, OpenError> {
         let store = Store::open(&config.database_url, missing).await?;
         let beside = missing == Missing::Refuse;
-        if !beside {
-            store.serve_alone()?;
-        }
         // A command beside the server never changes the schema: a server of another release may be
         // at work.
         if beside {
             store.must_be_of_this_release().await?;
         } else {
+            store.serve_alone()?;
             store.migrate().await?;
         }
         operations::nodes::follow_server(&store, &config.clock).await?;
