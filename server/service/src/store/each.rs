@@ -90,8 +90,15 @@ impl<'a> Query<'a> {
     /// Binds the values of a row, then those that all rows share; not those behind them, which are
     /// for a server alone.
     fn bind_row(&self, statement: &mut CachedStatement<'_>, row: &[Argument<'a>]) -> Result<()> {
+        let (given, needed) = (
+            row.len() + self.arguments.len(),
+            statement.parameter_count(),
+        );
+        if given < needed {
+            return Err(rusqlite::Error::InvalidParameterCount(given, needed).into());
+        }
         let values = row.iter().chain(&self.arguments);
-        for (index, value) in (1..=statement.parameter_count()).zip(values) {
+        for (index, value) in (1..=needed).zip(values) {
             statement.raw_bind_parameter(index, value)?;
         }
         Ok(())

@@ -12,23 +12,32 @@ use crate::error::{Error, Fault, Result};
 
 /// Reads the columns of a row, of a table of this name.
 pub(super) fn read<T: DeserializeOwned>(row: &rusqlite::Row<'_>, table: &'static str) -> Result<T> {
-    let mut columns = Columns { row, next: 0 };
+    let mut columns = Columns {
+        row,
+        next: 0,
+        is_word: false,
+    };
     T::deserialize(&mut columns).map_err(|_| columns.corrupt(table))
 }
 
 struct Columns<'r> {
     row: &'r rusqlite::Row<'r>,
     next: usize,
+    /// Whether the column that was read last holds one of a type's words.
+    is_word: bool,
 }
 
-impl Columns<'_> {
-    /// The fault of the column that was read last.
+impl<'r> Columns<'r> {
+    /// The fault of the column that was read last. Texts of messages and numbers of phones must not
+    /// come into the log.
     fn corrupt(&self, table: &'static str) -> Error {
         let place = self.next.saturating_sub(1);
-        let column = self.row.as_ref().column_name(place).unwrap_or_default();
+        let column = self.row.as_ref().column_name(place);
+        let column = column.unwrap_or("behind the last one");
         let value = match self.row.get_ref(place) {
             Ok(ValueRef::Integer(value)) => value.to_string(),
-            Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            Ok(ValueRef::Text(text)) if self.is_word => String::from_utf8_lossy(text).into_owned(),
+            Ok(ValueRef::Text(text)) => format!("a text of {} bytes", text.len()),
             Ok(value) => value.data_type().to_string(),
             Err(error) => error.to_string(),
         };
@@ -39,8 +48,11 @@ impl Columns<'_> {
         })
     }
 
-    fn value(&self) -> std::result::Result<ValueRef<'_>, Unreadable> {
-        self.row.get_ref(self.next).map_err(Unreadable::custom)
+    /// The next column's value.
+    fn take(&mut self) -> std::result::Result<ValueRef<'r>, Unreadable> {
+        let value = self.row.get_ref(self.next);
+        self.next += 1;
+        value.map_err(Unreadable::custom)
     }
 }
 
@@ -48,10 +60,8 @@ impl<'de> Deserializer<'de> for &mut Columns<'_> {
     type Error = Unreadable;
 
     fn deserialize_any<V: Visitor<'de>>(self, to: V) -> std::result::Result<V::Value, Unreadable> {
-        let row = self.row;
-        let value = row.get_ref(self.next).map_err(Unreadable::custom)?;
-        self.next += 1;
-        match value {
+        self.is_word = false;
+        match self.take()? {
             ValueRef::Null => to.visit_unit(),
             ValueRef::Integer(value) => to.visit_i64(value),
             ValueRef::Real(value) => to.visit_f64(value),
@@ -66,10 +76,10 @@ impl<'de> Deserializer<'de> for &mut Columns<'_> {
         self,
         to: V,
     ) -> std::result::Result<V::Value, Unreadable> {
-        if self.value()? == ValueRef::Null {
-            self.next += 1;
+        if self.take()? == ValueRef::Null {
             return to.visit_none();
         }
+        self.next -= 1;
         to.visit_some(self)
     }
 
@@ -105,9 +115,8 @@ impl<'de> Deserializer<'de> for &mut Columns<'_> {
         _variants: &'static [&'static str],
         to: V,
     ) -> std::result::Result<V::Value, Unreadable> {
-        let row = self.row;
-        let word = row.get_ref(self.next).map_err(Unreadable::custom)?;
-        self.next += 1;
+        self.is_word = true;
+        let word = self.take()?;
         to.visit_enum(
             word.as_str()
                 .map_err(Unreadable::custom)?
@@ -178,6 +187,11 @@ mod tests {
             ("70000, 8, 'local', 2, NULL, ''", "segment", "70000"),
             ("3, 8, 'abroad', 2, NULL, ''", "kind", "abroad"),
             ("3, 8, 'local', 9, NULL, ''", "hand_over", "9"),
+            (
+                "3, 8, 'local', 2, CAST(x'ff' AS TEXT), ''",
+                "sender",
+                "a text of 1 bytes",
+            ),
         ] {
             match read_one(values).unwrap_err() {
                 Error::Failed(Fault::Corrupt {
