@@ -1,11 +1,10 @@
 //! URL encoding (WHATWG URL §5.1), with the difference between a wrong encoding and a strange text
 //! kept.
 
-use std::borrow::Cow;
-
 use percent_encoding::percent_decode;
 
-/// Percent-decodes; in forms and queries `+` is a space. `None` when the bytes are no UTF-8.
+/// Percent-decodes; in forms and queries `+` is a space. A `%` that starts no escape stands for
+/// itself, as browsers have it. `None` when the bytes are no UTF-8.
 pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     let bytes = if plus_is_space {
         unescape(text)
@@ -15,11 +14,12 @@ pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Decodes a part of a form. A `%` that starts no escape stands for itself, as browsers have it.
+/// Decodes a part of a form, in which `+` is a space.
 pub fn unescape(text: &[u8]) -> Vec<u8> {
-    let words = text.split(|&byte| byte == b'+');
-    let words: Vec<Cow<'_, [u8]>> = words.map(|word| percent_decode(word).into()).collect();
-    words.join(&b' ')
+    let is_space = |&byte: &u8| if byte == b'+' { b' ' } else { byte };
+    // A space is no part of an escape.
+    let spaced: Vec<u8> = text.iter().map(is_space).collect();
+    percent_decode(&spaced).collect()
 }
 
 /// The names and values of a query or a form. Either is `None` when it isn't UTF-8.

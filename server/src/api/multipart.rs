@@ -35,20 +35,20 @@ pub fn parameter(
     let Some(value) = part.headers().get(CONTENT_DISPOSITION) else {
         return Ok(None);
     };
-    let mut names = parameters(value.as_bytes())
+    let names = parameters(value.as_bytes())
         .into_iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case(b"name"))
-        .map(|(_, value)| value);
-    let name = match (names.next(), names.next()) {
-        (Some(_), Some(_)) => return Err(unreadable("A part has two names; give each part one.")),
-        (name, _) => name.unwrap_or_default(),
-    };
-    let found = known.iter().find(|known| known.as_bytes() == name);
+        .filter(|(name, _)| name.eq_ignore_ascii_case(b"name"));
+    let names: Vec<Vec<u8>> = names.map(|(_, value)| value).collect();
+    let is_named = |known: &&&str| names.iter().any(|name| name == known.as_bytes());
+    let found = known.iter().find(is_named);
     if found.is_some() && is_encoded(part) {
         return Err(Failure::with_detail(
             Reason::UnsupportedMediaType,
             "A part has a Content-Transfer-Encoding; send its content as it is.",
         ));
+    }
+    if names.len() > 1 {
+        return Err(unreadable("A part has two names; give each part one."));
     }
     Ok(found.copied())
 }
