@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use domain::Timestamp;
+use futures_util::future::join_all;
 use service::Leases;
 
 use super::context::{Context, RETRY};
@@ -38,25 +39,30 @@ pub(super) async fn end_leases(context: &Context) {
 /// Tells sandboxes which messages were submitted to them before a time, by a process that ended
 /// before it reported their receipts. New messages needn't wait for that.
 pub(super) async fn recover(context: Context, sandboxes: Sandboxes, before: Timestamp) {
-    for (carrier, sandbox) in sandboxes.iter() {
-        let mut after = None;
-        while !context.shutdown.is_cancelled() {
-            let service = &context.service;
-            let outstanding = service.outstanding(carrier, before, after, OUTSTANDING_CHUNK);
-            match outstanding.await {
-                Ok(found) => {
-                    let Some(last) = found.last() else { break };
-                    after = Some(last.id);
-                    sandbox.expect_receipts(&found);
-                }
-                Err(error) => {
-                    tracing::error!(
-                        carrier,
-                        detail = ?error,
-                        "messages that await receipts can't be read; trying again"
-                    );
-                    context.pause(RETRY).await;
-                }
+    let recovering = sandboxes
+        .iter()
+        .map(|(carrier, sandbox)| recover_one(&context, carrier, sandbox, before));
+    join_all(recovering).await;
+}
+
+async fn recover_one(context: &Context, carrier: &str, sandbox: &Sandbox, before: Timestamp) {
+    let mut after = None;
+    while !context.shutdown.is_cancelled() {
+        let service = &context.service;
+        let outstanding = service.outstanding(carrier, before, after, OUTSTANDING_CHUNK);
+        match outstanding.await {
+            Ok(found) => {
+                let Some(last) = found.last() else { return };
+                after = Some(last.id);
+                sandbox.expect_receipts(&found);
+            }
+            Err(error) => {
+                tracing::error!(
+                    carrier,
+                    detail = ?error,
+                    "messages that await receipts can't be read; trying again"
+                );
+                context.pause(RETRY).await;
             }
         }
     }
