@@ -138,8 +138,8 @@ impl Service {
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
                 // A chunk that can't be read is reported by the transaction that begins with it.
-                let chunk = self.chunk(&upload.spool, step.offset, left).await?;
-                next = chunk.ok();
+                let chunk = self.chunk(&upload.spool, step.offset, left).await;
+                next = chunk.ok().and_then(std::result::Result::ok);
             }
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now)
