@@ -17,7 +17,7 @@ const tool = 'target/debug/frontend-bindings';
 const completed = 'target/front/site';
 const site = 'target/site';
 const pkg = join(site, 'pkg');
-/** The first versions with light-dark() and nesting: for older ones the rules would be rewritten. */
+/** The first versions with light-dark() and nesting; for older ones rules would be rewritten. */
 const browsers = ['chrome123', 'edge123', 'firefox120', 'safari17.5', 'ios17.5'];
 
 completeWebAssembly();

@@ -43,8 +43,8 @@ pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde
     Ok(document)
 }
 
-/// Gives each operation what all have: the headers of its answers, and its twin without a key in the
-/// path.
+/// Gives each operation what all have: the headers of its answers, and its twin without a key in
+/// the path.
 fn finish(paths: &mut Map<String, Value>) {
     let mut twins = Map::new();
     for (path, operations) in paths.iter_mut() {

@@ -221,8 +221,8 @@ impl Inner {
         })
     }
 
-    /// What a GET has for a body is nobody's parameter: it is read once the answer is there, so that
-    /// the client sees the answer.
+    /// What a GET has for a body is nobody's parameter: it is read once the answer is there, so
+    /// that the client sees the answer.
     async fn answer_api(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let (taken, rest) = match head.method {

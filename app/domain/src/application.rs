@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// What an application is for. Only `SMS` is served by the SMS API; the others are answered 505.
+    /// What an application is for. Only `SMS` is served by the SMS API; the others are answered
+    /// 505.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum Category {
         #[serde(rename = "SMS")]

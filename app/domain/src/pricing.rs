@@ -58,9 +58,9 @@ impl Prices {
     }
 }
 
-/// The rule that all prices follow: each page of a message costs the same. Uploads rely on it, since
-/// they are priced by their pages in all, and two statements of the database repeat it. `None` when
-/// the price is more than can be held.
+/// The rule that all prices follow: each page of a message costs the same. Uploads rely on it,
+/// since they are priced by their pages in all, and two statements of the database repeat it.
+/// `None` when the price is more than can be held.
 #[must_use]
 pub fn cost_at(per_page: Money, pages: usize) -> Option<Money> {
     per_page.checked_times(pages)

@@ -249,8 +249,8 @@ words! {
         Connecting = "connecting",
         /// It is bound, and messages can be handed over.
         Bound = "bound",
-        /// It is bound, and its last submits weren't answered: it gets one submit at a time until one
-        /// is answered.
+        /// It is bound, and its last submits weren't answered: it gets one submit at a time until
+        /// one is answered.
         Probing = "probing",
         /// It couldn't be bound, or was lost; it is tried again in a moment.
         Waiting = "waiting",

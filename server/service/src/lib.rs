@@ -373,12 +373,10 @@ impl Service {
 
     /// Does a chore, a bit in each transaction, as long as the work says that more is left; nothing
     /// where another process is at it.
-    async fn do_chore(
-        &self,
-        chore: Chore,
-        priority: Priority,
-        work: impl for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
-    ) -> Result<()> {
+    async fn do_chore<F>(&self, chore: Chore, priority: Priority, work: F) -> Result<()>
+    where
+        F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
+    {
         let mut more = true;
         while more {
             let service = self.clone();

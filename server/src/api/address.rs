@@ -26,8 +26,8 @@ pub const TEMPLATES: [&str; 8] = [
 /// Where the OpenAPI document is.
 pub const DOCUMENT_PATH: &str = "/openapi.json";
 
-/// Whether the API answers for this path. It does so too where a base address that ends with a slash
-/// was put before it, to say that nothing is there.
+/// Whether the API answers for this path. It does so too where a base address that ends with a
+/// slash was put before it, to say that nothing is there.
 pub fn is_in(path: &str) -> bool {
     let inside = path.trim_start_matches('/');
     let is_sms = inside

@@ -63,8 +63,8 @@ struct Warning {
 struct OneToOne {
     /// UTF-8, with lines that end with LF or CRLF and without a header line. A row is the number, a
     /// comma, and the message, to which everything after the first comma belongs. A message that
-    /// starts with a quote is a quoted field as in RFC 4180 and may hold line breaks. In a URL-encoded
-    /// form a leading + is written %2B, or comes as the space that it decodes to.
+    /// starts with a quote is a quoted field as in RFC 4180 and may hold line breaks. In a
+    /// URL-encoded form a leading + is written %2B, or comes as the space that it decodes to.
     #[schema(example = "57000001,Hello\n57000002,\"Two\nlines\"")]
     bulksms: String,
     #[schema(value_type = schemas::RequestId, required = false)]

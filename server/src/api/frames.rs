@@ -10,8 +10,8 @@ use hyper::body::Body as _;
 
 use super::answer::Failure;
 
-/// How long the rest of a refused upload is read: a client that is still writing sees a closed
-/// connection instead of the answer.
+/// How long the rest of a refused body is read; otherwise a client that is still writing would see
+/// a closed connection instead of the answer.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How large a body may be, and how long it may take.

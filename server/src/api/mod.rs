@@ -1,7 +1,7 @@
 //! The SMS API: everything under `/sms`, as an axum router.
 //!
-//! Every answer is JSON with a code: that of a handler, and that of an extractor or a fallback which
-//! refuses a request before there is a handler for it.
+//! Every answer is JSON with a code: that of a handler, and that of an extractor or a fallback
+//! which refuses a request before there is a handler for it.
 
 mod address;
 mod answer;

@@ -44,9 +44,9 @@ struct ListAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     reports: Vec<Report<'a>>,
-    /// Give it as cursor for the messages that follow; null after the last ones. Where several filters
-    /// are combined and few messages fit, an answer can have fewer than limit, or none, and still a
-    /// next: looking for more took too long, and goes on from there.
+    /// Give it as cursor for the messages that follow; null after the last ones. Where several
+    /// filters are combined and few messages fit, an answer can have fewer than limit, or none, and
+    /// still a next: looking for more took too long, and goes on from there.
     #[schema(value_type = Option<schemas::Transid>, required)]
     next: Option<String>,
 }

@@ -180,8 +180,8 @@ fn requestid(parameters: &Parameters) -> Option<RequestId> {
     shared_parameters::requestid(parameters).ok().flatten()
 }
 
-/// What the parameters ask for. The first fault wins: number, message, requestid, dryrun, the
-/// idempotency key, which a dry run has no use for.
+/// What the parameters ask for. The first fault wins: the API key, number, message, requestid,
+/// dryrun, the idempotency key, which a dry run has no use for.
 fn read(
     api: &Api,
     key: &KeyText,

@@ -35,7 +35,8 @@ pub trait CarrierConnection: Send + Sync + 'static {
     /// once the connection is closed and everything is reported.
     async fn report(&self) -> Option<CarrierReport>;
 
-    /// Notes that a report is stored, and which of its messages are stored as taken.
+    /// Notes that a report is stored, and which of its messages are stored as taken. Its receipts
+    /// were taken out of it; what was submitted and the deliveries to acknowledge are left.
     fn stored(&self, report: CarrierReport, taken: &[Transid]);
 
     /// The connection's state and counts, for operators.

@@ -199,8 +199,8 @@ fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositReques
     }
 }
 
-/// The line of the record at this byte. What the CSV reader takes for the beginning of a record is
-/// that of the blank lines before it.
+/// The line of the record at this byte. The CSV reader's place of a record is where the blank lines
+/// before it begin.
 fn line(bytes: &[u8], start: u64) -> usize {
     let start = usize::try_from(start).map_or(bytes.len(), |start| start.min(bytes.len()));
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');

@@ -48,8 +48,8 @@ trait Subject: Send + Sync + 'static {
 }
 
 /// The answer to a request for the changes of the subject that `find` has for its account;
-/// `missing` says that there is none. After a refusal a browser doesn't ask again, as it does after
-/// any other end.
+/// `missing` says that there is none. A browser asks again after every end of the events but a
+/// refusal.
 async fn answer<S: Subject>(
     portal: Portal,
     request: Request,

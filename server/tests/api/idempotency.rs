@@ -243,8 +243,8 @@ fn an_upload_under_way_holds_its_key() {
     connection.write(&request[request.len() - 10..]);
     let first = connection.read().unwrap();
     is_replay_of(&upload(&server, server.key(), "k", &ROWS), &first);
-    // Whoever leaves lets go of it. Its file shows that it holds the key: an upload that asks before
-    // would hold the key itself.
+    // Whoever leaves lets go of it. Its file shows that it holds the key: an upload that asks
+    // before would hold the key itself.
     until("no file", || {
         server.place.spooled().is_empty().then_some(())
     });

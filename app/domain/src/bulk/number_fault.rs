@@ -1,5 +1,5 @@
-//! Faults in the number of a row, found by its spelling: most bad files come out of spreadsheets and
-//! other programs, each with a spelling of its own.
+//! Faults in the number of a row, found by its spelling: most bad files come out of spreadsheets
+//! and other programs, each with a spelling of its own.
 
 use super::BulkMode;
 use crate::Number;

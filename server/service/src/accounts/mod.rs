@@ -20,6 +20,9 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 const SIGN_IN_WINDOW_MS: i64 = 15 * MINUTE_MS;
 /// How long a reset link works.
 const RESET_LIFETIME_MS: i64 = HOUR_MS;
+/// What the mail about a reset says to staff.
+const RESET_MAIL: &str = "A new password was asked for. Run `heliograph account reset` with this \
+                          e-mail and hand the link to its owner.";
 /// Reset mails per e-mail in an hour.
 const RESETS_PER_HOUR_MAX: i64 = 5;
 const TOKEN_BYTES: usize = 32;
@@ -224,15 +227,14 @@ impl Service {
         self.count_attempt(&bucket, RESETS_PER_HOUR_MAX, HOUR_MS)
             .await?;
         self.in_transaction(move |tx, now| {
-Box::pin(async move {
-            if accounts::by_email(tx, &email).await?.is_some() {
-                let body = "A new password was asked for. Run `heliograph account reset` with this \
-                            e-mail and hand the link to its owner.";
-                accounts::insert_mail(tx, &email, "Reset your password", body, now).await?;
-            }
-            Ok(())
+            Box::pin(async move {
+                if accounts::by_email(tx, &email).await?.is_some() {
+                    let subject = "Reset your password";
+                    accounts::insert_mail(tx, &email, subject, RESET_MAIL, now).await?;
+                }
+                Ok(())
+            })
         })
-})
         .await
     }
 

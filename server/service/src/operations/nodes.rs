@@ -112,7 +112,7 @@ async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Res
 }
 
 impl Service {
-    /// Whether this process serves its database together with others, or may come to.
+    /// Whether other processes may serve the same database beside this one.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.inner.node, Node::Member(_))

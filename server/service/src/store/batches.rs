@@ -153,7 +153,7 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) expanded_cost: Money,
 }
 
-/// What a text that all rows of a batch share comes to.
+/// Pages and segments of the text that all rows of a batch share.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedText {
     /// As they were counted when the batch was accepted: its price was reserved for them.

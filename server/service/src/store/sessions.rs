@@ -69,7 +69,7 @@ pub(crate) async fn insert(
     Ok(query(INSERT, (token_hash, data, now)).execute(conn).await? == 1)
 }
 
-/// Saves a session's data; false when there is no such session.
+/// Saves a session's data; nothing when there is no such session.
 pub(crate) async fn save(
     conn: &mut dyn Connection,
     token_hash: &str,

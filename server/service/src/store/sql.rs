@@ -68,7 +68,7 @@ impl Sql {
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
         $($(#[$doc])* const $name: Sql = $sql;)*
-        #[cfg_attr(not(test), allow(dead_code, reason = "but for the check's, a list is for tests"))]
+        #[cfg_attr(not(test), allow(dead_code, reason = "the check's alone is read"))]
         pub(crate) const STATEMENTS: &[(&str, Sql)] = &[$((stringify!($name), $name)),*];
     };
 }

@@ -133,9 +133,10 @@ impl WriteTx<'_> {
 
     /// Commits.
     ///
-    /// # Errors `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. A
-    /// failed sync of SQLite's log is `Uncertain` too: the store takes no more writes then, and the
-    /// process should stop.
+    /// # Errors
+    /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. A failed sync
+    /// of SQLite's log is `Uncertain` too: the store takes no more writes then, and the process
+    /// should stop.
     pub(crate) async fn commit(self) -> Result<()> {
         let (readers, dialect) = (self.readers, self.dialect);
         match self.try_commit().await? {

@@ -191,7 +191,8 @@ impl Inbox {
         if self.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
-        // Without an answer the turn's thread has ended, and whether the send is stored isn't known.
+        // Without an answer the turn's thread has ended, and whether the send is stored isn't
+        // known.
         answered.await.unwrap_or(Err(SendError::Lost))
     }
 

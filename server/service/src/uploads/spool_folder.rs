@@ -1,4 +1,5 @@
-//! The folder of the spool files: with SQLite, the rows of uploads wait there until they are messages.
+//! The folder of the spool files: with SQLite, the rows of uploads wait there until they are
+//! messages.
 
 use std::fs::File;
 use std::io;

@@ -7,7 +7,7 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 4 | what tells a chunk from anything else, [`MARK`], and the version of the format, [`VERSION`] |
+//! | 4 | [`MARK`], which tells a chunk from anything else, and the format's version, [`VERSION`] |
 //! | 4 | length of the rows in bytes |
 //! | 4 | how many rows there are |
 //! | 8 | pages to local numbers; for a text that all rows share, of a text of one page |

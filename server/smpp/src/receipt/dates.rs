@@ -12,8 +12,8 @@ pub(super) fn milliseconds(text: &str) -> Option<i64> {
     let long = || read(text[..4].parse().ok()?, &text[4..]);
     match text.len() {
         10 => short(),
-        // Twelve digits end with seconds or begin with a century. One that is taken for a year is
-        // no date since 2013, because the year's last two digits then are the month.
+        // Twelve digits are YYMMDDhhmmss or YYYYMMDDhhmm. The second form, read as the first, has
+        // the year's last two digits as its month, which from 2013 on is none.
         12 => short().or_else(long),
         14 => long(),
         _ => None,
