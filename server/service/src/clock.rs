@@ -6,11 +6,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use domain::Timestamp;
 
-/// Two clocks may differ by this much, in milliseconds: asking the other one takes its time too.
+/// How much two clocks may differ, in milliseconds: asking the other clock takes time too.
 const APART_MS: i64 = 20;
 
-/// The machine's clock, the database server's where several machines must agree, or one that a test
-/// sets.
+/// The machine's clock, the database server's clock where several machines must agree, or a clock
+/// that a test sets.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -24,7 +24,7 @@ enum Source {
 struct Followed {
     started: Instant,
     /// Unix milliseconds at `started`, by the clock that is followed; [`NOBODY`] for the machine's
-    /// own.
+    /// own clock.
     offset_ms: AtomicI64,
 }
 
@@ -46,8 +46,8 @@ impl Clock {
         Self(Source::Fixed(unix_ms))
     }
 
-    /// Goes by another clock from now on, which shows this; a test's doesn't. How far the machine's
-    /// own is ahead of it, in milliseconds.
+    /// Follows another clock from now on, which shows `unix_ms` now; the clock of a test follows
+    /// none. Returns how many milliseconds the machine's own clock is ahead of that one.
     pub(crate) fn follow(&self, unix_ms: i64) -> i64 {
         let Source::Machine(followed) = &self.0 else {
             return 0;
@@ -66,7 +66,7 @@ impl Clock {
             Source::Fixed(fixed) => fixed.load(Ordering::Relaxed),
             Source::Machine(followed) => match followed.offset_ms.load(Ordering::Relaxed) {
                 NOBODY => machine_ms(),
-                // What passed meanwhile is counted by the monotonic clock: nobody can set that one.
+                // The time since then is counted by the monotonic clock, which nobody can set.
                 offset => offset.saturating_add(elapsed_ms(followed.started)),
             },
         };

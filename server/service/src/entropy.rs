@@ -22,7 +22,7 @@ impl Entropy {
         Self(Some(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))))
     }
 
-    /// So many random bytes.
+    /// Random bytes, as many as asked for.
     #[must_use]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];

@@ -1,7 +1,7 @@
 //! The verbs of Heliograph: register, create an application, send, claim, credit a deposit.
 //!
-//! A verb owns one transaction and is whole: it happens, or it doesn't. SQL stands in `store`
-//! alone. Time and randomness come from [`Clock`] and [`Entropy`], so that tests own both.
+//! A verb owns one transaction: its work happens as a whole, or not at all. SQL stands only in
+//! `store`. Time and randomness come from [`Clock`] and [`Entropy`], so that tests control both.
 
 mod accounts;
 mod admission;
@@ -72,7 +72,7 @@ use wakes::Wakes;
 
 /// How long a message may take, from acceptance to its final status.
 pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
-/// The carrier that is always there: it sends to nobody, and messages of test keys go to no other.
+/// The carrier that always exists: it sends to nobody, and messages of test keys go to no other.
 pub const SANDBOX_CARRIER: &str = "sandbox";
 
 /// What a [`Service`] is opened with.
@@ -81,11 +81,11 @@ pub struct Config {
     /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, for any
     /// number of processes.
     pub database_url: String,
-    /// In force from this start on, when they differ from the stored ones.
+    /// The prices in force from this start on, if they differ from the stored prices.
     pub prices: Prices,
     /// ISO 4217 code; must be the same at every start.
     pub currency: String,
-    /// Where uploads wait until they are messages.
+    /// The folder where uploads wait until they are messages.
     pub data_dir: PathBuf,
     pub network: Network,
     pub limits: Limits,
@@ -93,30 +93,30 @@ pub struct Config {
     pub entropy: Entropy,
 }
 
-/// Bounds that an operator may move.
+/// Limits that an operator may change.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Pages of the longest message.
+    /// The most pages of a message.
     pub message_pages_max: usize,
-    /// Rows of the largest upload.
+    /// The most rows of an upload.
     pub bulk_rows_max: u64,
-    /// Bytes of the largest upload.
+    /// The most bytes of an upload.
     pub bulk_bytes_max: u64,
-    /// Uploads of one application at a time.
+    /// The most uploads of one application at a time.
     pub uploads_max: usize,
-    /// Requests per second and key; `None` for no limit.
+    /// The most requests per second and key; `None` for no limit.
     pub requests_per_second: Option<u32>,
-    /// Failed sign-ins per e-mail and address in 15 minutes.
+    /// The most failed sign-ins per e-mail and address in 15 minutes.
     pub sign_in_failures_max: i64,
-    /// Registrations per address in an hour.
+    /// The most registrations per address in an hour.
     pub registrations_max: i64,
-    /// Days for which messages are kept once they are final.
+    /// How many days messages are kept once they are final.
     pub history_days: i64,
-    /// How long a claim holds, in milliseconds. A submit takes far less; after a crash, others wait
-    /// this long.
+    /// How long a claim's lease is, in milliseconds. A submit takes far less; after a crash, other
+    /// processes wait this long.
     pub lease_ms: i64,
-    /// How long one answer of a report may look for messages. What it found by then is the page,
-    /// and its cursor goes on.
+    /// How long one answer of a report may look for messages. The messages found by then are the
+    /// page, and the page's cursor goes on from there.
     pub report_time: Duration,
 }
 
@@ -159,7 +159,8 @@ struct Inner {
     routes_changed: Notify,
     wakes: Arc<Wakes>,
     node: Node,
-    /// What tells other processes of new work, and listens to them; none where there are no others.
+    /// The tasks that tell other processes of new work and listen to them; empty where there are no
+    /// other processes.
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -172,8 +173,8 @@ impl Service {
         Self::open_as(config, Missing::Make).await
     }
 
-    /// Like [`Service::open`], for a command beside the server: the database must be there, with
-    /// the schema of this release, and prices and currency stay as they are recorded.
+    /// Like [`Service::open`], for a command beside the server: the database must exist and have
+    /// the schema of this release, and the recorded prices and currency stay as they are.
     ///
     /// # Errors
     /// When the database is missing, can't be used, or is of another release.
@@ -199,7 +200,8 @@ impl Service {
         if !beside {
             operations::history::make_first_days(&store, now).await;
         }
-        // Asked here alone: what depends on it is chosen below, and each part uses its own choice.
+        // Asked only here: what depends on the answer is chosen below, and each part uses its own
+        // choice.
         let shared = store.dialect().is_shared();
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
         let node = if beside || !shared {
@@ -242,7 +244,8 @@ impl Service {
         Ok(service)
     }
 
-    /// Only migrates; not while another process serves the database, where only one may.
+    /// Migrates the database and does nothing else; not while another process serves it, where only
+    /// one may.
     ///
     /// # Errors
     /// When the database can't be used, is served, or is of a newer release.
@@ -254,7 +257,7 @@ impl Service {
         Ok(())
     }
 
-    /// Answers what waits, then closes the database.
+    /// Answers the requests that wait, then closes the database.
     pub async fn close(&self) {
         self.inner.turn.close().await;
         let tasks = std::mem::take(&mut *self.tasks());
@@ -286,49 +289,49 @@ impl Service {
         self.inner.turn.figures()
     }
 
-    /// Wakes whoever hands messages to carriers, after one was drained or resumed.
+    /// Wakes the tasks that hand messages to carriers, after a carrier was drained or resumed.
     pub fn drained(&self) -> &Notify {
         &self.inner.wakes.drained
     }
 
-    /// Wakes whoever looks for other ways for messages, after a carrier became usable or unusable,
-    /// or a probe of one was lost.
+    /// Wakes the task that reroutes messages, after a carrier became usable or unusable, or a probe
+    /// of a carrier was lost.
     pub fn routes_changed(&self) -> &Notify {
         &self.inner.routes_changed
     }
 
-    /// Wakes everybody who waits for it after each commit that put messages into the queue.
+    /// Wakes all tasks that wait for it after each commit that put messages into the queue.
     pub fn queued(&self) -> &Notify {
         &self.inner.wakes.queued
     }
 
-    /// Wakes whoever expands uploads after each one that is accepted.
+    /// Wakes the task that expands uploads after each upload that is accepted.
     pub fn batch_accepted(&self) -> &Notify {
         &self.inner.wakes.batch_accepted
     }
 
-    /// Wakes whoever lets messages go on that were put aside, after each reinstatement.
+    /// Wakes the task that lets put-aside messages go on, after each reinstatement.
     pub fn reinstated(&self) -> &Notify {
         &self.inner.wakes.reinstated
     }
 
     /// Waits until nothing can be written any more, because what was written may not be on disk.
-    /// The process should stop: what is on disk is whole.
+    /// The process should stop: what is on disk is consistent.
     pub async fn failed(&self) {
         self.store().failed().await;
     }
 
-    /// Whether the database answers, and takes what is written: on a full disk it only answers.
+    /// Whether the database answers and stores what is written: on a full disk it only answers.
     ///
     /// # Errors
-    /// When it doesn't.
+    /// When the database doesn't answer or doesn't store.
     pub async fn ping(&self) -> Result<()> {
         let service = self.clone();
         run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin_as(Priority::Verb).await?;
-            // A count of attempts that nothing is counted by, gone again with the commit; its pages
-            // are written all the same.
+            // A count of attempts that isn't used for any throttle, and is deleted before the
+            // commit; its pages are written all the same.
             store::throttles::hit(&mut tx, PING_BUCKET, now, 0).await?;
             store::throttles::clear(&mut tx, PING_BUCKET).await?;
             tx.commit().await
@@ -337,7 +340,7 @@ impl Service {
         self.price_list().await.map(drop)
     }
 
-    /// Currency, and the prices that a send would be charged now.
+    /// The currency, and the prices that a send would be charged now.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -356,7 +359,7 @@ impl Service {
     }
 
     /// Does a verb's work in a transaction of its own, which is committed when the work succeeds
-    /// and rolled back otherwise. The moment is that of its beginning.
+    /// and rolled back otherwise. The moment that the work is given is the transaction's beginning.
     async fn in_transaction<T: Send + 'static>(
         &self,
         work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
@@ -371,8 +374,8 @@ impl Service {
         .await
     }
 
-    /// Does a chore, a bit in each transaction, as long as the work says that more is left; nothing
-    /// where another process is at it.
+    /// Does a chore, a part in each transaction, as long as the work says that more is left; does
+    /// nothing while another process does the chore.
     async fn do_chore<F>(&self, chore: Chore, priority: Priority, work: F) -> Result<()>
     where
         F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
@@ -404,15 +407,15 @@ impl Service {
 /// The work of a verb or a chore in its transaction.
 type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
-/// What [`Service::ping`] writes.
+/// The bucket that [`Service::ping`] writes.
 const PING_BUCKET: &str = "ping";
 
-/// How often work is tried that the database ends for the sake of another process's.
+/// How often work is tried that the database ends in favour of another process's work.
 pub(crate) const TRIES: u32 = 6;
 
-/// Like [`run_detached`], for work that several processes do on the same rows. Not all of them can
-/// take their locks in one order: where two wait for each other, the database ends one, of which
-/// nothing is stored, and it is tried again.
+/// Like [`run_detached`], for work that several processes do on the same rows. Not all such work
+/// can take its locks in one order: of two transactions that wait for each other the database ends
+/// one, of which nothing is stored, and its work is tried again.
 async fn run_detached_with_tries<
     T: Send + 'static,
     W: Future<Output = Result<T>> + Send + 'static,
@@ -436,14 +439,14 @@ async fn run_detached_with_tries<
 }
 
 /// Runs a verb's work in a task of its own: the request's future may be dropped at any await, and
-/// work that has begun must finish or roll back whole.
+/// work that has begun must finish or roll back as a whole.
 async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     run_detached_within(WORK_TIMEOUT, work).await
 }
 
-/// Like [`run_detached`], for work that takes longer.
+/// Like [`run_detached`], for work that may take longer.
 async fn run_detached_within<T: Send + 'static>(
     time: Duration,
     work: impl Future<Output = Result<T>> + Send + 'static,
@@ -461,8 +464,8 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     done.map_err(|failed| Fault::Task(failed.to_string()).into())
 }
 
-/// How long work may take before the database counts as gone: a server that lost its power, or the
-/// way to it, says nothing. More than a commit and asking what became of it may take.
+/// How long work may take before the database counts as gone: a server without power or network
+/// says nothing. This is longer than a commit and asking for its outcome may take.
 const WORK_TIMEOUT: Duration = Duration::from_mins(3);
-/// The same for the statements before a commit.
+/// How long the statements before a commit may take before the database counts as gone.
 pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

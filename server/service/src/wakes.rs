@@ -1,5 +1,5 @@
-//! Waking whoever waits for work, in this process and in the others. A wake may be lost: whoever
-//! waits looks by itself too, now and then.
+//! Waking the tasks that wait for work, in this process and in the others. A wake may be lost: each
+//! of these tasks also looks for work by itself, now and then.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 use crate::store::listening;
 use crate::{Inner, Service};
 
-/// What there is to do.
+/// A kind of work that tasks are woken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// Messages were put into the queue.
@@ -37,13 +37,13 @@ impl Wake {
     }
 }
 
-/// How long others wait at most to be told again: each time takes a lock that all commits with a
-/// notification share.
+/// How long the other processes wait at most to be told again: each notification takes a lock that
+/// all commits with a notification share.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long to wait before listening is tried again.
+/// How long to wait before trying again to listen.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Who waits, and what the other processes are still to be told.
+/// The tasks that wait, and what the other processes are still to be told.
 #[derive(Default)]
 pub(crate) struct Wakes {
     pub(crate) queued: Notify,
@@ -55,7 +55,7 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    /// Wakes the others soon.
+    /// Wakes the other processes soon.
     pub(crate) fn tell_others(&self, what: Wake) {
         self.untold.fetch_or(what.bit(), Ordering::Relaxed);
         self.telling.notify_one();
@@ -63,7 +63,7 @@ impl Wakes {
 }
 
 impl Inner {
-    /// Wakes this process and, soon, the others.
+    /// Wakes the tasks of this process and, soon, those of the other processes.
     pub(crate) fn wake(&self, what: Wake) {
         self.wake_here(what);
         self.wakes.tell_others(what);
@@ -82,7 +82,8 @@ impl Inner {
     }
 }
 
-/// Starts what tells the others; and what listens to them, in a process that serves.
+/// Starts the task that tells other processes of work; and, in a process that serves, the task that
+/// listens to them.
 pub(crate) fn spawn(service: &Service, listens: bool) -> Vec<AbortHandle> {
     let (wakes, inner) = (
         Arc::clone(&service.inner.wakes),
@@ -104,13 +105,13 @@ async fn tell(wakes: Arc<Wakes>, inner: Weak<Inner>) {
     }
 }
 
-/// Tells the others what they haven't been told.
+/// Tells the other processes what they haven't been told yet.
 pub(crate) async fn tell_now(service: &Service) {
     let untold = service.inner.wakes.untold.swap(0, Ordering::Relaxed);
     if untold == 0 {
         return;
     }
-    // A command beside the processes that serve has no token, and hears nothing.
+    // A command beside the processes that serve has no token, and doesn't listen.
     let token = service.inner.node.key().map_or(0, |key| key.token);
     let payload = format!("{token} {untold}");
     let told = async {

@@ -1,4 +1,4 @@
-//! Sessions, and the devices that they are once somebody signed in.
+//! Sessions, and the devices that they are once somebody has signed in.
 
 use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
@@ -9,24 +9,24 @@ use crate::error::{Refusal, Result};
 use crate::store::sessions::{self, Valid};
 use crate::store::throttles;
 
-/// A session unused for so long is over.
+/// A session that was unused for this long is over.
 pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
-/// A session is over so long after sign-in, used or not.
+/// A session is over this long after it was made, used or not; a sign-in makes a new session.
 pub(crate) const ABSOLUTE_MS: i64 = 12 * 60 * 60 * 1000;
-/// "Last seen" is written at most so often: a page view needn't cost a commit.
+/// How often "last seen" is written at most: a page view needn't cost a commit.
 const TOUCH_MS: i64 = 60 * 1000;
-/// What of a `User-Agent` is kept.
+/// How many characters of a `User-Agent` are kept.
 const USER_AGENT_CHARS_MAX: usize = 255;
 
 /// A session as the portal keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Who is signed in.
+    /// The account that is signed in.
     pub account_id: Option<i64>,
-    /// JSON.
+    /// The session's data as JSON.
     pub data: String,
-    /// When it will be over unless it is used before. Given out; what is stored follows from the
-    /// clock.
+    /// When the session will be over unless it is used before. This is only returned: the moments
+    /// that are stored come from the clock.
     pub expires_at: Timestamp,
 }
 
@@ -50,7 +50,7 @@ impl Service {
         .await
     }
 
-    /// Stores what changed in a session. One that was signed out meanwhile stays so.
+    /// Stores what changed in a session. A session that was signed out meanwhile stays so.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -62,7 +62,7 @@ impl Service {
         .await
     }
 
-    /// A session that isn't over; using it puts off its end.
+    /// The session with this token, unless it is over; using a session puts off its end.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -123,7 +123,7 @@ impl Service {
         .await
     }
 
-    /// Who is signed in with a session; using it puts off its end.
+    /// The account that is signed in with a session; using the session puts off its end.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -141,8 +141,8 @@ impl Service {
         Ok(Some(account))
     }
 
-    /// Whether somebody is signed in with a session, without putting off its end: for what goes on
-    /// by itself.
+    /// Whether somebody is signed in with a session. This doesn't put off the session's end:
+    /// requests that a page makes by itself ask this.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -176,7 +176,7 @@ impl Service {
         .await
     }
 
-    /// Signs out every device of the account but the one that asks.
+    /// Signs out every device of the account except the one that asks.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -188,7 +188,7 @@ impl Service {
         .await
     }
 
-    /// Deletes sessions and counts that are over; how many sessions.
+    /// Deletes sessions and windows of attempts that are over; returns how many sessions.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.

@@ -20,17 +20,17 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 const SIGN_IN_WINDOW_MS: i64 = 15 * MINUTE_MS;
 /// How long a reset link works.
 const RESET_LIFETIME_MS: i64 = HOUR_MS;
-/// What the mail about a reset says to staff.
+/// The text of the mail to staff about a reset.
 const RESET_MAIL: &str = "A new password was asked for. Run `heliograph account reset` with this \
                           e-mail and hand the link to its owner.";
-/// Reset mails per e-mail in an hour.
+/// The most reset mails per e-mail in an hour.
 const RESETS_PER_HOUR_MAX: i64 = 5;
 const TOKEN_BYTES: usize = 32;
-/// How many e-mails' worth of failed sign-ins one network may have.
+/// The most failed sign-ins from one network, as a multiple of those that one e-mail may have.
 const EMAILS_PER_NETWORK: i64 = 10;
 
 impl Service {
-    /// Makes a customer's account. `client` is the address it comes from.
+    /// Makes a customer's account. `client` is the network address that the request comes from.
     ///
     /// # Errors
     /// `EmailTaken`, `Throttled`.
@@ -47,7 +47,7 @@ impl Service {
             .await
     }
 
-    /// Makes an account for somebody.
+    /// Makes an account on behalf of somebody.
     ///
     /// # Errors
     /// `EmailTaken`.
@@ -86,8 +86,8 @@ impl Service {
         .await
     }
 
-    /// The account with this e-mail and password. An unknown e-mail is answered with the same words
-    /// in the same time.
+    /// The account with this e-mail and password. An unknown e-mail is answered like a wrong
+    /// password, and after the same time.
     ///
     /// # Errors
     /// `WrongCredentials`, `Throttled`.
@@ -100,7 +100,7 @@ impl Service {
         let email = email.trim().to_lowercase();
         let bucket = format!("sign-in {email} {}", network(client));
         let max = self.inner.limits.sign_in_failures_max;
-        // One address may not try one password on every e-mail either: each try costs a hash.
+        // One network may not try one password on every e-mail either: each try costs a hash.
         let sweeping = max.saturating_mul(EMAILS_PER_NETWORK);
         self.count_attempt(
             &format!("sign-in {}", network(client)),
@@ -151,7 +151,7 @@ impl Service {
         accounts::count(&mut conn).await
     }
 
-    /// Changes the password and signs out every device but the one that asks.
+    /// Changes the password and signs out every device except the one that asks.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`.
@@ -174,7 +174,8 @@ impl Service {
         .await
     }
 
-    /// Makes a reset link's token for whoever runs the server. Only its hash is stored.
+    /// Makes the token of a reset link for whoever runs the server. Only the token's hash is
+    /// stored.
     ///
     /// # Errors
     /// `NoSuchAccount`.
@@ -238,8 +239,8 @@ impl Service {
         .await
     }
 
-    /// Asks for the password again before something that matters; the hash that it fitted, which
-    /// must still be in force when that is done.
+    /// Verifies the password again before something that matters. Returns the hash that the
+    /// password fitted, which must still be in force when that is done.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`.
@@ -260,7 +261,8 @@ impl Service {
         Ok(hash.unwrap_or_default())
     }
 
-    /// Counts an attempt, a refused one too, and refuses it when there were too many in the window.
+    /// Counts an attempt, even if it is refused, and refuses it when there were too many in the
+    /// window.
     async fn count_attempt(&self, bucket: &str, max: i64, window_ms: i64) -> Result<()> {
         let bucket = token_hash(bucket);
         let counted = self.in_transaction(move |tx, now| {
@@ -275,7 +277,7 @@ impl Service {
         Err(Refusal::Throttled { retry_after_s }.into())
     }
 
-    /// Forgets the attempts before one that succeeded.
+    /// Forgets the attempts that were counted before a successful one.
     async fn forget_attempts(&self, bucket: &str) -> Result<()> {
         let bucket = token_hash(bucket);
         self.in_transaction(move |tx, _| {
@@ -285,7 +287,7 @@ impl Service {
     }
 }
 
-/// A password may have been changed since it was verified: then it is wrong now.
+/// Fails if the password was changed since it was verified: then the verified one is wrong now.
 pub(crate) async fn still_in_force(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -297,7 +299,7 @@ pub(crate) async fn still_in_force(
     }
 }
 
-/// Whom an address is counted as: an IPv6 customer has a whole /64 to try from.
+/// The network that an address is counted as: an IPv6 customer has a whole /64 to try from.
 fn network(client: &str) -> String {
     match client.parse() {
         Ok(IpAddr::V6(address)) => {
@@ -308,18 +310,18 @@ fn network(client: &str) -> String {
     }
 }
 
-/// What is stored of a token or of what is counted.
+/// The hash that is stored of a token, or of the name of a throttle.
 pub(crate) fn token_hash(token: &str) -> String {
     hex::encode(Sha256::digest(token.as_bytes()))
 }
 
-/// Longest throttle window: older counts can be forgotten.
+/// The moment before which windows of attempts can be forgotten: no window is longer than an hour.
 pub(crate) fn throttles_before(now: Timestamp) -> Timestamp {
     now.plus_ms(-HOUR_MS)
 }
 
-/// Sets a password: its account's reset links work no more, and all devices are signed out but the
-/// one whose token has this hash.
+/// Sets a password: the account's reset links work no more, and all devices are signed out except
+/// the one whose token has the hash `keep`.
 async fn set_password(
     conn: &mut dyn Connection,
     account_id: i64,

@@ -14,11 +14,12 @@ use crate::run_blocking;
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// Hashes at once: each takes a core and 19 MiB, and the sends need the other core.
+/// How many hashes are computed at once: each takes a core and 19 MiB, and the sends need the other
+/// core.
 const PARALLEL_MAX: usize = 2;
 const SALT_BYTES: usize = 16;
 
-/// Hashes and verifies.
+/// Hashes and verifies passwords.
 pub(crate) struct Hasher {
     permits: Arc<Semaphore>,
     /// The hash of a password that nobody knows, so that an unknown e-mail takes as long as a known
@@ -44,7 +45,7 @@ impl Hasher {
             .await
     }
 
-    /// Whether the password belongs to the hash; `None` takes as long and is false.
+    /// Whether the password belongs to the hash; without a hash this takes as long and is false.
     pub(crate) async fn verify(&self, password: &str, stored: Option<String>) -> Result<bool> {
         let password = password.to_owned();
         let dummy = Arc::clone(&self.dummy);

@@ -1,4 +1,5 @@
-//! Requests that are safe to repeat: the answer to a key is kept in the transaction that charges.
+//! Requests that are safe to repeat: the answer to an idempotency key is kept in the transaction
+//! that charges.
 
 use domain::admission::EarlierRequest;
 use domain::timestamp::DAY_MS;
@@ -11,16 +12,16 @@ use crate::store::idempotency::KeptAnswer;
 
 /// How long an answer is kept.
 const KEPT_MS: i64 = DAY_MS;
-/// Characters of the longest key.
+/// The most characters of an idempotency key.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// What a client calls a request, so that a second one is known as the same. Only its SHA-256 is
-/// kept, since some take for it what must not be stored, such as the API key.
+/// What a client calls a request, so that a repeated one is known as the same. Only the SHA-256 of
+/// a key is kept, since some clients use a value that must not be stored, such as the API key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Takes 1 to 255 characters without NUL.
+    /// Accepts 1 to 255 characters without NUL.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = !text.is_empty()
             && !text.contains('\0')
@@ -34,12 +35,12 @@ impl IdempotencyKey {
     }
 }
 
-/// The moment from which on answers are kept.
+/// The moment after which an answer must have been kept to count.
 pub(crate) fn kept_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-KEPT_MS)
 }
 
-/// Compares a request, by its digest, with the one that an answer was kept for.
+/// Compares a request, by its digest, with the request that an answer was kept for.
 pub(crate) fn earlier(kept: Option<&KeptAnswer>, digest: &str) -> EarlierRequest {
     match kept {
         None => EarlierRequest::None,
@@ -51,7 +52,7 @@ pub(crate) fn earlier(kept: Option<&KeptAnswer>, digest: &str) -> EarlierRequest
 /// The answer to the earlier request.
 ///
 /// # Errors
-/// `Failed` when it can't be read.
+/// `Failed` when the kept answer can't be read.
 pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer) -> Result<T> {
     serde_json::from_str(&kept.answer).map_err(|_| {
         Error::Failed(Fault::Corrupt {
@@ -62,7 +63,7 @@ pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer) -> Result<T> {
     })
 }
 
-/// What a single send means, however it was written.
+/// The digest of what a single send means, however the request was written.
 pub(crate) fn digest_of_send(
     number: &Number,
     message: &MessageText,
@@ -76,7 +77,8 @@ pub(crate) fn digest_of_send(
     digest.finish()
 }
 
-/// What an upload means: its mode, the digest of its file, the message to all and the request id.
+/// The digest of what an upload means: its mode, its file, the message to all numbers and the
+/// request id.
 pub(crate) fn digest_of_bulk(
     mode: &str,
     file: &[u8],
@@ -90,7 +92,8 @@ pub(crate) fn digest_of_bulk(
     digest.finish()
 }
 
-/// SHA-256 over fields, each with its length before it so that none runs into the next.
+/// SHA-256 over fields, each with its length before it so that no two lists of fields give the same
+/// bytes.
 struct Digest(Sha256);
 
 impl Digest {

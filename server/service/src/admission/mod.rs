@@ -1,4 +1,4 @@
-//! Taking a message in: who may send, and what a send is.
+//! Admission: who may send, and what a send is.
 
 pub(crate) mod idempotency;
 pub(crate) mod rates;
@@ -22,21 +22,22 @@ use crate::store::idempotency::{self as kept_answers, KeptKey};
 /// Play money that a test key has at the start of each day (UTC), in units.
 const PLAY_MONEY_UNITS: i64 = 1_000;
 
-/// What a key opens.
+/// What a key gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyAccess {
     pub application_id: ApplicationId,
     pub reference: Reference,
-    /// A test key sees its own messages and money alone, and so does a live key.
+    /// A test key sees only its own messages and money, and so does a live key.
     pub kind: KeyKind,
 }
 
-/// What a key opens that may send.
+/// The access of a key that may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendAccess {
     pub access: KeyAccess,
-    /// A request under this idempotency key was accepted before: it is answered again, whatever the
-    /// application's status is now, and any other request under the key is refused.
+    /// Whether a request under this idempotency key was accepted before: that request is answered
+    /// again, whatever the application's status is now, and any other request under the key is
+    /// refused.
     pub known: bool,
 }
 
@@ -47,20 +48,22 @@ pub struct SendRequest {
     pub number: Number,
     pub message: MessageText,
     pub requestid: Option<RequestId>,
-    /// A second request with the same key is given the first one's answer, and charged nothing.
+    /// A second request with the same idempotency key gets the first one's answer, and is charged
+    /// nothing.
     pub idempotency: Option<IdempotencyKey>,
-    /// Only to be judged: nothing is stored, charged or sent, and no idempotency key read or kept.
+    /// Whether the request is only judged: nothing is stored, charged or sent, and no idempotency
+    /// key is read or kept.
     pub dry_run: bool,
 }
 
 /// A send with what can be computed of it before the database is asked.
 pub(crate) struct PreparedSend {
     pub(crate) request: SendRequest,
-    /// Of its key.
+    /// The hash of the request's key.
     pub(crate) key_hash: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
-    /// What the request means, where an idempotency key makes that count.
+    /// The digest of what the request means, where an idempotency key makes that count.
     pub(crate) digest: Option<String>,
 }
 
@@ -79,7 +82,7 @@ impl PreparedSend {
         }
     }
 
-    /// Whether an application's row has the send's key.
+    /// Whether an application's row holds the key of the send.
     pub(crate) fn opens(&self, row: &KeyRow) -> bool {
         row.holds_hash(self.request.key.kind(), &self.key_hash)
     }
@@ -92,9 +95,9 @@ pub struct Sent {
     pub transid: Option<Transid>,
     pub pages: usize,
     pub cost: Money,
-    /// After its own charge.
+    /// The balance after the message's own charge.
     pub balance: Money,
-    /// Accepted and answered before, under the same idempotency key.
+    /// Whether the message was accepted and answered before, under the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
 }
@@ -104,12 +107,13 @@ pub struct Sent {
 pub enum SendError {
     /// Nothing was stored and nothing charged.
     Refused(Reason),
-    /// The commit's outcome can't be found out: close the connection without an answer.
+    /// The outcome of the commit can't be found out: close the connection without an answer.
     Lost,
 }
 
 impl Service {
-    /// What a key opens for reading, also while Pending or Suspended: 504 and 505 come first.
+    /// The access of a key for reading, even while the application is Pending or Suspended: 504 and
+    /// 505 are checked first.
     ///
     /// # Errors
     /// The first reason that applies.
@@ -149,7 +153,7 @@ impl Service {
     }
 
     /// Whether an application may send with the key that opened it. Whether a request under the
-    /// idempotency key is the same as the one before isn't known yet.
+    /// idempotency key is the same as the earlier one isn't known yet.
     pub(crate) async fn check_admission(
         &self,
         row: &KeyRow,
@@ -176,7 +180,7 @@ impl Service {
         Ok(SendAccess { access, known })
     }
 
-    /// What a key opens, for reading.
+    /// The access of a key for reading, with the application's row and the parsed key.
     pub(crate) async fn opened(
         &self,
         key: Option<&str>,
@@ -211,7 +215,7 @@ impl Service {
         Ok(!kept.is_empty())
     }
 
-    /// What a key may still do this second; `None` where that isn't limited.
+    /// How many requests a key may still make this second; `None` where requests aren't limited.
     pub fn rate_state(&self, key: &ApiKey) -> Option<RateState> {
         self.inner.rates.state(key, self.now())
     }
@@ -221,7 +225,7 @@ impl Service {
         applications::keys_by_reference(&mut conn, reference).await
     }
 
-    /// What the key can still spend.
+    /// The balance that the key can still spend.
     ///
     /// # Errors
     /// `Refused` when there is no such application; `Failed` when the database can't be read.
@@ -235,8 +239,8 @@ impl Service {
         })
     }
 
-    /// Accepts a message: stored, charged and queued in one transaction, and answered after its
-    /// commit. Dropping the future changes nothing of that: the turn owns the work.
+    /// Accepts a message: stores, charges and queues it in one transaction, and answers after the
+    /// commit. Dropping the future doesn't undo that: the turn owns the work.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -245,7 +249,7 @@ impl Service {
     }
 }
 
-/// The play money of a test key now: topped up at the first use of a day.
+/// The play money that a test key has now: the balance is topped up at the first use of a day.
 pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
     if day < now.day() {
         play_money_max()
@@ -254,7 +258,7 @@ pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
     }
 }
 
-/// What a top-up makes of it.
+/// The play money after a top-up.
 pub(crate) fn play_money_max() -> Money {
     Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
 }

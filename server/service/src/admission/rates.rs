@@ -1,5 +1,5 @@
 //! Requests per second and key. Where several processes serve, they count together, in the
-//! database; and before sends are judged, as many requests are taken for them as there are.
+//! database: before sends are judged, as many requests as are left are taken for them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -11,21 +11,21 @@ use crate::error::Result;
 use crate::store::query::Connection;
 use crate::store::shared;
 
-/// A request in the bucket's unit: what flows in within a second is the limit times this.
+/// One request in the unit of a bucket: what flows in within a second is the limit times this.
 const REQUEST: i64 = 1000;
 
-/// What a key may still do.
+/// How many requests a key may still make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateState {
-    /// Requests per second, and at once.
+    /// The most requests per second, and at once.
     pub limit: u32,
-    /// Requests that may come now.
+    /// How many requests may come now.
     pub remaining: u32,
-    /// Milliseconds until all of the limit is there again.
+    /// Milliseconds until the whole limit is there again.
     pub reset_ms: i64,
 }
 
-/// A bucket for each key: it holds the requests of one second and fills again within one.
+/// A bucket for each key, which holds the requests of one second and fills again within a second.
 pub(crate) struct Rates {
     limit: Option<u32>,
     /// Whether requests are counted together with other processes.
@@ -33,10 +33,10 @@ pub(crate) struct Rates {
     buckets: Mutex<HashMap<RateKey, Bucket>>,
 }
 
-/// A key, as requests are counted.
+/// The key that requests are counted for.
 pub(crate) type RateKey = (Reference, KeyKind);
 
-/// Requests that were taken for keys which are about to be judged.
+/// Requests that were taken for keys whose sends are about to be judged.
 #[derive(Default)]
 pub(crate) struct Allowance(BTreeMap<RateKey, i64>);
 
@@ -47,7 +47,7 @@ struct Bucket {
 }
 
 impl Rates {
-    /// Without a limit nothing is counted.
+    /// Makes the buckets; without a limit nothing is counted.
     pub(crate) fn new(limit: Option<u32>, shared: bool) -> Self {
         Self {
             limit,
@@ -56,13 +56,14 @@ impl Rates {
         }
     }
 
-    /// Notes what all processes together have left of a key's, in thousandths of a request.
+    /// Stores what all processes together have left of a key's requests, in thousandths of a
+    /// request.
     fn note(&self, key: RateKey, level: i64, now: Timestamp) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.insert(key, Bucket { level, at: now });
     }
 
-    /// Takes a request out of a good key's; false when there is none left.
+    /// Takes a request out of a valid key's bucket; false when none is left.
     pub(crate) fn take(&self, reference: Reference, kind: KeyKind, now: Timestamp) -> bool {
         let Some(limit) = self.limit else { return true };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +98,8 @@ impl Rates {
 }
 
 impl Service {
-    /// Takes a request out of a good key's; false when there is none left.
+    /// Takes a request out of a valid key's bucket, here or in the database; false when none is
+    /// left.
     pub(crate) async fn take_one(&self, key: RateKey) -> Result<bool> {
         let now = self.now();
         if !self.inner.rates.shared {
@@ -107,7 +109,7 @@ impl Service {
         Ok(self.take_shared(&mut conn, key, 1, now).await? == 1)
     }
 
-    /// Takes a request for each of these keys, as far as there are some.
+    /// Takes a request for each of these keys, as far as requests are left.
     pub(crate) async fn take_for(
         &self,
         conn: &mut dyn Connection,
@@ -117,7 +119,7 @@ impl Service {
         if !self.inner.rates.shared {
             return Ok(None);
         }
-        // In one order: others may be doing the same.
+        // In the order of the keys, since other processes may be doing the same.
         let mut allowance = Allowance::default();
         for key in keys {
             *allowance.0.entry(key).or_default() += 1;
@@ -128,7 +130,7 @@ impl Service {
         Ok(Some(allowance))
     }
 
-    /// Gives back what wasn't used.
+    /// Gives back the requests that weren't used.
     pub(crate) async fn give_back(
         &self,
         conn: &mut dyn Connection,
@@ -156,7 +158,7 @@ impl Service {
 }
 
 impl Allowance {
-    /// Uses one; false when there is none left.
+    /// Uses one of a key's requests; false when none is left.
     pub(crate) fn take(&mut self, key: RateKey) -> bool {
         let left = self.0.get_mut(&key).filter(|left| **left > 0);
         left.map(|left| *left -= 1).is_some()
@@ -169,7 +171,7 @@ impl Bucket {
         Self { level, at: now }
     }
 
-    /// Adds what flowed in since; a clock that was set back adds nothing.
+    /// Adds what flowed in since the last time; a clock that was set back adds nothing.
     fn fill(&mut self, limit: u32, now: Timestamp) {
         let passed_ms = now.ms_since(self.at).clamp(0, 1000);
         let full = i64::from(limit) * REQUEST;

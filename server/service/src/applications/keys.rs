@@ -10,8 +10,8 @@ use crate::store::audit::{self, Actor};
 use crate::store::{applications, sessions};
 
 impl Service {
-    /// Replaces a key: from this commit on the old one is unknown. Every device of the account but
-    /// the one that asks is signed out in the same commit.
+    /// Replaces a key: from this commit on the old key is unknown. Every device of the account
+    /// except the one that asks is signed out in the same commit.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`, `NoSuchApplication`.

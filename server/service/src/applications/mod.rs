@@ -1,4 +1,4 @@
-//! Applications: create, list, and what staff do to their status.
+//! Applications: creating and listing them, and what staff do to their status.
 
 pub(crate) mod keys;
 pub(crate) mod sender_names;
@@ -22,7 +22,7 @@ use crate::wakes::Wake;
 /// How many references are tried before they count as used up.
 const REFERENCE_TRIES: usize = 1000;
 const REFERENCES: u64 = 1_000_000;
-/// Most lines of a statement at once.
+/// The most lines of a statement at once.
 const STATEMENT_LINES_MAX: i64 = 200;
 
 /// A new application's keys, to be shown once.
@@ -120,8 +120,8 @@ impl Service {
         .await
     }
 
-    /// The unique indexes decide, however many forms arrive at once; a look afterwards finds the
-    /// words.
+    /// Inserts an application with a reference that is free. The unique indexes decide, however
+    /// many forms arrive at once; a query afterwards finds out why an insert failed.
     async fn insert_application(
         &self,
         conn: &mut dyn Connection,
@@ -208,7 +208,7 @@ impl Service {
         .await
     }
 
-    /// Pending → Active, asked for or not.
+    /// Pending → Active, whether or not activation was requested.
     ///
     /// # Errors
     /// `NoSuchApplication`, `StatusConflict`.
@@ -236,7 +236,7 @@ impl Service {
             .await
     }
 
-    /// Suspended → what it was before.
+    /// Suspended → the status before.
     ///
     /// # Errors
     /// `NoSuchApplication`, `StatusConflict`.
@@ -334,7 +334,8 @@ impl Service {
     }
 }
 
-/// The application, if it is the account's: another's is as unknown as none.
+/// The application, if it is the account's: an application of another account is as unknown as one
+/// that doesn't exist.
 pub(crate) async fn owned(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -345,7 +346,7 @@ pub(crate) async fn owned(
     row.ok_or(Error::Refused(Refusal::NoSuchApplication))
 }
 
-/// One of an account's applications, or all of them.
+/// The id of one of an account's applications, or the ids of all of them.
 pub(crate) async fn owned_ids(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -361,7 +362,7 @@ pub(crate) async fn owned_ids(
     Ok(owned.into_iter().map(|owned| owned.id).collect())
 }
 
-/// A name that belongs to another account needn't be asked for.
+/// Refuses a sender name that belongs to another account.
 pub(crate) async fn refuse_taken(
     conn: &mut dyn Connection,
     name: &SenderName,

@@ -13,7 +13,7 @@ use crate::store::row::touched;
 use crate::store::senders;
 
 impl Service {
-    /// Asks for a sender name. An accepted one stays in use until staff decide; a request that
+    /// Asks for a sender name. An accepted name stays in use until staff decide; a request that
     /// still waits is replaced.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Service {
         .await
     }
 
-    /// Rejects a request; the customer sees why. A name accepted before stays in use.
+    /// Rejects a request; the customer sees the reason. A name accepted before stays in use.
     ///
     /// # Errors
     /// `NoSuchSenderRequest`, `SenderDecided`, `ReasonMissing`.
@@ -112,7 +112,7 @@ impl Service {
     }
 }
 
-/// A request that waits, and its application.
+/// A pending request, and its application.
 async fn pending(
     conn: &mut dyn Connection,
     id: i64,

@@ -1,4 +1,4 @@
-//! Carriers as operators see them: state, drain, resume.
+//! Carriers as operators see them: their state, drain and resume.
 
 use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
@@ -10,11 +10,12 @@ use crate::store::{carriers, queue};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
 
-/// What is older than this nobody keeps up to date.
+/// A connection's state that is older than this isn't kept up to date by any process.
 const STATE_HOLDS_MS: i64 = 15_000;
 
 impl Service {
-    /// Every carrier that is set up, by name, with what waits for it and how its connections are.
+    /// Every carrier that is set up, by name, with the messages that wait for it and the state of
+    /// its connections.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -50,8 +51,9 @@ impl Service {
         Ok(found)
     }
 
-    /// Hands a carrier nothing more until it is resumed. What it has goes on, and what waits for it
-    /// goes another way where there is one. False when it was drained before.
+    /// Hands a carrier no more messages until it is resumed. The carrier keeps what it has, and
+    /// messages that wait for it take another route where there is one. False when the carrier was
+    /// drained before.
     ///
     /// # Errors
     /// `NoSuchCarrier`.
@@ -59,7 +61,7 @@ impl Service {
         self.change_carrier(*actor, name, true).await
     }
 
-    /// Ends a drain. False when there was none.
+    /// Ends a drain; false when the carrier wasn't drained.
     ///
     /// # Errors
     /// `NoSuchCarrier`.
@@ -105,7 +107,7 @@ impl Service {
         Ok(connections)
     }
 
-    /// Carriers that somebody drained.
+    /// The names of the carriers that are drained.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -120,7 +122,7 @@ impl Service {
         Ok(names)
     }
 
-    /// Writes how the connections are, for people who look.
+    /// Stores the state of this process's connections, for people who look.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.

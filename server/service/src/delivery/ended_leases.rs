@@ -1,4 +1,4 @@
-//! Claims whose lease is over: whoever held them is gone, or was held up for too long.
+//! Claims whose lease is over: the process that held them is gone, or was held up for too long.
 
 use domain::{HandOver, MessageStatus, Timestamp, Transid};
 
@@ -16,24 +16,24 @@ use crate::store::tally::Counter;
 use crate::wakes::Wake;
 use crate::{Service, run_detached_with_tries};
 
-/// Claims that one transaction ends.
+/// How many claims one transaction ends.
 const CHUNK: i64 = 500;
-/// What the timeline says.
+/// The event in the timeline of such a message.
 const DETAIL: &str = "the process that handed it over ended before the carrier's answer";
 
 /// Which leases to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leases {
-    /// All of them: at a start when nobody else can dispatch.
+    /// All leases: at a start when no other process can dispatch.
     All,
-    /// Those whose time is over.
+    /// The leases whose time is over.
     Over,
 }
 
 impl Service {
-    /// Ends leases; how many. Whether a carrier has the messages can't be known: they wait for a
-    /// receipt, and are sent once more where their application wants it. The sandbox's go back into
-    /// the queue.
+    /// Ends leases; returns how many. Whether a carrier has the messages can't be known: they wait
+    /// for a receipt, and are sent once more where their application wants that. Messages for the
+    /// sandbox go back into the queue.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -81,7 +81,7 @@ impl Service {
         Ok(count)
     }
 
-    /// These may have been handed over.
+    /// Ends the leases of messages that may have been handed over.
     async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
         let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for row in lost {
@@ -102,7 +102,7 @@ impl Service {
         queue::drop_all(tx, &leaving).await?;
         events::insert(tx, &events, now).await?;
         let network = &self.inner.router.network;
-        // By carrier, since that stands with each.
+        // By carrier, since each message is stored with its carrier.
         for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {
             let carrier = rows[0].carrier.as_str();
             let begun: Vec<_> = rows
@@ -127,8 +127,8 @@ impl Service {
         Ok(())
     }
 
-    /// The segments that a claim was to hand over: those that weren't before, and at a second time
-    /// those without an answer.
+    /// The segments that a claim was to hand over: those that weren't handed over before, and at a
+    /// second hand-over those without an answer.
     async fn perhaps_handed_over(
         &self,
         tx: &mut WriteTx<'_>,

@@ -1,4 +1,4 @@
-//! The end of the 48 hours.
+//! Expiry: the end of a message's 48 hours.
 
 use domain::timestamp::DAY_MS;
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
@@ -10,12 +10,12 @@ use crate::store::messages::{self, Ending, Overdue};
 use crate::store::{Chore, batches, installation, queue};
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 
-/// Messages that one transaction makes final.
+/// How many messages one transaction makes final.
 const CHUNK: i64 = 500;
 
 impl Service {
-    /// Makes every message final whose time ran out; how many. What never reached a carrier is
-    /// given back.
+    /// Makes every message final whose time ran out; returns how many. The price of a message that
+    /// never reached a carrier is given back.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -46,7 +46,8 @@ impl Service {
         };
         let below = first_unexpired(now);
         if run.unexpanded.is_none() {
-            // Before the look: rows that become messages meanwhile must not be taken for final.
+            // Before the overdue messages are looked up: rows that become messages meanwhile must
+            // not be taken for final.
             let least = batches::least_unexpanded(&mut tx).await?;
             run.unexpanded = Some(least.unwrap_or(i64::MAX));
         }
@@ -54,7 +55,8 @@ impl Service {
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
         tx.concerns(overdue.iter().map(|message| message.application_id));
-        // A claim may have come between: what is decided by is read again under the lock.
+        // A message may have been claimed meanwhile: the rows that decide are read again under the
+        // lock.
         let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
         let overdue = if messages::lock(&mut tx, &ids).await? {
             let mut locked = messages::overdue(&mut tx, from, below, CHUNK).await?;
@@ -65,7 +67,8 @@ impl Service {
         };
         let mut endings = Vec::with_capacity(overdue.len());
         for message in overdue {
-            // A submit under way decides itself within its lease; a later sweep looks again.
+            // A submit under way is decided within its lease; a later sweep looks at its message
+            // again.
             if message.leased {
                 run.first_leased = run.first_leased.or(Some(message.id.0));
             } else {
@@ -77,9 +80,10 @@ impl Service {
         queue::drop_all(&mut tx, &gone).await?;
         settle(&mut tx, &ended, now).await?;
         if run.done {
-            // Never beyond what exists: the clock may be ahead now and be set right later.
+            // Never beyond the messages that exist: the clock may be ahead now and be set right
+            // later.
             let existing = messages::greatest(&mut tx).await? + 1;
-            // Rows of an upload become messages with the ids of its acceptance.
+            // Rows of an upload become messages with ids from the time of its acceptance.
             let unexpanded = run.unexpanded.unwrap_or(below);
             let low = run.first_leased.unwrap_or(below);
             let low = low.min(below).min(existing).min(unexpanded);
@@ -96,8 +100,8 @@ pub(crate) fn first_unexpired(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0)
 }
 
-/// The least id of a message that can be in the queue: a sweep takes it out within a week after its
-/// time.
+/// The least id of a message that can be in the queue: a sweep takes a message out of the queue
+/// within a week after its time.
 pub(crate) fn least_queued(now: Timestamp) -> i64 {
     first_unexpired(now.plus_ms(-7 * DAY_MS))
 }
@@ -108,16 +112,16 @@ struct Run {
     expired: u64,
     /// Where the next chunk begins.
     from: Option<i64>,
-    /// The least id that a row of an upload may still become, when the sweep began.
+    /// The least id that a row of an upload could still become when the sweep began.
     unexpanded: Option<i64>,
     /// The first message that a connection holds.
     first_leased: Option<i64>,
     done: bool,
 }
 
-/// How a message ends whose time ran out.
+/// How a message whose time ran out ends.
 fn ending(message: &Overdue) -> Ending {
-    // It can't arrive whole, whatever became of the parts that nothing was heard of.
+    // The message can't arrive as a whole, whatever became of the segments without a receipt.
     if let Some(error) = &message.failed {
         return Ending {
             id: message.id,
@@ -130,7 +134,7 @@ fn ending(message: &Overdue) -> Ending {
     let (error, release) = match message.status {
         MessageStatus::Submitted => (DeliveryError::NoReceipt, false),
         MessageStatus::Unknown => (DeliveryError::NoAnswer, false),
-        // Some of its segments: the others can't follow any more.
+        // A carrier has some of the message's segments, and the others can't follow any more.
         _ if message.taken => (DeliveryError::ExpiredInPart, false),
         _ => (DeliveryError::ExpiredInQueue, true),
     };

@@ -1,4 +1,5 @@
-//! Handing messages to carriers: claim under a lease, record what became of it.
+//! Handing messages to carriers: claiming them under a lease, and recording what became of each
+//! submit.
 
 pub(crate) mod carriers;
 pub(crate) mod ended_leases;
@@ -29,29 +30,29 @@ use crate::wakes::Wake;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 
 /// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored
-/// in it, and the clocks of two nodes differ.
+/// in that time, and the clocks of two nodes differ.
 const LEASE_PARTS: i64 = 6;
-/// One in so many of a claim's messages is of a batch, however many single ones wait.
+/// One in this many of a claim's messages is of a batch, however many single messages wait.
 pub const BATCHES_SHARE: usize = 8;
-/// How often one turn looks for due rows when it finds only those of suspended applications.
+/// How often one turn looks for due rows when it finds only rows of suspended applications.
 const ROUNDS_MAX: usize = 2;
 /// How soon to look again for rows that are due and couldn't be claimed.
 const LOCKED_MS: i64 = 100;
-/// Ids of an hour.
+/// How many ids an hour has.
 const OUTSTANDING_SLICE: i64 = domain::ids::compose_id(domain::ids::id_unix_ms(0) + 3_600_000, 0);
-/// Messages that one transaction lets go on: it takes a few milliseconds.
+/// How many messages one transaction lets go on, which takes a few milliseconds.
 const RESUME_CHUNK: i64 = 1000;
 
-/// A claim: results count while the row still carries this token.
+/// A claim's lease: results count while the row still carries this token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
-    /// By the clock that all nodes share as well as they can.
+    /// When the lease ends, by the clock that all nodes share as well as they can.
     pub until: Timestamp,
-    /// From this moment on others may have the messages: nothing of the claim may be begun to be
-    /// handed over any more. By the clock that only goes on, and does so while a process is
-    /// stopped: one that wakes up later finds it past. (A machine that is suspended as a whole may
-    /// stop this clock too.)
+    /// From this moment on no submit of the claim may begin, since others may have the messages
+    /// soon. By the monotonic clock, which goes on while a process is stopped: a process that wakes
+    /// up later finds the moment past. (A machine that is suspended as a whole may stop this clock
+    /// too.)
     pub not_after: Instant,
 }
 
@@ -68,7 +69,7 @@ pub struct Claimed {
     pub message: MessageText,
     /// Segments, counted from 1, that must not be submitted: the carrier has them, or may have.
     pub handed_over: Vec<u16>,
-    /// When its time runs out: what is left of it is the validity that a carrier is given.
+    /// When the message's time runs out: the time left is the validity that a carrier is given.
     pub expires_at: Timestamp,
 }
 
@@ -77,15 +78,15 @@ pub struct Claimed {
 pub struct Submitted {
     pub id: Transid,
     pub application_id: ApplicationId,
-    /// The claim's.
+    /// The token of the claim that the message was submitted under, and its end.
     pub lease: Lease,
     /// How many segments the message has as it was handed over.
     pub segments: u16,
-    /// For each segment that was to be submitted now.
+    /// The outcome of each segment that was to be submitted now, with the segment's number.
     pub outcomes: Vec<(u16, SubmitOutcome)>,
 }
 
-/// What a claim says about what is left in the queue.
+/// What a claim learned about the messages that are left in the queue.
 pub(crate) struct Learned {
     /// Fewer single messages were due than asked for.
     pub(crate) no_single_waits: bool,
@@ -94,10 +95,10 @@ pub(crate) struct Learned {
 }
 
 impl Lease {
-    /// A lease that begins now. `asked` was before anything was asked of the database: what that
-    /// takes is of the lease's time.
+    /// A lease that begins now. `asked` is the moment before anything was asked of the database:
+    /// the time that the database takes is part of the lease's time.
     pub(crate) fn begin(service: &Service, asked: Instant, now: Timestamp) -> Self {
-        // Any number but 0, which says "nobody".
+        // Any number but 0, which stands for "nobody".
         let token = (service.entropy().number() >> 1).cast_signed().max(1);
         let lease_ms = service.limits().lease_ms;
         let held_ms = (lease_ms - lease_ms / LEASE_PARTS).unsigned_abs();
@@ -110,7 +111,7 @@ impl Lease {
 }
 
 impl Claimed {
-    /// The message as a carrier needs it.
+    /// The claimed message, from its row.
     fn of(row: StartedMessage, network: &Network) -> Self {
         let created_at = Timestamp::from_unix_ms(row.before.created_at);
         let number = Number::from_stored(row.number, row.kind);
@@ -128,7 +129,7 @@ impl Claimed {
 }
 
 impl Lease {
-    /// What says of a message's row that it carries this token.
+    /// The row of a message, with the token that it must carry.
     const fn of(self, id: Transid) -> Leased {
         Leased {
             message_id: id,
@@ -137,7 +138,8 @@ impl Lease {
     }
 }
 
-/// Claims due messages of a carrier in a turn; none when none is due, or the carrier is drained.
+/// Claims due messages of a carrier in a turn; none when no message is due or the carrier is
+/// drained.
 pub(crate) async fn claim_due(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -148,7 +150,7 @@ pub(crate) async fn claim_due(
     let now = service.now();
     let all = i64::try_from(limit).unwrap_or(i64::MAX);
     let limits = DueLimits {
-        // Messages to one person go before those of a file, which are left a share all the same.
+        // Single messages go before messages of a batch, which are left a share all the same.
         singles: all - all / BATCHES_SHARE.cast_signed() as i64,
         all,
     };
@@ -163,15 +165,15 @@ pub(crate) async fn claim_due(
             .learn(carrier, scan_start, limits, &found, now);
         let claimed = claim_found(service, tx, &found, lease, now).await?;
         let learned = learn(service, tx, carrier, limits, &found, now).await?;
-        // Where all due rows were of suspended applications and were put aside, more may be due. If
-        // those are many, the next turn looks for them.
+        // Where all due rows were of suspended applications and were put aside, more rows may be
+        // due. If those are many too, the next turn looks for them.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, learned));
         }
     }
 }
 
-/// What a look at the queue says about what is left in it.
+/// What a look at the queue tells about the messages that are left in it.
 async fn learn(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -186,7 +188,7 @@ async fn learn(
     let look_after = if none_waits {
         let scan_start = service.inner.scan_starts.of(carrier);
         let next = claims::next_due(tx, carrier, scan_start, first_unexpired(now)).await?;
-        // Another process is at the rows that are due and weren't found, for a moment.
+        // Due rows that weren't found are locked by another process for a moment.
         let after = next.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
         Some(Duration::from_millis(after.unsigned_abs()))
     } else {
@@ -245,7 +247,7 @@ impl Service {
         self.inner.turn.inbox.claim(carrier, limit).await
     }
 
-    /// Whether a message is stored; asks again while the database isn't there.
+    /// Whether a message is stored; asks again while the database can't be reached.
     pub(crate) async fn is_message_stored(&self, id: Transid) -> Result<bool> {
         let look = async || {
             let mut conn = self.store().read().await?;
@@ -254,8 +256,8 @@ impl Service {
         self.store().insist(look).await
     }
 
-    /// Whether a claim happened whose commit wasn't answered. Nobody else would hand its messages
-    /// over.
+    /// Whether a claim whose commit wasn't answered took place. If it did, no other process would
+    /// hand over its messages.
     pub(crate) async fn is_claimed(&self, message: &Claimed, lease: Lease) -> Result<bool> {
         let look = async || {
             let mut tx = self.store().begin_as(Priority::Results).await?;
@@ -302,7 +304,7 @@ impl Service {
         .await
     }
 
-    /// When the next message of a carrier will be due; `None` when none waits.
+    /// When the next message of a carrier will be due; `None` when no message waits.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -319,8 +321,8 @@ impl Service {
         queue::state(&mut conn).await
     }
 
-    /// Messages that a carrier took before this moment and that aren't final, by id, after the
-    /// given one.
+    /// Messages that a carrier took before this moment and that aren't final, in the order of their
+    /// ids, after the given id.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -335,12 +337,13 @@ impl Service {
         let mut after = if let Some(id) = after {
             id.0
         } else {
-            // Everything below is final.
+            // Every message with a smaller id is final.
             let swept = installation::swept(&mut conn).await?.low - 1;
             swept.max(least_queued(submitted_before))
         };
         let end = domain::ids::compose_id(submitted_before.unix_ms() + 1, 0);
-        // A bit at a time: where a carrier has little, all messages would be gone through at once.
+        // One hour of ids at a time: where a carrier has few messages, all messages would be read
+        // at once.
         loop {
             let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
             let found =
@@ -354,7 +357,7 @@ impl Service {
     }
 }
 
-/// Says for messages of which a carrier has, or may have, a part which segments that are.
+/// Finds the segments that a carrier has, or may have, of messages that were handed over in part.
 async fn skip_handed_over(
     tx: &mut WriteTx<'_>,
     begun: &HashMap<Transid, HandOver>,

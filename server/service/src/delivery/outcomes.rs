@@ -1,5 +1,5 @@
-//! What a carrier's answers mean for a message: pure, so that money and duplicates are decided in
-//! one place.
+//! What a carrier's answers mean for a message. The functions here are pure, so that money and
+//! duplicates are decided in one place.
 
 use domain::HandOver;
 
@@ -8,34 +8,35 @@ use crate::store::segments::Segment;
 
 /// How long a message whose answer was lost waits for a receipt before it is sent once more.
 pub(crate) const RESEND_AFTER_MS: i64 = 30_000;
-/// How long a message waits that a throttled carrier didn't take.
+/// How long a message waits after a throttled carrier didn't take it.
 const THROTTLED_MS: i64 = 1000;
-/// The first wait after a temporary refusal; it doubles with each.
+/// The first wait after a temporary refusal; the wait doubles with each refusal.
 const RETRY_FIRST_MS: i64 = 5000;
 const RETRY_MAX_MS: i64 = 10 * 60 * 1000;
 
 /// What a carrier answered to the submit of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitOutcome {
-    /// Taken: the charge stays from now on.
+    /// The carrier took the segment: the charge stays from now on.
     Accepted {
-        /// As the carrier's receipts will name it; `None` when it didn't say.
+        /// The name that the carrier's receipts will have for the segment; `None` when the carrier
+        /// gave none.
         carrier_message_id: Option<String>,
     },
-    /// Refused for good.
+    /// The carrier refused the segment for good.
     Refused { error: String },
-    /// The carrier asks for a slower pace: tried again, and no attempt counted.
+    /// The carrier asks for a slower pace: the segment is tried again, and no attempt is counted.
     Throttled { error: String },
-    /// Not now: tried again, later each time.
+    /// The carrier can't take the segment now: it is tried again, later each time.
     Temporary { error: String },
-    /// It certainly didn't leave.
+    /// The segment certainly didn't reach the carrier.
     NotSent,
-    /// Handed over, and the answer is lost.
+    /// The segment was handed over, and the answer is lost.
     Unknown { error: String },
 }
 
 impl SubmitOutcome {
-    /// Takes out what a carrier's words can have and PostgreSQL's texts can't.
+    /// Removes the characters that a carrier's words can have and PostgreSQL's texts can't.
     pub(crate) fn make_storable(&mut self) {
         let text = match self {
             Self::Accepted { carrier_message_id } => carrier_message_id.as_mut(),
@@ -54,30 +55,31 @@ impl SubmitOutcome {
 /// What becomes of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageOutcome {
-    /// All of it is taken.
+    /// The whole message is taken.
     Submitted,
-    /// Some of it was taken, and the rest is refused: it can't arrive whole, and the charge stays.
+    /// Some of the message was taken, and the rest is refused: it can't arrive whole, and the
+    /// charge stays.
     Failed { error: String },
-    /// Nothing was taken, and nothing will be, by this carrier.
+    /// Nothing of the message was taken, and nothing will be, by this carrier.
     Refused { error: String },
-    /// All of it was handed over, some of it without an answer: only a receipt can tell. The error
-    /// is what happened now, if anything did.
+    /// The whole message was handed over, some of it without an answer: only a receipt can tell.
+    /// The error is what happened at this submit, if anything did.
     Unknown { error: Option<String> },
-    /// Back into the queue.
+    /// The message goes back into the queue.
     Again(Again),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Again {
     pub(crate) after_ms: i64,
-    /// Whether it counts as an attempt.
+    /// Whether the submit counts as an attempt.
     pub(crate) attempted: bool,
     pub(crate) hand_over: HandOver,
-    /// For the timeline.
+    /// The error for the timeline.
     pub(crate) error: Option<String>,
 }
 
-/// A message's segments after its submit.
+/// Counts of a message's segments after its submit.
 #[derive(Default)]
 pub(crate) struct Count {
     pub(crate) taken: usize,
@@ -88,7 +90,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Counts the answers, and what earlier submits left.
+    /// Counts the answers, and the segments that earlier submits left.
     pub(crate) fn new(
         outcomes: &[(u16, SubmitOutcome)],
         stored: &[Segment],
@@ -96,7 +98,7 @@ impl Count {
     ) -> Self {
         let mut count = Self::default();
         for segment in stored {
-            // A segment that is taken stays so, whatever became of it now.
+            // A segment that was taken before stays taken, whatever became of it now.
             let told = outcomes.iter().any(|(number, outcome)| {
                 *number == segment.segment
                     && matches!(
@@ -132,7 +134,7 @@ impl Count {
         count
     }
 
-    /// The longest wait counts.
+    /// Puts the message off; of several waits the longest one counts.
     fn wait(&mut self, ms: i64, attempted: bool, error: Option<String>) {
         if self.again.as_ref().is_none_or(|(known, ..)| *known < ms) {
             self.again = Some((ms, attempted, error));
@@ -145,8 +147,7 @@ impl Count {
         match (self.refused, self.again) {
             (Some(error), _) if !begun => MessageOutcome::Refused { error },
             (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
-            // Perhaps the other segments were taken: nothing is given back, and nothing is sent
-            // again.
+            // Other segments may have been taken: nothing is given back, and nothing is sent again.
             (error @ Some(_), _) => MessageOutcome::Unknown { error },
             (None, _) if resend => MessageOutcome::Again(Again {
                 after_ms: RESEND_AFTER_MS,

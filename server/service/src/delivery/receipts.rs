@@ -1,4 +1,4 @@
-//! What carriers report of messages they took.
+//! Receipts: what carriers report of messages they took.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,20 +15,20 @@ use crate::store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered
 use crate::store::{Chore, WriteTx, carriers, queue};
 use crate::{Service, run_detached};
 
-/// How far a receipt's submit date may be from ours when nothing else tells which message it is
-/// for.
+/// How far a receipt's submit date may be from ours when nothing else tells which message the
+/// receipt is for.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
-/// How long a receipt may be ahead of the answer to its submit. An older one is another message's:
-/// carriers use their names again.
+/// How long a receipt may be ahead of the answer to its submit. An older receipt is for another
+/// message: carriers use their names again.
 const AHEAD_MS: i64 = 60 * 60 * 1000;
 /// Receipts parked for longer than this aren't looked at again: no transaction is open for so long.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
-/// Names of one look.
+/// How many names one transaction looks at.
 const CROSSED_CHUNK: i64 = 500;
-/// How long receipts for unknown ids are kept, and what segments were called: carriers report
-/// within days.
+/// How long receipts for unknown names and the carriers' names of segments are kept: carriers
+/// report within days.
 const KEPT_MS: i64 = 7 * DAY_MS;
-/// Milliseconds of message ids whose segments one transaction forgets.
+/// The milliseconds of message ids whose segments one transaction forgets.
 const FORGET_MS: i64 = 10_000;
 
 /// A sandbox's receipt: how a message ended.
@@ -38,31 +38,32 @@ pub struct Receipt {
     pub application_id: ApplicationId,
     /// A final status.
     pub status: MessageStatus,
-    /// Why it wasn't delivered, in a stable word.
+    /// Why the message wasn't delivered, in a stable word.
     pub error: Option<String>,
 }
 
 /// A carrier's receipt: how a segment ended.
 #[derive(Clone, Debug)]
 pub struct CarrierReceipt {
-    /// The carrier's name for the segment, in each of the forms that it may have been given in.
+    /// The carrier's name for the segment, in each of the forms that the carrier may have given it
+    /// in.
     pub names: Vec<String>,
     /// A final status.
     pub status: MessageStatus,
-    /// Why it wasn't delivered, in a stable word.
+    /// Why the segment wasn't delivered, in a stable word.
     pub error: Option<String>,
     /// What the carrier echoes of the submit: see [`user_reference`].
     pub user_reference: Option<u16>,
-    /// Whom the message was for, as the carrier was given it.
+    /// The number that the message was for, as the carrier was given it.
     pub number: String,
-    /// Whom it was from, likewise.
+    /// The sender name, as the carrier was given it.
     pub sender: String,
-    /// When the carrier took it, as the receipt says.
+    /// When the carrier took the segment, as the receipt says.
     pub submitted_at: Option<Timestamp>,
 }
 
 impl CarrierReceipt {
-    /// Takes out what a carrier's words can have and PostgreSQL's texts can't.
+    /// Removes the characters that a carrier's words can have and PostgreSQL's texts can't.
     fn make_storable(&mut self) {
         let texts = self.names.iter_mut().chain(&mut self.error);
         for text in texts.chain([&mut self.number, &mut self.sender]) {
@@ -71,11 +72,11 @@ impl CarrierReceipt {
     }
 }
 
-/// What a carrier may echo of a submit (SMPP 3.4 §5.3.2.17): two octets, so that it tells messages
-/// apart only together with the number.
+/// A reference that a carrier may echo of a submit (SMPP 3.4 5.3.2.17). It has two octets, so that
+/// it tells messages apart only together with the number.
 #[must_use]
 pub const fn user_reference(id: Transid, segment: u16) -> u16 {
-    // The low bits count within a millisecond, the ones above are milliseconds.
+    // The low bits of an id count within a millisecond, the bits above are milliseconds.
     let [low, high, ..] = ((id.0 >> 21) ^ id.0).to_le_bytes();
     u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
@@ -89,17 +90,18 @@ struct Matched<'a> {
 
 impl Service {
     /// Makes messages final by a sandbox's receipts; durable when this returns. The charge stays
-    /// whatever the receipt says. A receipt for a message that is final already goes into its
-    /// timeline.
+    /// whatever the receipt says. A receipt for a message that is final already goes into the
+    /// message's timeline.
     ///
     /// # Errors
-    /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
+    /// When the receipts can't be stored, or it isn't known whether they are: they may be recorded
+    /// again.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
         self.inner.turn.inbox.record_receipts(receipts).await
     }
 
-    /// Makes messages final by a carrier's receipts; durable when this returns. One for a name that
-    /// nothing is known of is parked: the answer to the submit may be behind it.
+    /// Makes messages final by a carrier's receipts; durable when this returns. A receipt for a
+    /// name that nothing is known of is parked: the answer to the submit may come after it.
     ///
     /// # Errors
     /// As [`Service::record_receipts`].
@@ -167,7 +169,7 @@ impl Service {
         Ok(())
     }
 
-    /// The segment of each receipt that has one, by its place.
+    /// The segment of each receipt that has one, by the place of the receipt.
     async fn match_receipts(
         &self,
         tx: &mut WriteTx<'_>,
@@ -179,7 +181,7 @@ impl Service {
             .enumerate()
             .flat_map(|(place, receipt)| receipt.names.iter().map(move |n| (place, n.as_str())))
             .unzip();
-        // The last one is the youngest.
+        // The last segment found for a name is the newest.
         let mut found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
             .await?
             .into_iter()
@@ -201,8 +203,8 @@ impl Service {
             let Some(segment) = the_one(receipt, &candidates) else {
                 continue;
             };
-            // It may be for one whose answer is behind it, unless it says more than number and
-            // time.
+            // The receipt may be for a message whose answer comes later, unless the receipt has
+            // more than number and time.
             let (number, id) = (&receipt.number, segment.message_id);
             if receipt.user_reference.is_none()
                 && segments::is_another_submitted(tx, carrier, number, country_code, id, least)
@@ -210,7 +212,7 @@ impl Service {
             {
                 continue;
             }
-            // The next receipt of this batch must not take it for its own.
+            // The next of these receipts must not take the segment for its own.
             if !found.values().any(|other| *other == segment) {
                 found.insert(place, segment);
             }
@@ -252,14 +254,15 @@ impl Service {
         apply(tx, &matched, now).await
     }
 
-    /// Matches receipts that crossed the answers to their submits, how many: while one transaction
-    /// stored the name and found no receipt, another found no name and parked the receipt, and
-    /// neither saw what the other wrote.
+    /// Matches receipts that crossed the answers to their submits; returns how many. Receipt and
+    /// answer cross when one transaction stores the name and finds no receipt, while another finds
+    /// no name and parks the receipt, and neither sees what the other wrote.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn match_crossed(&self) -> Result<usize> {
-        // The transactions of one process alone follow each other.
+        // With a single process receipts and answers can't cross: its transactions follow each
+        // other.
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
@@ -288,8 +291,8 @@ impl Service {
         .await
     }
 
-    /// Forgets what carriers called segments, and receipts that were parked, after a week; receipts
-    /// that come later than that are parked, and forgotten likewise.
+    /// Forgets the carriers' names of segments, and parked receipts, after a week. Receipts that
+    /// come later are parked, and forgotten after a week too.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -308,7 +311,7 @@ impl Service {
     }
 }
 
-/// The segment that a receipt without a known name is for, if exactly one fits.
+/// The segment that a receipt without a known name is for, if exactly one segment fits.
 fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<SegmentId> {
     let echoed = |c: &&&Unanswered| {
         let reference = user_reference(c.id.message_id, c.id.segment);
@@ -326,7 +329,7 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
         1 => fitting.pop().map(|candidate| candidate.id),
         _ => None,
     };
-    // What it echoes says also which messages it isn't for.
+    // An echoed reference also says which messages the receipt isn't for.
     if receipt.user_reference.is_some() {
         only(candidates.iter().filter(echoed).collect())
     } else {
@@ -335,7 +338,7 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
 }
 
 /// Makes segments final, and messages whose segments all are. A second receipt for a segment goes
-/// into the timeline when it says something else than the first.
+/// into the timeline when it says something else than the first one.
 async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) -> Result<()> {
     let mut known: HashMap<(Transid, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
@@ -383,8 +386,8 @@ fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Recei
     }
 }
 
-/// The messages of these segments that are final as a whole now: delivered when all segments are,
-/// otherwise failed before expired.
+/// The messages of these segments that are final as a whole now: delivered when all segments are;
+/// otherwise failed if a segment failed, else expired.
 async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<Vec<Receipt>> {
     let messages: HashMap<Transid, SegmentId> =
         touched.iter().map(|s| (s.message_id, *s)).collect();
@@ -409,7 +412,7 @@ async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<V
     Ok(ended.collect())
 }
 
-/// Makes messages final by what is known of them as a whole.
+/// Makes messages final by receipts for whole messages.
 async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Result<()> {
     if receipts.is_empty() {
         return Ok(());
@@ -425,14 +428,14 @@ async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Re
         })
         .collect();
     let ended = messages::finish(tx, &endings, now).await?;
-    // One that comes before the submit is recorded, or after its lease was lost, ends the waiting
-    // too.
+    // A receipt that comes before the submit is recorded, or after its lease was lost, also takes
+    // the message out of the queue.
     let gone: Vec<Transid> = ended.iter().map(|ended| ended.id).collect();
     queue::drop_all(tx, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
     let mut events = Vec::new();
     for receipt in receipts.iter().filter(|r| !ended.contains(&r.id)) {
-        // One that says the same again is no news.
+        // A receipt that repeats the status is no news.
         if messages::status(tx, receipt.id).await? != Some(receipt.status) {
             events.push(late(receipt));
         }

@@ -1,4 +1,5 @@
-//! What carriers answered to submits: recorded for the messages, with everything that follows.
+//! Results: what carriers answered to submits, recorded for the messages with everything that
+//! follows.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,9 +18,9 @@ use crate::store::queue::{self, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::submits::{self, Begun, Taken};
 
-/// What results of a carrier came to.
+/// What recording a carrier's results did.
 pub(crate) struct Recorded {
-    /// The messages that are stored as taken whole.
+    /// The messages that are stored as taken as a whole.
     pub(crate) taken: Vec<Transid>,
     /// How soon each message that went back into the queue may be claimed, and for which carrier.
     pub(crate) again: Vec<(String, Duration)>,
@@ -28,11 +29,13 @@ pub(crate) struct Recorded {
 }
 
 impl Service {
-    /// Records what became of submits; the messages that are stored as taken whole. Where the lease
-    /// was lost, only the carrier's names are kept: whoever claimed the message next decides.
+    /// Records what became of submits; returns the messages that are stored as taken as a whole.
+    /// Where the lease was lost, only the carrier's names are kept: the claim that has the message
+    /// now decides.
     ///
     /// # Errors
-    /// When they can't be stored, or it isn't known whether they are: they may be recorded again.
+    /// When the results can't be stored, or it isn't known whether they are: they may be recorded
+    /// again.
     pub async fn record_submitted(
         &self,
         carrier: &str,
@@ -47,7 +50,7 @@ impl Service {
         self.inner.turn.inbox.record_results(carrier, results).await
     }
 
-    /// Writes results of a carrier in a turn. What they give back is still to be settled.
+    /// Writes results of a carrier in a turn. The money that they give back is still to be settled.
     pub(crate) async fn write_results(
         &self,
         tx: &mut WriteTx<'_>,
@@ -105,7 +108,7 @@ impl Service {
         };
         let mut seen = HashSet::new();
         for &result in results {
-            // A second result for a message is behind the first, which ends the claim.
+            // A second result for a message comes after the first, which ends the claim.
             match held.get(&result.id).filter(|_| seen.insert(result.id)) {
                 Some(held) => {
                     let stored = stored.get(&result.id).map_or(&[][..], Vec::as_slice);
@@ -119,7 +122,7 @@ impl Service {
         Ok(plan)
     }
 
-    /// Sends what a carrier didn't take another way, where there is one.
+    /// Moves messages that a carrier didn't take to another carrier, where a route leads to one.
     async fn look_elsewhere(
         &self,
         tx: &mut WriteTx<'_>,
@@ -178,23 +181,23 @@ impl Service {
     }
 }
 
-/// Results by what must be written for them.
+/// Results, sorted by what must be written for them.
 #[derive(Default)]
 struct Plan {
     leaving: Vec<Transid>,
-    /// Taken whole.
+    /// Messages taken as a whole.
     taken: Vec<Taken>,
     begun: Vec<Begun>,
-    /// Refused when some of it was taken.
+    /// Messages that were refused when some of their segments were taken.
     failed: Vec<Ending>,
-    /// Refused when nothing was taken.
+    /// Messages that were refused when nothing of them was taken.
     refused: Vec<(ApplicationId, Ending)>,
     again: Vec<Requeued>,
     events: Vec<Event>,
     segments: Vec<NewSegment>,
-    /// Names that came when the claim was over.
+    /// Segments whose names came when the claim was over.
     late: Vec<NewSegment>,
-    /// Whether the carrier is handed each segment.
+    /// Whether the carrier is handed each segment by itself.
     counted: bool,
 }
 
@@ -302,7 +305,7 @@ impl Plan {
     }
 }
 
-/// What was handed over of a message, certainly or perhaps.
+/// The segments of a message that were handed over, certainly or perhaps.
 fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
     result.outcomes.iter().filter_map(|(number, outcome)| {
         let (name, status) = match outcome {

@@ -1,5 +1,5 @@
-//! Which carrier a message waits for: chosen when it is queued, and again when that carrier can't
-//! take it.
+//! Routing: which carrier a message waits for. The carrier is chosen when the message is queued,
+//! and again when that carrier can't take the message.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,34 +16,35 @@ use crate::store::queue::{self, Moved, Routed};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
-/// Stands in the queue for messages that no route is for.
+/// The carrier in the queue of messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";
-/// Waiting rows that one transaction looks at.
+/// How many waiting rows one transaction looks at.
 const CHUNK: i64 = 500;
 
-/// The carriers and the way to them.
+/// The carriers and the routes to them.
 #[derive(Clone, Debug)]
 pub struct Network {
     pub carriers: Vec<CarrierInfo>,
     pub routes: Routes,
-    /// Put before a local number when it goes to a carrier.
+    /// The country code that is put before a local number when it goes to a carrier.
     pub country_code: String,
-    /// What carriers are given for applications without a sender name.
+    /// The sender name that carriers are given for applications without one.
     pub default_sender: String,
 }
 
-/// What must be known of a carrier to keep account of its messages.
+/// What must be known of a carrier to record its messages rightly.
 #[derive(Clone, Debug)]
 pub struct CarrierInfo {
     pub name: String,
-    /// It keeps nothing and sends to nobody: a submit may be repeated, and nothing is noted of it.
+    /// Whether the carrier keeps nothing and sends to nobody: a submit may be repeated, and nothing
+    /// is recorded of it.
     pub sandbox: bool,
-    /// It is handed whole messages, and cuts them itself.
+    /// Whether the carrier is handed whole messages, and cuts them itself.
     pub whole: bool,
 }
 
 impl Network {
-    /// The sandbox alone: nothing reaches anybody.
+    /// The sandbox as the only carrier: nothing reaches anybody.
     #[must_use]
     pub fn sandbox(country_code: String, default_sender: String) -> Self {
         Self {
@@ -66,7 +67,7 @@ impl Network {
         }
     }
 
-    /// Whether nothing is noted of what this carrier is handed.
+    /// Whether nothing is recorded of what this carrier is handed.
     pub(crate) fn is_sandbox(&self, carrier: &str) -> bool {
         carrier == SANDBOX_CARRIER || self.carriers.iter().any(|c| c.name == carrier && c.sandbox)
     }
@@ -75,7 +76,7 @@ impl Network {
         self.carriers.iter().any(|c| c.name == carrier && c.whole)
     }
 
-    /// The carrier of every message, where there is but one way.
+    /// The carrier of every message, where there is only one route.
     pub(crate) fn only(&self) -> Option<&str> {
         match self.routes.as_slice() {
             [route]
@@ -94,11 +95,12 @@ impl Network {
 /// Chooses carriers, knowing which of them can take messages now.
 pub(crate) struct Router {
     pub(crate) network: Network,
-    /// Carriers that can't take messages now, and whether one goes there all the same, to find out.
+    /// Carriers that can't take messages now, and for each whether one message goes there all the
+    /// same, as a probe.
     unusable: RwLock<HashMap<String, AtomicBool>>,
 }
 
-/// What routes look at.
+/// What routes look at in a message.
 pub(crate) struct Message<'a> {
     pub(crate) number: &'a str,
     pub(crate) kind: Kind,
@@ -114,10 +116,10 @@ impl Router {
         }
     }
 
-    /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for it. While none can
-    /// take it, it waits for the one that would come first.
+    /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for the message. While
+    /// no carrier can take it, the message waits for the one that would come first.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
-        // Every send comes by here, and mostly there is but one way.
+        // Every send comes by here, and mostly there is only one route.
         if let Some(only) = self.network.only().filter(|_| excluded.is_empty()) {
             return only.to_owned();
         }
@@ -127,8 +129,8 @@ impl Router {
             .unwrap_or_else(|| NO_CARRIER.to_owned())
     }
 
-    /// The first carrier that can take a message now, or that is to be probed with it; or the first
-    /// of all.
+    /// The first carrier that can take a message now, or that is to be probed with it; or, with
+    /// `all`, the first carrier of all.
     fn choose(
         &self,
         message: &Message<'_>,
@@ -174,7 +176,7 @@ impl Router {
         others.any(|route| self.is_usable(&route.carrier))
     }
 
-    /// True when that is news.
+    /// Notes whether a carrier can take messages; true when that is news.
     fn set_usable(&self, carrier: &str, usable: bool) -> bool {
         let mut unusable = self
             .unusable
@@ -204,17 +206,18 @@ impl Router {
 }
 
 impl Service {
-    /// Says whether a carrier can take messages now. While it can't, new messages go another way,
-    /// and those that wait for it too, as soon as [`Service::reroute`] has looked at them.
+    /// Notes whether a carrier can take messages now. While it can't, new messages take another
+    /// route, and so do the messages that wait for it, as soon as [`Service::reroute`] has looked
+    /// at them.
     pub fn set_usable(&self, carrier: &str, usable: bool) {
         if self.inner.router.set_usable(carrier, usable) {
             self.inner.routes_changed.notify_one();
         }
     }
 
-    /// Lets the next message that would go to this carrier do so though it can't be relied on, to
-    /// find out whether it can be again; or takes that back. A single message: the others take
-    /// another way meanwhile.
+    /// Lets the next message that would go to this carrier go there though the carrier can't be
+    /// relied on, as a probe; or takes that back. Only one message is a probe: the others take
+    /// another route meanwhile.
     pub fn let_probe(&self, carrier: &str, wanted: bool) {
         self.inner.router.let_probe(carrier, wanted);
     }
@@ -224,7 +227,8 @@ impl Service {
         self.inner.router.unusable()
     }
 
-    /// Carriers that messages wait for though they aren't set up any more, and no carrier at all.
+    /// The carriers that messages wait for though they aren't set up any more; an empty name stands
+    /// for messages that wait for no carrier.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -238,13 +242,13 @@ impl Service {
         Ok(waited_for)
     }
 
-    /// Looks for another way for what waits for a carrier. A message that no route is for is
-    /// rejected and given back; one of which the carrier has a part stays.
+    /// Looks for another carrier for the messages that wait for one. A message that no route is for
+    /// is rejected and its price given back; a message of which the carrier has a part stays.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
-        // A backlog isn't read when there is nowhere to go.
+        // A backlog isn't read when no other carrier can take it.
         let leads_on = carrier == NO_CARRIER || self.inner.router.has_other(carrier);
         let waits = leads_on && {
             let mut conn = self.store().read().await?;
@@ -262,12 +266,12 @@ impl Service {
         Ok(())
     }
 
-    /// The last id that was looked at; `None` at the end.
+    /// Reroutes a chunk of messages; returns the last id that was looked at, or `None` at the end.
     async fn reroute_some(&self, carrier: &str, after: Transid) -> Result<Option<Transid>> {
         let now = self.now();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         let waiting = if carrier == NO_CARRIER {
-            // All of them leave, so that each look finds the next ones.
+            // All of these rows leave, so that each look finds the next rows.
             queue::unrouted(&mut tx, carrier, CHUNK).await?
         } else {
             queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
@@ -290,7 +294,7 @@ impl Service {
             }
         }
         if moved.is_empty() && rejected.is_empty() {
-            // Without a cursor the next look would find the same rows.
+            // Without a cursor the next look would find the same rows again.
             return Ok((carrier != NO_CARRIER).then_some(last));
         }
         queue::move_to(&mut tx, &moved, now).await?;
@@ -303,7 +307,7 @@ impl Service {
         Ok(Some(last))
     }
 
-    /// The carrier for a waiting message, other than those that refused it.
+    /// The carrier for a waiting message, of those that haven't refused it.
     fn way_for(&self, row: &Routed) -> String {
         let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().collect();
         let random = self.entropy().number();
@@ -311,8 +315,9 @@ impl Service {
         router.carrier(&facts(row), random, &excluded)
     }
 
-    /// Another carrier for a message that one just didn't take. Where it was refused, waiting for
-    /// that other one is fine; otherwise it must be able to take the message now.
+    /// Another carrier for a message that the carrier `not` just didn't take. Where the message was
+    /// refused, it may wait for the other carrier; otherwise that carrier must be able to take it
+    /// now.
     pub(crate) fn other_way(&self, row: &Routed, not: &str, refused: bool) -> Option<String> {
         let refused_by = row.refused_by.split_ascii_whitespace();
         let excluded: Vec<&str> = refused_by.chain([not]).collect();
@@ -336,7 +341,7 @@ fn facts(row: &Routed) -> Message<'_> {
 }
 
 fn unroutable(row: &Routed) -> Ending {
-    // What a carrier refused is told at the last refusal; here nobody was asked.
+    // What a carrier refused is stored at the last refusal; here no carrier was asked.
     Ending {
         id: row.message_id,
         status: MessageStatus::Rejected,

@@ -1,6 +1,6 @@
-//! Where claims begin to look. With PostgreSQL the index of what is due keeps what left it for as
-//! long as some transaction is open that could still see it: each claim would step over all of
-//! that.
+//! Scan starts: where claims begin to look in the queue. PostgreSQL's index of due rows keeps the
+//! entries of rows that left the queue, as long as an open transaction could still see these rows:
+//! each claim would step over all of those entries.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,15 +10,15 @@ use domain::Timestamp;
 
 use crate::store::claims::{DueLimits, DueRow, ScanStart};
 
-/// How often to look from the beginning, for rows that were locked by somebody who gave them back,
-/// or that were stored later than others of the same moment.
+/// How often to look from the beginning: for rows that another process locked and gave back, or
+/// that were stored later than other rows of the same moment.
 const FULL_LOOK: Duration = Duration::from_secs(10);
-/// How much later a row may be stored than its moment says.
+/// How much later than its `due_at` a row may be stored.
 const STORED_WITHIN_MS: i64 = 500;
 
-/// What is remembered of each carrier.
+/// The scan starts of each carrier.
 pub(crate) struct ScanStarts {
-    /// Not where one process writes: its index is clean.
+    /// Whether scan starts are kept. They aren't where only one process writes: its index is clean.
     kept: bool,
     carriers: Mutex<HashMap<String, Known>>,
 }
@@ -36,7 +36,7 @@ impl ScanStarts {
         }
     }
 
-    /// Where the next look begins.
+    /// Where the next look for a carrier's due rows begins.
     pub(crate) fn of(&self, carrier: &str) -> ScanStart {
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = carriers
@@ -45,14 +45,14 @@ impl ScanStarts {
         known.map_or_else(ScanStart::default, |known| known.scan_start)
     }
 
-    /// Forgets what looks at a carrier found: while it is drained they find nothing, though much
-    /// may be due.
+    /// Forgets the scan start of a carrier: while a carrier is drained, looks find nothing, though
+    /// much may be due.
     pub(crate) fn forget(&self, carrier: &str) {
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         carriers.remove(carrier);
     }
 
-    /// Remembers what a look found: all that was due before is claimed, or was locked by others.
+    /// Learns from a look: all rows that were due before are claimed, or were locked by others.
     pub(crate) fn learn(
         &self,
         carrier: &str,
@@ -65,7 +65,7 @@ impl ScanStarts {
             return;
         }
         let start = |of_batches: bool, limit: i64, from: i64| {
-            // Nothing was looked at.
+            // No rows of this kind were looked for.
             if limit <= 0 {
                 return from;
             }

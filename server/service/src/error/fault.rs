@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Error;
 
-/// Why work failed of which nothing was stored.
+/// Why work failed so that nothing of it was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error("database: {0}")]
@@ -35,7 +35,7 @@ pub enum Fault {
     Stopped,
     #[error("the database did not answer a commit, and did not store it: {0}")]
     NotCommitted(sqlx::Error),
-    /// The same fault ended the work of several callers.
+    /// A fault that ended the work of several callers.
     #[error("{}", .0.for_operator())]
     Shared(Arc<Error>),
     #[error("JSON: {0}")]
@@ -65,7 +65,7 @@ pub enum Uncertain {
     TimedOut,
     #[error("the task that did the work ended without an answer: {0}")]
     Task(String),
-    /// The same commit carried the work of several callers.
+    /// A commit that carried the work of several callers.
     #[error("{}", .0.for_operator())]
     Shared(Arc<Error>),
 }
@@ -82,7 +82,7 @@ impl Uncertain {
 }
 
 impl Fault {
-    /// Whether the database only had no time or isn't there now, so that trying again helps.
+    /// Whether the database only had no time or can't be reached now, so that trying again helps.
     pub(super) fn is_busy(&self) -> bool {
         match self {
             Self::Database(error) => is_busy(error),
@@ -94,10 +94,10 @@ impl Fault {
     }
 }
 
-/// Whether the database only had no time or isn't there now: no connection became free, another
-/// process wrote for long, the server is being restarted. Trying again helps.
+/// Whether the database only had no time or can't be reached now: no connection became free,
+/// another process wrote for long, the server is being restarted. Trying again helps.
 pub(super) fn is_busy(error: &sqlx::Error) -> bool {
-    /// SQLITE_BUSY; extended codes carry it in their lowest byte.
+    /// The code of SQLITE_BUSY, which extended codes carry in their lowest byte.
     const BUSY: i64 = 5;
     match error {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) => true,
@@ -112,7 +112,7 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     }
 }
 
-/// What the database was given no more time for.
+/// What the database didn't do in time.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} took too long")]
 struct TookTooLong(&'static str);
@@ -127,8 +127,8 @@ fn is_busy_file(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
-/// PostgreSQL: connection, serialization and deadlock, resources but for a full disk, lock and
-/// statement timeouts, the server's end.
+/// Whether a code of PostgreSQL's stands for: connection, serialization and deadlock, resources
+/// except a full disk, lock and statement timeouts, or the server's end.
 fn is_busy_code(code: &str) -> bool {
     const CODES: [&str; 3] = ["55P03", "57014", "25P03"];
     const CLASSES: [&str; 4] = ["08", "40", "53", "57"];
@@ -139,7 +139,7 @@ fn is_busy_code(code: &str) -> bool {
 pub(crate) fn is_cut(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
-        // The server ends, or isn't ready yet.
+        // The server is ending, or isn't ready yet.
         sqlx::Error::Database(error) => {
             let code = error.code();
             code.is_some_and(|code| ["57P01", "57P02", "57P03"].contains(&code.as_ref()))

@@ -1,4 +1,4 @@
-//! What a verb answers when it doesn't do its work.
+//! Errors: what a verb answers when it doesn't do its work.
 
 mod fault;
 mod open;
@@ -16,18 +16,19 @@ pub use open::OpenError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a verb didn't do its work. Every verb that reads may answer `Failed`, and every one that
+/// Why a verb didn't do its work. Every verb that reads may answer `Failed`, and every verb that
 /// writes `Uncertain` too; the `# Errors` of a verb name its refusals.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rules refuse it, and nothing was changed; the words are for the person who asked.
+    /// The rules refuse the request, and nothing was changed; the words are for the person who
+    /// asked.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The database or the machine failed, and nothing was changed; the details are for the log
     /// alone.
     #[error("{FAILED}")]
     Failed(#[from] Fault),
-    /// Whether it was changed isn't known; the details are for the log alone.
+    /// Whether anything was changed isn't known; the details are for the log alone.
     #[error("{UNCERTAIN}")]
     Uncertain(#[from] Uncertain),
 }
@@ -42,13 +43,13 @@ impl Error {
         }
     }
 
-    /// Whether the work may still be under way in the database: somebody who looks and finds
-    /// nothing knows nothing.
+    /// Whether the work may still be under way in the database: then finding no row of it proves
+    /// nothing.
     pub(crate) fn may_be_under_way(&self) -> bool {
         matches!(self, Self::Uncertain(uncertain) if uncertain.may_be_under_way())
     }
 
-    /// Says which of many requests a refusal is about.
+    /// Adds to a refusal which of many requests it is about.
     pub(crate) fn of_request(self, index: usize) -> Self {
         match self {
             Self::Refused(refusal) => Self::Refused(Refusal::Order {
@@ -59,7 +60,7 @@ impl Error {
         }
     }
 
-    /// The same for each of several callers whose work failed at once.
+    /// The same error for each of several callers whose work failed at once.
     pub(crate) fn shared(error: &Arc<Self>) -> Self {
         match error.as_ref() {
             Self::Refused(refusal) => Self::Refused(refusal.clone()),
@@ -68,7 +69,7 @@ impl Error {
         }
     }
 
-    /// The words for whoever runs the server, to whom the fault may be told.
+    /// The message for whoever runs the server, who may see the fault.
     #[must_use]
     pub fn for_operator(&self) -> String {
         match self {
@@ -97,7 +98,7 @@ impl Error {
     }
 
     /// Whether the rows themselves are at fault: other work of the same transaction may succeed
-    /// without them.
+    /// without these rows.
     pub(crate) fn is_about_rows(&self) -> bool {
         /// `SQLITE_CONSTRAINT` in the lowest byte of an extended code.
         const CONSTRAINT: i64 = 19;
@@ -120,8 +121,8 @@ impl Error {
         }
     }
 
-    /// Whether a commit failed because SQLite's log couldn't be synced: its pages may reach the
-    /// disk or not.
+    /// Whether a commit failed because SQLite's log couldn't be synced: the pages of the commit may
+    /// or may not reach the disk.
     pub(crate) fn is_failed_sync(&self) -> bool {
         /// `SQLITE_IOERR_FSYNC` and `SQLITE_IOERR_DIR_FSYNC`.
         const FAILED: [&str; 2] = ["1034", "1290"];
@@ -129,7 +130,7 @@ impl Error {
         code.is_some_and(|code| FAILED.contains(&code.as_ref()))
     }
 
-    /// What an error of SQLite's means at a commit.
+    /// What an error of SQLite's at a commit means.
     pub(crate) fn of_commit(self) -> Self {
         let is_failed_sync = self.is_failed_sync();
         match self {
@@ -140,8 +141,8 @@ impl Error {
         }
     }
 
-    /// Whether the database ended this transaction for the sake of another one: nothing of it is
-    /// stored, and it can be tried again at once.
+    /// Whether the database ended this transaction in favour of another one: nothing of the
+    /// transaction is stored, and it can be tried again at once.
     pub(crate) fn is_conflict(&self) -> bool {
         /// PostgreSQL: serialization failure, deadlock.
         const CODES: [&str; 2] = ["40001", "40P01"];
@@ -154,12 +155,12 @@ impl Error {
         matches!(self, Self::Failed(Fault::Database(error)) if is_cut(error))
     }
 
-    /// Whether waiting helps: the database has no time or isn't there now.
+    /// Whether waiting helps: the database has no time, or can't be reached now.
     pub(crate) fn is_busy(&self) -> bool {
         match self {
             Self::Refused(_) => false,
             Self::Failed(fault) => fault.is_busy(),
-            // The server crashed and is there again.
+            // The server has crashed and can be reached again.
             Self::Uncertain(uncertain) => !uncertain.may_be_under_way(),
         }
     }

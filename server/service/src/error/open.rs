@@ -73,7 +73,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Why a first connection failed, in words that say what to do.
+    /// The error for a first connection that failed, in words that say what to do.
     pub(crate) fn connecting(error: sqlx::Error, url: &str) -> Self {
         let code = match &error {
             sqlx::Error::Database(error) => error.code().map(Cow::into_owned),
@@ -121,7 +121,7 @@ impl From<sqlx::migrate::MigrateError> for OpenError {
         use sqlx::migrate::MigrateError;
         match error {
             MigrateError::Execute(error) => Self::from(error),
-            // It was applied, and isn't among ours.
+            // The version was applied, and this program doesn't have it.
             MigrateError::VersionMissing(version) => Self::Newer(version),
             error => Self::Migrate(error),
         }

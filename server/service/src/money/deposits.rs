@@ -1,4 +1,4 @@
-//! Deposits: money comes by bank with the application's reference.
+//! Deposits: payments by bank, with the application's reference.
 
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
@@ -12,7 +12,7 @@ use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, DepositTransfer, LedgerAccount, UNMATCHED};
 use domain::records::TransferKind;
 
-/// Longest id that a bank gives a payment.
+/// The most characters of the id that a bank gives a payment.
 const BANK_ID_CHARS_MAX: usize = 255;
 
 /// A payment as the bank reports it.
@@ -20,16 +20,16 @@ const BANK_ID_CHARS_MAX: usize = 255;
 pub struct DepositRequest {
     /// The bank's id of the payment.
     pub bank_id: String,
-    /// As the payer wrote it; needn't be known.
+    /// The reference as the payer wrote it, which may be nobody's.
     pub reference: String,
     pub amount: Money,
 }
 
-/// What became of a payment.
+/// What became of a deposit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepositStatus {
     Credited,
-    /// Nobody knows the reference: the money waits until staff assign it.
+    /// The reference is nobody's: the money waits until staff assign it.
     Unmatched,
 }
 
@@ -46,7 +46,7 @@ impl DepositStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepositOutcome {
     pub status: DepositStatus,
-    /// The bank id was known with the same data; nothing moved.
+    /// Whether a deposit with this bank id and the same data was stored before; then nothing moved.
     pub already: bool,
     /// The application's balance now.
     pub balance: Option<Money>,
@@ -56,12 +56,12 @@ pub struct DepositOutcome {
 pub struct ImportOutcome {
     pub credited: usize,
     pub unmatched: usize,
-    /// Known before.
+    /// Deposits that were stored before.
     pub skipped: usize,
 }
 
 impl Service {
-    /// Credits a payment once: the same id, reference and amount again credits nothing.
+    /// Credits a payment once: the same bank id, reference and amount again credits nothing.
     ///
     /// # Errors
     /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `BalanceTooLarge`.
@@ -77,10 +77,10 @@ impl Service {
         .await
     }
 
-    /// Credits many payments, all or none; those known before are skipped.
+    /// Credits many payments, all of them or none; payments that are stored already are skipped.
     ///
     /// # Errors
-    /// `Order` around what [`Self::add_deposit`] would refuse; nothing is credited then.
+    /// `Order` around the refusal of [`Self::add_deposit`]; nothing is credited then.
     pub async fn import_deposits(
         &self,
         actor: &Actor,
@@ -89,7 +89,7 @@ impl Service {
         let (actor, requests) = (*actor, requests.to_vec());
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                // All at once and in their order: sends lock them too.
+                // Locks all applications at once and in their order, since sends lock them too.
                 let references: Vec<Reference> = requests
                     .iter()
                     .filter_map(|request| Reference::parse(&request.reference).ok())
@@ -111,7 +111,7 @@ impl Service {
         .await
     }
 
-    /// Payments whose reference nobody knows, oldest first.
+    /// Deposits whose reference is nobody's, oldest first.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -120,7 +120,7 @@ impl Service {
         deposits::unmatched(&mut conn).await
     }
 
-    /// Gives an unmatched payment to an application.
+    /// Assigns an unmatched deposit to an application.
     ///
     /// # Errors
     /// `NoSuchDeposit`, `DepositAssigned`, `NoSuchApplication`, `BalanceTooLarge`.
@@ -171,7 +171,7 @@ async fn credit(
     {
         return Err(Refusal::InvalidBankId.into());
     }
-    // A payer may write anything; a text of PostgreSQL's can't have this.
+    // A payer may write anything, even a NUL character, which PostgreSQL's texts can't have.
     let reference = request.reference.replace('\0', "");
     if let Some(known) = deposits::by_bank_id(conn, &request.bank_id).await? {
         return same_again(conn, &reference, request.amount, known).await;
@@ -209,7 +209,8 @@ async fn credit(
     })
 }
 
-/// A known bank id: the same data is an answer, other data a refusal.
+/// The answer for a bank id that is stored already: the same data is answered again, other data is
+/// refused.
 async fn same_again(
     conn: &mut dyn Connection,
     reference: &str,
@@ -233,7 +234,7 @@ async fn same_again(
     })
 }
 
-/// Moves a deposit to an application; the balance after it.
+/// Moves a deposit to an application; returns the balance after it.
 async fn transfer(
     conn: &mut dyn Connection,
     from: LedgerAccount,

@@ -1,11 +1,11 @@
-//! An application's money while requests are admitted against it.
+//! Funds: an application's money while requests are admitted against it.
 
 use domain::{KeyKind, Money, Timestamp};
 
 use crate::admission::play_money;
 use crate::store::applications::{ChargedApplication, KeyRow};
 
-/// What an application has, in the transaction that charges it.
+/// The balances of an application, in the transaction that charges it.
 pub(crate) struct Funds {
     pub(crate) row: KeyRow,
     balance: Money,
@@ -22,7 +22,7 @@ impl Funds {
         }
     }
 
-    /// What there is to spend with such a key.
+    /// The balance that a key of this kind spends.
     pub(crate) const fn of(&self, kind: KeyKind) -> Money {
         match kind {
             KeyKind::Live => self.balance,
@@ -47,7 +47,7 @@ impl Funds {
         Some(left)
     }
 
-    /// What must be written, if anything was spent.
+    /// The row to be written, if anything was spent.
     pub(crate) fn changed(self, now: Timestamp) -> Option<ChargedApplication> {
         let spent = self.balance != self.row.balance
             || self.play != play_money(self.row.test_balance, self.row.test_day, now);

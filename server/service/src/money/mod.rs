@@ -1,4 +1,4 @@
-//! Money: deposits, what an application has, and what is given back.
+//! Money: deposits, an application's funds, and releases.
 
 pub(crate) mod deposits;
 pub(crate) mod funds;

@@ -1,4 +1,4 @@
-//! Giving back the price of messages that no carrier took.
+//! Releases: giving back the price of messages that no carrier took.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::store::query::Connection;
 use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
 use domain::records::TransferKind;
 
-/// Moves what the ended messages release back to their applications, a transfer each; play money
-/// goes back without one.
+/// Moves the prices that ended messages release back to their applications, with a transfer each;
+/// play money goes back without a transfer.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
     ended: &[Ended],

@@ -1,16 +1,16 @@
-//! Recounting every invariant of the ledger and the queue.
+//! The check: counts every invariant of the ledger and the queue again.
 
 use crate::error::Result;
 use crate::store::check;
 use crate::store::query::Connection;
 use crate::{MESSAGE_LIFETIME_MS, Service};
 
-/// What a message may take beyond its lifetime to become final.
+/// How long after its lifetime a message may take to become final.
 const GRACE_MS: i64 = 10 * 60 * 1000;
 
 impl Service {
-    /// Every broken invariant in words; none when all hold. All statements see one moment of the
-    /// database.
+    /// Every broken invariant in words; empty when all hold. All statements see the same snapshot
+    /// of the database.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -26,7 +26,7 @@ impl Service {
     }
 }
 
-/// Every broken invariant, in the transaction that a connection is in.
+/// Every broken invariant, as the transaction of this connection sees the database.
 pub(crate) async fn violations(conn: &mut dyn Connection) -> Result<Vec<String>> {
     check::violations(conn, MESSAGE_LIFETIME_MS + GRACE_MS).await
 }

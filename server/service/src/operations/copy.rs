@@ -1,4 +1,5 @@
-//! Moving an installation from SQLite to PostgreSQL, and the proof that all of it arrived.
+//! The copy: moving an installation from SQLite to PostgreSQL, and the proof that all of it
+//! arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,25 +23,25 @@ type Result<T> = std::result::Result<T, CopyError>;
 #[derive(Clone, Debug)]
 pub struct Copied {
     pub tables: Vec<CopiedTable>,
-    /// Sums of the transfers of each kind, and of the balances.
+    /// The sums of the transfers of each kind, and the sum of the balances.
     pub sums: Vec<CopiedSum>,
-    /// Accounts of the ledger: each comes to the same on both sides.
+    /// How many accounts the ledger has; each has the same sum on both sides.
     pub accounts: usize,
-    /// Rows of uploads that are no messages yet, out of the data folder.
+    /// How many rows of uploads aren't messages yet; they come from the data folder.
     pub upload_rows: i64,
 }
 
 #[derive(Clone, Debug)]
 pub struct CopiedTable {
     pub name: &'static str,
-    /// Rows.
+    /// How many rows the table has in the SQLite database.
     pub from: i64,
     pub to: i64,
 }
 
 #[derive(Clone, Debug)]
 pub struct CopiedSum {
-    /// The transfers' kind, or `balances`.
+    /// The kind of the transfers, or `balances`.
     pub name: String,
     pub from: Money,
     pub to: Money,
@@ -69,12 +70,12 @@ pub enum CopyError {
 }
 
 impl Service {
-    /// Copies a SQLite database and the uploads beside it, which nobody may serve meanwhile, to an
-    /// empty PostgreSQL database: all of it, or nothing. `data_dir` is the folder where the uploads
-    /// wait.
+    /// Copies a SQLite database and the uploads beside it to an empty PostgreSQL database: all of
+    /// it, or nothing. No process may serve the databases meanwhile. `data_dir` is the folder where
+    /// the uploads wait.
     ///
     /// # Errors
-    /// When either of them isn't as it must be, and when what arrived differs. Nothing was copied
+    /// When either database isn't as it must be, or when what arrived differs. Nothing was copied
     /// then.
     pub async fn copy(from: &str, to: &str, data_dir: &Path, clock: &Clock) -> Result<Copied> {
         if (Dialect::of_url(from)?, Dialect::of_url(to)?) != (Dialect::Sqlite, Dialect::Postgres) {
@@ -101,15 +102,16 @@ async fn copy_all(
     let mut conn = target.read().await.map_err(Error::from)?;
     refuse_filled(copy::is_empty(&mut conn).await?)?;
     drop(conn);
-    // A command beside the copy could still write: what it did would be lost.
+    // In a transaction that writes: a command beside the copy could still write, and its changes
+    // would be lost.
     let mut from = source.begin().await?;
     let violations = violations(&mut from).await?;
     if !violations.is_empty() {
         return Err(CopyError::Violations(violations));
     }
     target.migrate().await?;
-    // Each in a transaction of its own, as the service makes them; a copy that fails leaves them
-    // empty.
+    // The tables of each day in a transaction of their own, as the service makes them; a copy that
+    // fails leaves them empty.
     history::make_tables(target, copy::days(&mut from).await?).await?;
     let mut to = target.begin().await?;
     copy::take_over(&mut to).await?;
@@ -151,7 +153,7 @@ async fn copy_table(
     Ok(())
 }
 
-/// Moves the rows that are no messages yet from files into a table, where every process can read
+/// Moves the rows that aren't messages yet from files into a table, where every process can read
 /// them.
 async fn copy_uploads(
     from: &mut WriteTx<'_>,
@@ -161,7 +163,7 @@ async fn copy_uploads(
 ) -> Result<i64> {
     let mut rows = 0;
     for upload in copy::waiting(from).await? {
-        // Too late for these: they are given up without a look at their rows.
+        // The time of older uploads has run out: they are given up without a look at their rows.
         if upload.first_message_id >= first_unexpired(now) {
             copy_upload(to, spool, &upload, now).await?;
             rows += upload.rows;
@@ -204,7 +206,7 @@ async fn copy_upload(
     Ok(())
 }
 
-/// Counts, adds up and checks what arrived, before it is committed.
+/// Counts, adds up and checks the rows that arrived, before they are committed.
 async fn prove(from: &mut WriteTx<'_>, to: &mut WriteTx<'_>, upload_rows: i64) -> Result<Copied> {
     let mut differences = Vec::new();
     let mut differs = |what: String, from: i64, to: i64| {
@@ -253,7 +255,7 @@ fn sums(before: &Ledger, after: &Ledger) -> Vec<CopiedSum> {
         .collect()
 }
 
-/// What stands under each key on both sides; 0 where there is none.
+/// The values of each key on both sides; 0 where a side has none.
 fn pairs<'a, K: Ord>(
     before: &'a BTreeMap<K, i64>,
     after: &'a BTreeMap<K, i64>,

@@ -1,5 +1,5 @@
-//! Old messages, dropped by day; the counts of days that are over; and with PostgreSQL the tables
-//! of the days to come.
+//! History: dropping old messages by day, folding the counts of days that are over, and with
+//! PostgreSQL making the tables of the days to come.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::store::history::{self, Range};
 use crate::store::{Chore, Store, installation, messages, tally};
 use crate::{Service, run_detached, run_detached_within};
 
-/// Days whose tables are made ahead of time: a process that can't make them for so long puts its
-/// rows elsewhere.
+/// For how many days tables are made ahead: the rows of a day without tables go into the default
+/// partition.
 const DAYS_AHEAD: i64 = 3;
-/// Rows that one transaction deletes where a day has no table of its own.
+/// How many rows one transaction deletes where a day has no tables.
 const CHUNK: i64 = 2000;
-/// A day may have millions of messages to add up.
+/// How long one transaction may take: a day may have millions of messages to add up.
 const DROP_TIMEOUT: Duration = Duration::from_mins(20);
-/// What is dropped at a time: other sweeps wait.
+/// How many chunks one run drops: other sweeps wait meanwhile.
 const CHUNKS_MAX: u32 = 500;
 
 impl Service {
@@ -32,7 +32,7 @@ impl Service {
         run_detached(async move { make_days(service.store(), service.now()).await }).await
     }
 
-    /// Drops messages whose days are over, once they are final; their transfers stay.
+    /// Drops messages of days that are no longer kept, once they are final; their transfers stay.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -46,7 +46,7 @@ impl Service {
         Ok(())
     }
 
-    /// False when there is nothing left to drop.
+    /// Drops a day or a chunk; false when nothing is left to drop.
     async fn drop_some(&self) -> Result<bool> {
         let now = self.now();
         let store = self.store();
@@ -55,7 +55,7 @@ impl Service {
             .await?;
         let Some(mut tx) = tx else { return Ok(false) };
         let kept_from = id_of_day(now.day() - self.limits().history_days);
-        // Below the sweep's mark everything is final.
+        // Every message below the sweep's mark is final.
         let below = kept_from.min(installation::swept(&mut tx).await?.low);
         let low = installation::history_low(&mut tx).await?;
         let Some(first) = messages::first(&mut tx, low, below).await? else {
@@ -67,7 +67,7 @@ impl Service {
             below: id_of_day(day + 1),
         };
         let table = store.dialect().day_table(&mut tx, day).await?;
-        // The day's table goes when all that is in it may.
+        // A day's tables are dropped when all messages in them may be dropped.
         let range = if table.is_some() {
             let kept = messages::first(&mut tx, below, whole_day.below).await?;
             if whole_day.below > kept_from || kept.is_some() {
@@ -93,14 +93,14 @@ impl Service {
         Ok(true)
     }
 
-    /// Puts the parts of counts by day together, for days whose messages are all final.
+    /// Folds the parts of counts by day, for days whose messages are all final.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn fold_days(&self) -> Result<()> {
         self.do_chore(Chore::FoldDays, Priority::Bulk, |tx, _| {
             Box::pin(async move {
-                // Below the sweep's mark everything is final, and the mark's own day goes on.
+                // Every message below the sweep's mark is final, but the mark's own day isn't over.
                 let low = installation::swept(tx).await?.low;
                 let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
                 let Some(day) = tally::first_unfolded(tx, below).await? else {
@@ -114,8 +114,8 @@ impl Service {
     }
 }
 
-/// Makes the tables of today and the days to come at a start, which doesn't fail without them: rows
-/// of a day that has none find their place, and it is tried again.
+/// Makes the tables of today and the days to come at a start. The start doesn't fail without them:
+/// the rows of a day without tables have a place, and making the tables is tried again.
 pub(crate) async fn make_first_days(store: &Store, now: Timestamp) {
     if let Err(error) = make_days(store, now).await {
         tracing::warn!(detail = ?error, "the tables of the days to come can't be made yet");

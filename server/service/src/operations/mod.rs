@@ -1,4 +1,4 @@
-//! What operators need: checks, copies, the dropping of history, the processes that serve.
+//! What operators need: the check, copies, the dropping of history, and the processes that serve.
 
 pub(crate) mod check;
 pub(crate) mod copy;

@@ -1,5 +1,5 @@
-//! This process among those that serve the same database. None of them leads: each takes a number
-//! of its own, which stands in the ids that it makes, and says every few seconds that it lives.
+//! Nodes: this process among those that serve the same database. No node leads: each takes a slot,
+//! a number that stands in the ids that it makes, and renews its row every few seconds.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,29 +14,30 @@ use crate::store::nodes::{self, NodeRow};
 use crate::store::shared::{self, NodeKey};
 use crate::store::{Chore, Store};
 
-/// Numbers that there are: an id has 10 bits for them, and uploads have numbers of their own.
+/// How many slots there are: an id has 10 bits for the node, and uploads have node numbers of their
+/// own.
 pub(crate) const SLOTS: i64 = 512;
-/// A process that wasn't seen for so long is gone, or can't reach the database.
+/// A process that wasn't seen for this long is gone, or can't reach the database.
 const LOST_AFTER_MS: i64 = 30_000;
-/// How long a number rests before somebody else gets it: a process that wakes from a long pause may
+/// How long a slot rests before another process gets it: a process that wakes from a long pause may
 /// still make an id or two with it.
 const REST_MS: i64 = 60 * 60 * 1000;
-/// How long asking for the time may take.
+/// How long asking for the server's time may take.
 const ASKING_MAX: Duration = Duration::from_millis(500);
-/// Clocks differ a little; more than this is worth a word.
+/// Clocks differ a little; a greater difference is worth a warning.
 const CLOCK_APART_MS: i64 = 5_000;
-/// Of uploads that never became a batch.
+/// How long the spools of uploads that never became a batch are kept.
 const SPOOL_KEPT_MS: i64 = DAY_MS;
 
-/// This process, as it is chosen when the service is opened.
+/// This process among the nodes, as chosen when the service is opened.
 pub(crate) enum Node {
-    /// The only one that serves its database, or a command beside those that do.
+    /// The only process that serves its database, or a command beside the processes that do.
     Alone,
-    /// One of those that serve the database, however many there are now.
+    /// One of the processes that serve the database, however many there are now.
     Member(Member),
 }
 
-/// A process among others.
+/// A process that serves beside others.
 pub(crate) struct Member {
     slot: AtomicI64,
     token: i64,
@@ -46,7 +47,7 @@ pub(crate) struct Member {
 }
 
 impl Node {
-    /// Takes a number among the others.
+    /// Takes a slot among the nodes.
     pub(crate) async fn join(
         store: &Store,
         token: i64,
@@ -65,12 +66,13 @@ impl Node {
         }))
     }
 
-    /// The number in the ids that this process makes.
+    /// The slot, which stands in the ids that this process makes.
     pub(crate) fn slot(&self) -> i64 {
         self.key().map_or(0, |key| key.slot)
     }
 
-    /// How the others know this process, where there are others.
+    /// The slot and the token that the other processes know this one by; `None` where there are no
+    /// others.
     pub(crate) fn key(&self) -> Option<NodeKey> {
         match self {
             Self::Alone => None,
@@ -81,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Gives the number back.
+    /// Gives the slot back.
     pub(crate) async fn leave(&self, store: &Store, now: Timestamp) {
         let Some(key) = self.key() else { return };
         let left = async {
@@ -118,7 +120,7 @@ impl Service {
         matches!(self.inner.node, Node::Member(_))
     }
 
-    /// Says that this process lives, and goes by the database server's clock.
+    /// Renews the row of this process, and follows the database server's clock.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -145,8 +147,8 @@ impl Service {
         Ok(())
     }
 
-    /// How long the oldest transaction of the database has been open, where there is a server that
-    /// knows.
+    /// How long the oldest transaction of the database has been open, in milliseconds; `None` with
+    /// SQLite.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -155,8 +157,8 @@ impl Service {
         self.store().dialect().oldest_ms(&mut conn).await
     }
 
-    /// Whether other processes ended since this was asked last. Those that weren't seen for half a
-    /// minute are given up; what they had claimed is freed when its lease ends.
+    /// Whether other processes ended since the last call. Processes that weren't seen for half a
+    /// minute are given up; the messages that they claimed are freed when the lease ends.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -189,13 +191,13 @@ impl Service {
     }
 }
 
-/// Goes by the clock of the database's server, where there is one.
+/// Follows the clock of the database server, where there is one.
 pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result<()> {
     let mut conn = store.read().await?;
     let asked = Instant::now();
     if let Some(ms) = store.dialect().server_ms(&mut conn).await? {
         let took = asked.elapsed();
-        // An answer that was held up says what time it was then.
+        // An answer that was held up says what time it was when it was made.
         if took > ASKING_MAX {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! First start, prices, backup.
+//! Upkeep: first start, prices, backup.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_blocking};
 
-/// Records the currency at first start and the prices whenever a start brings other ones. A command
-/// beside the server (`keep`) leaves what is recorded as it is: it may run without the server's
-/// environment, and must not change what sends cost.
+/// Records the currency at first start, and the prices whenever a start brings other prices. A
+/// command beside the server (`keep`) leaves what is recorded as it is: it may run without the
+/// server's environment, and must not change what sends cost.
 pub(crate) async fn install(
     store: &Store,
     config: &Config,
@@ -50,8 +50,8 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     })
 }
 
-/// The ids after which new ones begin, of messages and of those of batches: what is below the
-/// sweep's mark counts as final.
+/// The ids after which new ids begin: of messages, and of messages of batches. Neither is below the
+/// sweep's mark, since ids below the mark count as final.
 pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)> {
     let mut conn = store.read().await?;
     let last = messages::greatest(&mut conn).await?;
@@ -67,10 +67,10 @@ pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)
     Ok((last.max(last_batch).max(swept), last_of_batches.max(swept)))
 }
 
-/// Clocks differ a little; more than this is worth a word.
+/// Clocks differ a little; a greater difference is worth a warning.
 const CLOCK_AHEAD_MS: i64 = 60_000;
 
-/// Answers that one transaction forgets.
+/// How many answers one transaction deletes.
 const FORGOTTEN_CHUNK: i64 = 1000;
 
 impl Service {
@@ -87,10 +87,10 @@ impl Service {
 
     /// Writes a copy of the database as it is now into a new file, while the service goes on; and
     /// beside it, in a folder of the same name with `.spool` added, the uploads that aren't
-    /// messages yet. Files that the copy turns out not to need are swept when it is served.
+    /// messages yet. Spool files that the copy doesn't need are swept when the copy is served.
     ///
     /// # Errors
-    /// `NoFileDatabase`; `FileExists`; `Failed` when it can't be written.
+    /// `NoFileDatabase`; `FileExists`; `Failed` when the copy can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
         let Spools::Folder(spools) = &self.inner.spools else {
             return Err(Refusal::NoFileDatabase.into());
@@ -98,8 +98,8 @@ impl Service {
         if file.exists() {
             return Err(Refusal::FileExists.into());
         }
-        // Before, for those that are expanded meanwhile; and after, for those that are accepted
-        // meanwhile.
+        // Once before the copy, for uploads that are expanded meanwhile, and once after it, for
+        // uploads that are accepted meanwhile.
         link_spools(spools, file).await?;
         self.store().copy(file).await?;
         link_spools(spools, file).await

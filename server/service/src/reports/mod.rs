@@ -21,32 +21,32 @@ use crate::store::query::Connection;
 use crate::store::reports::{Condition, MessageRow, Selection, Span};
 use search::{Found, search};
 
-/// Most messages of one answer.
+/// The most messages of one answer.
 const LIMIT_MAX: i64 = 1000;
 
-/// Which messages; every condition that is given must hold.
+/// Which messages to list; every condition that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageFilter {
     pub transid: Option<Transid>,
     pub requestid: Option<String>,
     pub batchid: Option<BatchId>,
-    /// Digits, as stored.
+    /// The digits of the number, as stored.
     pub number: Option<String>,
     pub status: Option<MessageStatus>,
-    /// Inclusive.
+    /// The first moment of acceptance, inclusive.
     pub from: Option<Timestamp>,
-    /// Exclusive.
+    /// The last moment of acceptance, exclusive.
     pub to: Option<Timestamp>,
-    /// 1 to 1000.
+    /// The most messages of the answer, 1 to 1000.
     pub limit: i64,
-    /// From an earlier answer's `next`.
+    /// The `next` of an earlier answer.
     pub cursor: Option<String>,
 }
 
 impl Service {
     /// Messages that a key may see, newest first. A page is full or the last one, unless looking
-    /// for messages that fit took longer than [`crate::Limits::report_time`]: then it has what was
-    /// found, which can be nothing, and its cursor goes on from there.
+    /// for messages that fit took longer than [`crate::Limits::report_time`]: then the page has the
+    /// messages found until then, maybe none, and its cursor goes on from there.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -75,7 +75,7 @@ impl Service {
         detail(&mut conn, access.application_id, test, transid).await
     }
 
-    /// Messages of one of an account's applications, or of all, test messages among them.
+    /// Messages of one of an account's applications, or of all of them, including test messages.
     ///
     /// # Errors
     /// `NoSuchApplication`, `InvalidCursor`.
@@ -115,8 +115,8 @@ impl Service {
         Ok(None)
     }
 
-    /// A connection for a list. Counts and messages are read of one moment where a status is asked
-    /// for.
+    /// A connection for a list. Where a status is asked for, counts and messages are read from one
+    /// snapshot.
     async fn report_connection(&self, filter: &MessageFilter) -> Result<Box<dyn Connection>> {
         Ok(if filter.status.is_some() {
             Box::new(self.store().snapshot().await?)
@@ -125,8 +125,8 @@ impl Service {
         })
     }
 
-    /// The newest of all that is selected. An account has few applications: each is searched by
-    /// itself.
+    /// The newest messages of all selections. An account has few applications, so each selection is
+    /// searched by itself.
     async fn merged(
         &self,
         conn: &mut dyn Connection,
@@ -137,7 +137,7 @@ impl Service {
         let mut newest = Newest::default();
         for (left, mut selection) in (1..=searches).rev().zip(selections) {
             let started = Instant::now();
-            // Each has its share of the time that the ones before left.
+            // Each search has its share of the time that the searches before left.
             let share = end.saturating_duration_since(started) / left;
             newest.limit = selection.limit;
             selection.span.from = selection.span.from.max(newest.floor());
@@ -178,14 +178,15 @@ fn selection(
         test,
         span: Span { from, below },
         conditions: conditions.into_iter().flatten().collect(),
-        // One more tells whether there is a next page.
+        // One message more than asked for tells whether there is a next page.
         limit: filter.limit.clamp(1, LIMIT_MAX) + 1,
     })
 }
 
 /// The least id that a message of this moment can have: an id carries its milliseconds.
 fn first_id(moment: Timestamp) -> i64 {
-    // Moments before ids began have the first of all, moments that no id reaches none.
+    // Moments before the first id get the least id, moments after the greatest id get an id that no
+    // message has.
     let bounds = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
     if moment.unix_ms() > bounds.1 {
         return i64::MAX;
@@ -193,15 +194,15 @@ fn first_id(moment: Timestamp) -> i64 {
     ids::compose_id(moment.unix_ms().max(bounds.0), 0)
 }
 
-/// The newest of what several searches found.
+/// The newest messages that several searches found.
 #[derive(Default)]
 struct Newest {
-    /// Newest first, and no more than asked for.
+    /// Newest first, and at most `limit`.
     rows: Vec<MessageRow>,
-    /// How many are asked for: one more than a page has.
+    /// How many messages are asked for: one more than a page has.
     limit: i64,
-    /// Set when a search ended early: nothing below this id can be told yet, also not from the
-    /// others.
+    /// Set when a search ended early: which messages below this id are the newest isn't known yet,
+    /// whichever search they are from.
     resume: Option<i64>,
 }
 
@@ -269,7 +270,7 @@ async fn detail(
     }))
 }
 
-/// The steps that the message's own row tells, and the events beside it, in order of time.
+/// The steps that the message's own row shows, and the events, in order of time.
 fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
     let record = &row.record;
     let step = |status, at: Option<Timestamp>, detail: Option<String>| {

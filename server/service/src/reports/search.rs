@@ -1,6 +1,6 @@
-//! Finding messages of one application: along the path that leads to the fewest, and where other
-//! conditions than the path's own are asked for, in bounded steps, until a page is full or the time
-//! is over.
+//! Finding messages of one application: along the path to the fewest messages, and where conditions
+//! are asked for besides the path's own, in bounded steps, until a page is full or the time is
+//! over.
 
 use std::time::Instant;
 
@@ -13,26 +13,27 @@ use crate::store::sql::Dialect;
 use crate::store::{batches, installation, tally};
 use domain::ids::id_of_day;
 
-/// A path to no more messages than this needs no better one.
+/// A path to at most this many messages is good enough.
 const FEW: i64 = 1000;
-/// The longest queue that is looked through for an application's messages: narrow rows, of all
-/// applications.
+/// The longest queue that is looked through for an application's messages: its rows are narrow, and
+/// of all applications.
 const QUEUE_MAX: i64 = 20_000;
-/// Messages of the first step; each step is twice the one before.
+/// How many messages the first step goes through; each step is twice as long as the one before.
 const FIRST_STEP: i64 = 2000;
-/// Messages of the longest step: some hundredths of a second.
+/// How many messages the longest step goes through, which takes some hundredths of a second.
 const STEP_MAX: i64 = 64_000;
 
-/// What was found, newest first.
+/// The messages that were found, newest first.
 pub(super) struct Found {
-    /// No more than asked for.
+    /// At most as many messages as asked for.
     pub(super) rows: Vec<MessageRow>,
-    /// Set when the time was over before there were enough: the search goes on below this id.
+    /// Set when the time was over before there were enough messages: the search goes on below this
+    /// id.
     pub(super) resume: Option<i64>,
 }
 
 /// Looks for messages until there are as many as asked for, or the moment has come; a first step is
-/// always made. The connection shows one moment where a status is asked for.
+/// always made. Where a status is asked for, the connection must read from one snapshot.
 pub(super) async fn search(
     conn: &mut dyn Connection,
     mut selection: Selection,
@@ -66,8 +67,8 @@ pub(super) async fn search(
     })
 }
 
-/// Where there can be any: among the ids of the upload that is asked for, and where a look at a day
-/// opens a table of its own, between the first day with messages and the last one.
+/// The ids among which messages can be: those of the upload that is asked for; or, where a look at
+/// a day opens a table of its own, those from the first day with messages to the last one.
 async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Span> {
     let Span { from, below } = selection.span;
     let (application_id, test) = (selection.application_id, selection.test);
@@ -94,7 +95,7 @@ async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Sp
     })
 }
 
-/// The path to the fewest messages, as far as that is found out at little cost.
+/// The path to the fewest messages, as far as that can be found out at little cost.
 async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> {
     let Span { from, below } = selection.span;
     let paths: Vec<Path> = selection
@@ -146,11 +147,11 @@ async fn leads_to_few(
 /// A span of ids to look in.
 struct Part {
     span: Span,
-    /// How many messages there are to be found in it, where that is known.
+    /// How many of the messages asked for the span has, where that is known.
     at_most: Option<usize>,
 }
 
-/// Where to look, newest first.
+/// The spans to look in, newest first.
 async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> Result<Vec<Part>> {
     let [Condition::Status(status)] = selection.conditions.as_slice() else {
         return Ok(unknown_parts(conn.dialect(), selection));
@@ -159,7 +160,7 @@ async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> 
     if path != Path::Application || from >= below {
         return Ok(unknown_parts(conn.dialect(), selection));
     }
-    // The counts by day say on which days there are any. Those of days that were dropped stay.
+    // The counts by day say on which days there are such messages. Counts of dropped days remain.
     let from = from.max(installation::history_low(conn).await?);
     let day = |id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day();
     let owner = (selection.application_id, selection.test);
@@ -171,8 +172,8 @@ async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> 
                 from: from.max(id_of_day(day)),
                 below: below.min(end),
             },
-            // Of a day whose newest messages are left out it isn't known how many of these there
-            // are.
+            // Of a day whose newest messages are left out, it isn't known how many messages of the
+            // rest fit.
             at_most: usize::try_from(n).ok().filter(|_| below >= end),
         }
     };
@@ -193,10 +194,9 @@ struct Search<'a> {
     selection: &'a Selection,
     path: Path,
     until: Instant,
-    /// Messages along the path that the next step goes through.
+    /// How many messages along the path the next step goes through.
     step: i64,
-    /// Whether there were messages along the path in the part before: a part without any takes no
-    /// time.
+    /// Whether the part before had messages along the path: a part without messages takes no time.
     went_on: bool,
     rows: Vec<MessageRow>,
 }
@@ -211,16 +211,16 @@ impl Search<'_> {
         Instant::now() >= self.until
     }
 
-    /// Whether the path leads to other messages, too.
+    /// Whether the path also leads to messages that aren't asked for.
     fn is_filtered(&self) -> bool {
         let conditions = self.selection.conditions.iter();
         let others = conditions.filter(|condition| condition.path() != Some(self.path));
-        // The queue is short.
+        // The queue is short, so all of it can be looked through.
         self.path != Path::Queue && others.count() > 0
     }
 
-    /// Looks in a part until there are enough. When the time is over before its end: the id below
-    /// which it wasn't looked.
+    /// Looks in a part until there are enough messages. Returns the id below which the part wasn't
+    /// looked through if the time was over before.
     async fn look_in(&mut self, conn: &mut dyn Connection, part: &Part) -> Result<Option<i64>> {
         let Span { from, mut below } = part.span;
         if from >= below || !self.is_filtered() {

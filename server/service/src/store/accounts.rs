@@ -23,7 +23,7 @@ statements! {
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
         VALUES ($1, $2, $3, $4)");
-    /// Marks a link as used. A link that was used before, or is too old, gives no row.
+    /// Marks a reset link as used. A link that was used before or has expired gives no row.
     const USE_RESET: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2
         WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
@@ -34,7 +34,7 @@ statements! {
         INSERT INTO outbox (recipient, subject, body, created_at) VALUES ($1, $2, $3, $4)");
 }
 
-/// An account with what only the server may know.
+/// An account with its password hash, which only the server may know.
 pub(crate) struct AccountRow {
     pub(crate) record: AccountRecord,
     pub(crate) password_hash: String,

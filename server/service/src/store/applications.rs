@@ -1,4 +1,4 @@
-//! Applications: what the portal shows of them, the keys that send, and what sends take.
+//! Applications: what the portal shows of an application, its keys, and the money that sends take.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
-/// Columns of a listed application. The newest request for a sender name is joined; one that is
-/// accepted is the application's sender name itself.
+/// Columns of a listed application, with its newest request for a sender name. An accepted request
+/// is the application's sender name itself.
 macro_rules! listed {
     ($rest:literal) => {
         concat!(
@@ -108,7 +108,7 @@ statements! {
     };
 }
 
-/// An application with what only the server may know.
+/// An application with the fields that are for the server alone.
 pub(crate) struct ApplicationRow {
     pub(crate) id: ApplicationId,
     pub(crate) account_id: i64,
@@ -118,7 +118,7 @@ pub(crate) struct ApplicationRow {
     pub(crate) record: ApplicationRecord,
 }
 
-/// What decides whether a key may send.
+/// The fields of an application that decide whether its keys may send.
 pub(crate) struct KeyRow {
     pub(crate) id: ApplicationId,
     pub(crate) category: Category,
@@ -196,7 +196,8 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
     })
 }
 
-/// The newest request, unless it is the accepted name that the application shows anyway.
+/// The newest request for a sender name, unless it is accepted: the application shows that name
+/// anyway.
 fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     let Some(id) = row.get("request_id")? else {
         return Ok(None);
@@ -251,8 +252,8 @@ pub(crate) struct NewRow<'a> {
     pub(crate) sender_state: SenderState,
 }
 
-/// Stores an application and returns its id; `None` when its category, its missing sender name or
-/// its reference is taken.
+/// Stores an application and returns its id; `None` when the account already has one of this
+/// category or one without a sender name, or when the reference is taken.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     new: &NewRow<'_>,
@@ -286,7 +287,7 @@ pub(crate) async fn has_senderless(conn: &mut dyn Connection, account_id: i64) -
     query(HAS_SENDERLESS, account_id).finds(conn).await
 }
 
-/// What a change of status writes.
+/// A change of an application's status.
 pub(crate) struct StatusChange<'a> {
     pub(crate) from: ApplicationStatus,
     pub(crate) to: ApplicationStatus,
@@ -294,7 +295,7 @@ pub(crate) struct StatusChange<'a> {
     pub(crate) suspend_reason: Option<&'a str>,
 }
 
-/// Changes the status; false when it isn't any more what it was when it was read.
+/// Changes the status of an application; false when the status is no longer `from`.
 pub(crate) async fn set_status(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -357,7 +358,7 @@ pub(crate) async fn set_hash(
     touched("applications", 1, set)
 }
 
-/// What decides whether this application's keys may send.
+/// What decides whether the keys with this reference may send.
 pub(crate) async fn keys_by_reference(
     conn: &mut dyn Connection,
     reference: Reference,
@@ -367,7 +368,7 @@ pub(crate) async fn keys_by_reference(
         .await
 }
 
-/// Adds to the balance, and returns it.
+/// Adds to the balance of an application and returns the new balance.
 pub(crate) async fn add_balance(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -378,11 +379,11 @@ pub(crate) async fn add_balance(
         .await
 }
 
-/// What an application has.
+/// The balances of an application.
 pub(crate) struct Balances {
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
-    /// The day of the play money.
+    /// The day that the test balance is of.
     pub(crate) test_day: i64,
 }
 
@@ -400,13 +401,13 @@ pub(crate) async fn balances(
     query(BALANCES, id).fetch_optional(conn, read).await
 }
 
-/// What names an application.
+/// The id and the reference of an application.
 pub(crate) struct ApplicationIds {
     pub(crate) id: ApplicationId,
     pub(crate) reference: Reference,
 }
 
-/// What names an account's applications.
+/// The ids and the references of an account's applications.
 pub(crate) async fn ids_by_account(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -421,7 +422,7 @@ pub(crate) async fn ids_by_account(
         .await
 }
 
-/// What decides whether the keys of these applications may send; a reference may be given twice.
+/// What decides whether the keys with these references may send; a reference may be given twice.
 /// Where others write at the same time, the transaction locks the applications.
 pub(crate) async fn keys_by_references(
     tx: &mut WriteTx<'_>,
@@ -434,17 +435,17 @@ pub(crate) async fn keys_by_references(
         .await
 }
 
-/// An application whose money the sends of a turn, or an upload, changed.
+/// An application whose balances were changed by the sends of a turn, or by an upload.
 pub(crate) struct ChargedApplication {
-    /// As it was read in this transaction.
+    /// The application as it was read in this transaction.
     pub(crate) before: KeyRow,
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
     pub(crate) test_day: i64,
 }
 
-/// Writes the balances, provided that keys, status and balances are still what the charge was
-/// decided by.
+/// Writes the new balances, provided that keys, status and balances are still those that the charge
+/// was decided by.
 pub(crate) async fn charge(
     conn: &mut dyn Connection,
     changed: &[ChargedApplication],

@@ -13,7 +13,7 @@ statements! {
         INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)");
 }
 
-/// Who asks for something that is written into the audit log.
+/// Who did what an entry of the audit log says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// Whoever runs the program.
@@ -34,7 +34,7 @@ impl fmt::Display for Actor {
     }
 }
 
-/// Records what was done, in the transaction that does it.
+/// Writes an entry into the audit log, in the transaction of the action itself.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     now: Timestamp,

@@ -11,8 +11,8 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// Locks rows in the order of their ids, whichever way they are named: transactions that lock
-    /// them in one order never wait for each other in a circle.
+    /// Locks rows in the order of their ids, including those that are named by reference:
+    /// transactions that lock in one order can't deadlock.
     const LOCK: Sql = Sql::postgres(r"
         SELECT COUNT(*) AS n
         FROM (
@@ -34,7 +34,7 @@ statements! {
             ORDER BY id FOR UPDATE",
     };
     /// `[[id, balance before, balance, play money to give back]]`. The test balance never exceeds a
-    /// day's play money, also when the price of yesterday's message is given back today.
+    /// day's play money, even if the price of yesterday's message is given back today.
     const SETTLE: Sql = Sql {
         sqlite: r"
             UPDATE applications SET balance = ?3, test_balance = MIN(test_balance + ?4, ?5)
@@ -48,8 +48,8 @@ statements! {
     };
 }
 
-/// Locks applications, by id and by reference, in one order. Does nothing with SQLite, where nobody
-/// else writes meanwhile.
+/// Locks applications, given by id or by reference, in the order of their ids. Does nothing with
+/// SQLite, where nobody else writes meanwhile.
 pub(crate) async fn lock(
     tx: &mut WriteTx<'_>,
     ids: &[ApplicationId],
@@ -62,7 +62,7 @@ pub(crate) async fn lock(
     Ok(())
 }
 
-/// What an application has.
+/// The balance of an application.
 pub(crate) struct Balance {
     pub(crate) application_id: ApplicationId,
     pub(crate) balance: Money,
@@ -85,7 +85,7 @@ pub(crate) struct SettledApplication {
     pub(crate) id: ApplicationId,
     pub(crate) before: Money,
     pub(crate) balance: Money,
-    /// Play money to add.
+    /// Play money that is added to the test balance.
     pub(crate) play: Money,
 }
 

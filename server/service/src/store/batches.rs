@@ -70,8 +70,8 @@ statements! {
     const NEXT_UNEXPANDED: Sql = Sql::same(unexpanded!("AND id > $1 ORDER BY id LIMIT 1"));
     const UNEXPANDED: Sql = Sql::same(unexpanded!("AND id = $1"));
     const SPOOLS: Sql = Sql::same("SELECT spool FROM batches WHERE expanded_at IS NULL");
-    /// Changes the batch only if its place in the spool is still the one that was read: another
-    /// process may have gone on meanwhile.
+    /// Changes the batch only if its offset in the spool is still the one that was read: another
+    /// process may have expanded rows meanwhile.
     const ADVANCE: Sql = Sql::same(r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
@@ -119,7 +119,7 @@ pub(crate) struct NewBatch {
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
     pub(crate) requestid: Option<String>,
-    /// The message to every number; `None` when each row has its own.
+    /// The text that all rows share; `None` when each row has its own.
     pub(crate) body: Option<String>,
     pub(crate) rows: i64,
     pub(crate) pages: i64,
@@ -130,19 +130,19 @@ pub(crate) struct NewBatch {
     pub(crate) spool: String,
 }
 
-/// A batch some of whose rows are no messages yet.
+/// A batch of which some rows aren't messages yet.
 pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: ApplicationId,
     pub(crate) reference: Reference,
-    /// Whether the application is suspended: its messages are put aside then.
+    /// Whether the application is suspended: then the batch's messages are put aside.
     pub(crate) suspended: bool,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
     pub(crate) requestid: Option<String>,
     pub(crate) body: Option<String>,
     pub(crate) rows: i64,
-    /// Of all rows.
+    /// Pages of all rows together.
     pages: i64,
     pub(crate) cost: Money,
     pub(crate) prices: Prices,
@@ -156,13 +156,13 @@ pub(crate) struct UnexpandedBatch {
 /// Pages and segments of the text that all rows of a batch share.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedText {
-    /// As they were counted when the batch was accepted: its price was reserved for them.
+    /// Pages of one row, as counted when the batch was accepted: the reservation is for that many.
     pub(crate) pages: i64,
     segments: i64,
 }
 
 impl UnexpandedBatch {
-    /// `None` when each row has its own.
+    /// Pages and segments of the shared text; `None` when each row has its own text.
     pub(crate) fn shared_text(&self) -> Option<SharedText> {
         let body = self.body.as_deref()?;
         Some(SharedText {
@@ -222,7 +222,7 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
     })
 }
 
-/// An application's batches below this id, newest first.
+/// An application's batches with ids below this one, newest first.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -268,8 +268,8 @@ pub(crate) async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<boo
     query(EXISTS, id).finds(conn).await
 }
 
-/// The greatest id of a batch, and the greatest that any batch's message has or will have; 0
-/// without batches.
+/// The greatest id of a batch, and the greatest id that a message of a batch has or will have; both
+/// 0 without batches.
 pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| {
         let greatest = |column| {
@@ -281,7 +281,7 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     query(GREATEST, ()).fetch_one(conn, read).await
 }
 
-/// The least id that a batch's message may still be given.
+/// The least id that a message of an unexpanded batch may still be given.
 pub(crate) async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
     query(LEAST_UNEXPANDED, ())
         .fetch_one(conn, |row| row.get("id"))
@@ -313,7 +313,7 @@ pub(crate) async fn insert(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// The next batch after this one whose rows aren't all messages.
+/// The next batch after this id whose rows aren't all messages yet.
 pub(crate) async fn next_unexpanded(
     conn: &mut dyn Connection,
     after: i64,
@@ -323,7 +323,7 @@ pub(crate) async fn next_unexpanded(
         .await
 }
 
-/// A batch, unless all of its rows are messages.
+/// The batch with this id, unless its expansion has ended.
 pub(crate) async fn still_unexpanded(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -333,21 +333,21 @@ pub(crate) async fn still_unexpanded(
         .await
 }
 
-/// The spool files that are still needed.
+/// The spools of batches that are still to be expanded.
 pub(crate) async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(SPOOLS, ())
         .fetch_all(conn, |row| row.get("spool"))
         .await
 }
 
-/// Rows that became messages, up to an offset in the spool file.
+/// A step of an expansion: rows that became messages, and the offset in the spool where they end.
 pub(crate) struct Advance {
     pub(crate) offset: i64,
     pub(crate) rows: i64,
     pub(crate) cost: Money,
 }
 
-/// Notes that rows became messages; false when somebody else was there first.
+/// Records that rows became messages; false when another process expanded them first.
 pub(crate) async fn advance(
     conn: &mut dyn Connection,
     batch: &UnexpandedBatch,
@@ -366,8 +366,8 @@ pub(crate) async fn advance(
     Ok(query(ADVANCE, values).execute(conn).await? == 1)
 }
 
-/// Ends the expansion: the rest of the rows will be no messages; false when somebody else was there
-/// first.
+/// Ends the expansion: the remaining rows never become messages. False when another process changed
+/// the batch first.
 pub(crate) async fn give_up(
     conn: &mut dyn Connection,
     batch: &UnexpandedBatch,
@@ -385,7 +385,7 @@ pub(crate) async fn give_up(
     Ok(query(GIVE_UP, values).execute(conn).await? == 1)
 }
 
-/// A row of an upload as a chunk of its spool has it, an array with the fields in this order.
+/// A row of an upload as it stands in a chunk of the spool: an array of the fields in this order.
 #[derive(Deserialize)]
 pub(crate) struct ChunkRow<'a> {
     #[serde(borrow)]
@@ -420,8 +420,7 @@ impl<'a> ChunkRow<'a> {
     }
 }
 
-/// Turns rows of a batch into messages: those of a chunk, of which the first has this place in the
-/// batch.
+/// Turns the rows of a chunk into messages; `first` is the place of its first row in the batch.
 pub(crate) async fn expand(
     conn: &mut dyn Connection,
     upload: &UnexpandedBatch,
@@ -463,7 +462,8 @@ async fn expand_in_file(
         let id = domain::ids::nth_id(upload.first_message_id, place);
         let kind = row.kind();
         let pages = row.pages.or(shared.map(|text| text.pages));
-        // Never `None`: at most what was reserved for the whole upload. It would be refused.
+        // Never `None`: the cost is at most what was reserved for the whole upload. The database
+        // would refuse a `None`.
         let cost = pages
             .and_then(|pages| usize::try_from(pages).ok())
             .and_then(|pages| upload.prices.cost(kind, pages));

@@ -1,4 +1,4 @@
-//! Carriers: whether somebody drained them, counts of their receipts, and the state of their
+//! Carriers: whether staff drained a carrier, the counts of its receipts, and the state of its
 //! connections.
 
 use domain::Timestamp;
@@ -69,7 +69,7 @@ pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool
     Ok(query(RESUME, name).execute(conn).await? > 0)
 }
 
-/// Counts receipts that were parked, and those of them that were matched later.
+/// Adds to a carrier's counts of parked receipts, and of parked receipts that were matched later.
 pub(crate) async fn add_parked(
     conn: &mut dyn Connection,
     name: &str,
@@ -97,7 +97,7 @@ pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<CarrierRow>> {
         .await
 }
 
-/// Writes the state of a process's connections.
+/// Replaces the stored state of a process's connections.
 pub(crate) async fn write_connections(
     conn: &mut dyn Connection,
     connections: &[ConnectionRecord],

@@ -1,4 +1,4 @@
-//! The check of the invariants: each is counted again from the rows.
+//! The check of the invariants: each invariant is computed again from the rows.
 //!
 //! Each statement gives a row per violation, with a column `what` that names it.
 
@@ -33,7 +33,7 @@ macro_rules! kind_word {
     };
 }
 
-/// How many violations of one kind are listed: one is enough to act.
+/// The most violations of one kind that are listed; one is enough to act.
 const LISTED_MAX: &str = " LIMIT 20";
 
 statements! {
@@ -73,7 +73,7 @@ statements! {
              AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL))
            OR (kind NOT IN (1, 3) AND application_id IS NULL)",
     ));
-    /// Repeats `domain::pricing::cost_at`.
+    /// Repeats the rule of `domain::pricing::cost_at`.
     const MESSAGE_IS_PRICED: Sql = Sql::same(r"
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
             || unit_price AS what
@@ -105,7 +105,7 @@ statements! {
         WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
           AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))",
     ));
-    /// The sums that are kept of dropped messages are those of their transfers.
+    /// The sums that are kept of dropped messages equal the sums of their transfers.
     const DROPPED_IS_ITS_TRANSFERS: Sql = Sql::same(r"
         SELECT 'application ' || application_id || ', day ' || day
             || ': dropped messages differ from their transfers by '
@@ -214,7 +214,8 @@ statements! {
         FROM transfers t LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0
         WHERE t.batch_id IS NOT NULL AND b.id IS NULL",
     ));
-    /// Rows that are no message yet are queued; those that never will be are rejected or expired.
+    /// Rows that aren't messages yet count as queued; rows that never become messages count as
+    /// rejected or expired.
     const BATCH_IS_ITS_MESSAGES: Sql = Sql::same(r"
         SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
         FROM batches b LEFT JOIN (
@@ -304,8 +305,8 @@ pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,
 ) -> Result<Vec<String>> {
-    // By the last sweep and not by the clock: a service that was down for days has done nothing
-    // wrong.
+    // What is overdue depends on the last sweep and not on the clock: a service that was down for
+    // days has done nothing wrong.
     let swept = installation::swept(conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);

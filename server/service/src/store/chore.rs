@@ -1,4 +1,4 @@
-//! Work that several processes would only do twice.
+//! Chores: work that several processes would only repeat.
 
 use domain::BatchId;
 
@@ -12,12 +12,13 @@ pub(crate) enum Chore {
     WatchNodes,
     MatchCrossed,
     FoldDays,
-    /// Of one batch.
+    /// The expansion of one batch.
     Expand(BatchId),
 }
 
 impl Chore {
-    /// A number of its own; batches' ids are positive.
+    /// The number that the chore is locked under: a batch's id, which is positive, or a negative
+    /// number.
     pub(crate) const fn number(self) -> i64 {
         match self {
             Self::Expire => -1,

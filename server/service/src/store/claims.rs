@@ -176,22 +176,23 @@ pub(crate) struct DueRow {
     pub(crate) application_id: ApplicationId,
 }
 
-/// The moments of `due_at`, in unix milliseconds, before which nothing waits.
+/// Where scans of the queue start: the moments of `due_at`, in unix milliseconds, before which no
+/// row waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScanStart {
     pub(crate) singles: i64,
     pub(crate) of_batches: i64,
 }
 
-/// The most rows to look for: of single messages, and of all messages.
+/// The most rows to look for: of single messages, and of all messages together.
 #[derive(Clone, Copy)]
 pub(crate) struct DueLimits {
     pub(crate) singles: i64,
     pub(crate) all: i64,
 }
 
-/// The rows that may be claimed, of messages with this id or a greater one; none of a carrier that
-/// is drained.
+/// The rows of a carrier that may be claimed, of messages with this id or a greater one; none if
+/// the carrier is drained.
 pub(crate) async fn due(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -216,8 +217,8 @@ pub(crate) async fn due(
         .await
 }
 
-/// When the next row of a carrier can be claimed, of a message with this id or a greater one; none
-/// of a carrier that is drained.
+/// When the next row of a carrier can be claimed, of messages with this id or a greater one; `None`
+/// without such a row, or if the carrier is drained.
 pub(crate) async fn next_due(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -230,7 +231,7 @@ pub(crate) async fn next_due(
         .await
 }
 
-/// Claims rows under a lease: its token, and when it ends.
+/// Claims rows under a lease with this token that ends at `until`.
 pub(crate) async fn claim(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -272,13 +273,13 @@ pub(crate) struct StartedMessage {
     pub(crate) body: String,
 }
 
-/// A row whose lease holds.
+/// A claimed row whose lease holds.
 #[derive(Deserialize)]
 pub(crate) struct Held {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) hand_over: HandOver,
-    /// How many submits the carrier put off.
+    /// How many submits of the message the carrier put off.
     pub(crate) attempts: i64,
     pub(crate) lost_answer: LostAnswer,
 }
@@ -287,13 +288,13 @@ fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, 
     Ok(i64::deserialize(from)? == 1)
 }
 
-/// A row and the token that it was claimed with.
+/// A row of the queue and the token of the claim.
 pub(crate) struct Leased {
     pub(crate) message_id: Transid,
     pub(crate) token: i64,
 }
 
-/// Those of the rows whose lease still holds.
+/// The rows whose lease still holds, of those given.
 pub(crate) async fn held(
     tx: &mut WriteTx<'_>,
     leases: &[Leased],
@@ -311,12 +312,13 @@ pub(crate) struct EndedLease {
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
     pub(crate) hand_over: HandOver,
-    /// How many the message has, as counted at its acceptance.
+    /// How many segments the message has, as counted at its acceptance.
     pub(crate) segments: u16,
     pub(crate) lost_answer: LostAnswer,
 }
 
-/// Some of the claimed rows whose lease ended before this moment.
+/// At most `limit` claimed rows whose lease ended by this moment, of messages with the id `least`
+/// or a greater one.
 pub(crate) async fn ended_leases(
     conn: &mut dyn Connection,
     ended_by: Timestamp,

@@ -1,8 +1,8 @@
-//! All rows of a SQLite database, on their way to PostgreSQL.
+//! Copying all rows of a SQLite database to PostgreSQL.
 //!
-//! They go over as JSON, an object per row with a name for each value: tables and columns are
-//! called the same in both, so that one statement does for every table. SQLite reads and PostgreSQL
-//! writes; the other way isn't needed.
+//! Rows are copied as JSON, an object per row with a name for each value: tables and columns have
+//! the same names in both databases, so that one statement does for every table. SQLite is only
+//! read and PostgreSQL only written; the other direction isn't needed.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::error::Result;
 use domain::records::TransferKind;
 use domain::{Timestamp, ids};
 
-/// What is copied, each table after those that it refers to. The other tables hold the state of
-/// running processes.
+/// The tables that are copied, each after the tables that it refers to. The other tables hold the
+/// state of running processes.
 pub(crate) const TABLES: [&str; 23] = [
     "installation",
     "prices",
@@ -42,24 +42,24 @@ pub(crate) const TABLES: [&str; 23] = [
     "audit",
 ];
 
-/// Rows that are in memory at a time; the longest have some kilobytes.
+/// How many rows are in memory at a time; the longest rows have some kilobytes.
 const CHUNK_ROWS: usize = 2000;
 
-/// The usual time limits are for verbs. The copy is one transaction, and takes the longer the more
-/// rows there are.
+/// Lifts the usual time limits, which are for verbs: the copy is one transaction, which takes the
+/// longer the more rows there are.
 const NO_TIME_LIMITS: &str =
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
 
 statements! {
-    /// Columns, and their places in the primary key.
+    /// The columns of a table, and their places in its primary key.
     const COLUMNS: Sql = Sql::sqlite("SELECT name, pk FROM pragma_table_info($1) ORDER BY cid");
-    /// All tables; a partition is a part of its table.
+    /// All tables, but no partitions: those are parts of their tables.
     const EVERY_TABLE: Sql = Sql::postgres(r"
         SELECT c.relname::text AS name
         FROM pg_class c
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
           AND NOT c.relispartition");
-    /// The tables whose rows PostgreSQL numbers, and the sequence of each.
+    /// The tables whose ids PostgreSQL takes from a sequence, and the sequence of each.
     const NUMBERED: Sql = Sql::postgres(r"
         SELECT c.table_name::text AS name,
                COALESCE(
@@ -80,7 +80,8 @@ statements! {
         GROUP BY account");
     const BALANCES: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications");
-    /// The counts also have days whose messages were dropped.
+    /// The days with messages, from `$1` on: `message_days` also has days whose messages were
+    /// dropped.
     const DAYS: Sql = Sql::same(r"
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
     const WAITING: Sql = Sql::same(r"
@@ -88,8 +89,8 @@ statements! {
         FROM batches WHERE expanded_at IS NULL ORDER BY id");
 }
 
-/// Whether a PostgreSQL database has nothing in it, not even somebody else's table; ours may be
-/// there.
+/// Whether a PostgreSQL database is empty: it has no table at all, not even somebody else's, or it
+/// has our schema and no rows.
 pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     let mut tables: Vec<String> = query(EVERY_TABLE, ())
         .fetch_all(conn, |row| row.get("name"))
@@ -108,8 +109,7 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes a transaction the only one that writes to its PostgreSQL database, for as long as it
-/// takes.
+/// Makes this transaction the only one that writes to its PostgreSQL database, until it ends.
 pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
     let lock = format!("LOCK TABLE {}, nodes IN EXCLUSIVE MODE", TABLES.join(", "));
@@ -117,7 +117,7 @@ pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     Ok(())
 }
 
-/// Rows of a table that follow each other.
+/// Consecutive rows of a table.
 pub(crate) struct Chunk {
     pub(crate) rows: usize,
     json: String,
@@ -125,9 +125,9 @@ pub(crate) struct Chunk {
 
 /// Reads a table of a SQLite database in the order of its primary key.
 pub(crate) struct Reader {
-    /// The first rows; those after a key.
+    /// The statement for the first rows, and the one for the rows after a key.
     statements: [String; 2],
-    /// Key of the last row that was read.
+    /// The key of the last row that was read.
     after: Option<String>,
 }
 
@@ -160,7 +160,7 @@ impl Reader {
         })
     }
 
-    /// The next rows; none after the last one.
+    /// The next rows; `None` after the last row.
     pub(crate) async fn next(&mut self, conn: &mut dyn Connection) -> Result<Option<Chunk>> {
         let statement = &self.statements[usize::from(self.after.is_some())];
         let query = query_of(statement.clone(), ());
@@ -189,8 +189,8 @@ pub(crate) async fn write(
     row::touched(table, chunk.rows, written)
 }
 
-/// Lets PostgreSQL number new rows after those that were copied, and after those that SQLite
-/// remembers though they are gone. No rollback undoes it, which leaves no more than a gap.
+/// Lets PostgreSQL number new rows after those that were copied, and after the greatest id that
+/// SQLite ever gave in the table. A rollback doesn't undo this, which leaves no more than a gap.
 pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
     let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("sequence")?));
     let numbered: Vec<(String, String)> = query(NUMBERED, ()).fetch_all(to, read).await?;
@@ -212,8 +212,8 @@ pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection
     Ok(())
 }
 
-/// Has PostgreSQL collect statistics. With them one statement of the check takes three seconds on a
-/// million messages; without them it had not ended after a minute.
+/// Has PostgreSQL collect statistics. With statistics one statement of the check takes three
+/// seconds on a million messages; without them it had not ended after a minute.
 pub(crate) async fn analyze(conn: &mut dyn Connection) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     run_of(conn, analyze).await?;
@@ -227,7 +227,7 @@ pub(crate) async fn count(conn: &mut dyn Connection, table: &str) -> Result<i64>
         .await
 }
 
-/// The days (since 1970-01-01 UTC) that messages are of.
+/// The days (since 1970-01-01 UTC) that have messages.
 pub(crate) async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
     let Some(first) = messages::first(conn, 0, i64::MAX).await? else {
         return Ok(Vec::new());
@@ -238,11 +238,11 @@ pub(crate) async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
         .await
 }
 
-/// What the ledger adds up to, in micro-units.
+/// The sums of the ledger, in micro-units.
 pub(crate) struct Ledger {
     pub(crate) by_kind: BTreeMap<String, i64>,
     pub(crate) by_account: BTreeMap<i64, i64>,
-    /// Of all applications.
+    /// The sum of the balances of all applications.
     pub(crate) balances: i64,
 }
 
@@ -264,10 +264,10 @@ pub(crate) async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
     })
 }
 
-/// An upload of which some rows are no messages yet.
+/// A batch of which some rows aren't messages yet.
 pub(crate) struct Waiting {
     pub(crate) spool: String,
-    /// Where those rows begin.
+    /// Where the rows that aren't messages yet begin in the spool.
     pub(crate) offset: i64,
     pub(crate) rows: i64,
     pub(crate) first_message_id: i64,
@@ -292,11 +292,11 @@ mod tests {
     use super::super::prepared::stores;
     use super::*;
 
-    /// State of processes that run, and the schema's version.
+    /// Tables that aren't copied: the state of running processes, and the schema's version.
     const LEFT: [&str; 3] = ["_sqlx_migrations", "connections", "nodes"];
-    /// What is in memory or in files with SQLite.
+    /// Tables that only PostgreSQL has: with SQLite their contents are in memory or in files.
     const SHARED: [&str; 3] = ["rate_buckets", "spool_chunks", "uploads"];
-    /// What PostgreSQL fills by itself as messages come.
+    /// Tables that PostgreSQL fills by itself when messages are written.
     const FILLED: [&str; 1] = ["unusual_messages"];
     const TABLES_OF_SQLITE: Sql = Sql::sqlite(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
@@ -317,7 +317,7 @@ mod tests {
         names.unwrap().into_iter().collect()
     }
 
-    /// A table or column that is forgotten would be lost without a word.
+    /// A table or column that is forgotten would be lost without an error.
     #[tokio::test]
     async fn every_table_is_copied_or_left_on_purpose_and_every_column_is_on_both_sides() {
         let folder = tempfile::tempdir().unwrap();

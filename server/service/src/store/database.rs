@@ -26,24 +26,26 @@ use super::tally::{Counter, Tally};
 use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, OwnConnection, Unanswered, Way, WriteTx};
 use crate::error::{Fault, OpenError, Refusal, Result, is_cut};
 
-/// How long a verb waits for a connection.
+/// How long to wait for a connection, for other verbs, and for a transaction to begin.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
 
 statements! {
-    /// A consistent copy of the database in a file, without stopping anybody.
+    /// Copies the database, consistently, into a file, while others read and write.
     const COPY: Sql = Sql::sqlite("VACUUM INTO $1");
 }
 
-/// The database: some connections that write (one, with SQLite), several that read.
+/// The database: connections that write (with SQLite only one), and several that read.
 pub(crate) struct Store {
     url: String,
     dialect: Dialect,
-    /// Slot of this process among those that serve the database.
+    /// The slot of this process among the nodes that serve the database.
     node: AtomicI64,
-    /// Held by a process that serves a database which only one may serve.
+    /// The locked file of a process that serves a SQLite database, which only one process may
+    /// serve.
     serving: Mutex<Option<File>>,
-    /// Connections that write to a server; a SQLite file's one connection is in the gate.
+    /// Connections that write to a server; the one connection that writes to a SQLite file is in
+    /// the gate.
     writers: Option<AnyPool>,
     gate: Gate,
     /// Moves the log of a SQLite file.
@@ -54,11 +56,11 @@ pub(crate) struct Store {
     readers: AnyPool,
 }
 
-/// What to do when a database that is a file isn't there.
+/// What to do when the file of a SQLite database is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     Make,
-    /// A misspelt path must not become an empty database that takes money.
+    /// Refuse to open it: a misspelt path must not become an empty database that takes money.
     Refuse,
 }
 
@@ -71,7 +73,8 @@ impl Store {
             find_file(dialect, file, missing)?;
         }
         let (named, url) = (url.to_owned(), dialect.connection_url(url));
-        // A pool would try again for long, and then only report a timeout.
+        // One connection is tried before the pools: a pool would retry for long and then only
+        // report a timeout.
         let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
         let first = first.map_err(|_| OpenError::NoAnswer(without_password(&named)))?;
         first
@@ -90,8 +93,8 @@ impl Store {
             let mover = file.mover();
             (None, vec![Some(Box::new(file))], Some(mover))
         } else {
-            // A connection is tested when it is given back, while the next transaction takes
-            // another one: therefore one more.
+            // One connection more than there are writers: a connection is tested when it is given
+            // back, while the next transaction takes another one.
             let writers = options()
                 .max_connections(dialect.writers() + 1)
                 .test_before_acquire(false)
@@ -121,8 +124,8 @@ impl Store {
         })
     }
 
-    /// Makes sure that no other process serves this database, where only one may: both would send
-    /// the same messages.
+    /// Makes sure that no other process serves this database, where only one process may: two would
+    /// send the same messages.
     pub(crate) fn serve_alone(&self) -> std::result::Result<(), OpenError> {
         let Some(file) = self.dialect.file(&self.url) else {
             return Ok(());
@@ -136,7 +139,7 @@ impl Store {
         Ok(())
     }
 
-    /// Says which of the processes that serve the database this one is.
+    /// Sets the slot of this process among the nodes.
     pub(crate) fn set_node(&self, slot: i64) {
         self.node.store(slot, Ordering::Relaxed);
     }
@@ -157,9 +160,9 @@ impl Store {
         self.readers.begin_with(self.dialect.begin_snapshot()).await
     }
 
-    /// Begins the transaction of a verb that people call: no other one runs at the same time.
+    /// Begins the transaction of a verb. No other verb runs at the same time.
     pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
-        // Verbs run one at a time: one that waits for another takes no connection meanwhile.
+        // A verb that waits for another verb takes no connection meanwhile.
         let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
         let verb = waiting
             .await
@@ -170,8 +173,8 @@ impl Store {
         Ok(tx)
     }
 
-    /// Begins a transaction that writes. Others may write at the same time: it locks what it
-    /// decides by.
+    /// Begins a transaction that writes. Others may write at the same time: the transaction locks
+    /// the rows that it decides by.
     pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
         let counter = match priority {
             Priority::Turn => Counter::Traffic,
@@ -185,8 +188,8 @@ impl Store {
         self.gate.does_somebody_wait()
     }
 
-    /// Begins the transaction of a chore that one process at a time does; `None` while another one
-    /// is at it.
+    /// Begins the transaction of a chore that one process at a time does; `None` while another
+    /// transaction does the chore.
     pub(crate) async fn begin_chore(
         &self,
         chore: Chore,
@@ -238,19 +241,19 @@ impl Store {
         let mut tries = 0;
         loop {
             tries += 1;
-            // Without a limit a server that vanished would be waited for without end.
+            // Without a time limit this would wait for ever for a server that vanished.
             let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
-                // A server that was restarted has cut every connection: nothing was begun on any of
-                // them.
+                // A server that was restarted has cut every connection: no transaction was begun on
+                // any of them.
                 Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
                 started => return Ok(started?),
             }
         }
     }
 
-    /// Begins a turn's transaction, on the gate's connection to a SQLite file or on the turn's own
-    /// to a server.
+    /// Begins a turn's transaction, on the gate's connection to a SQLite file, or on the turn's own
+    /// connection to a server.
     pub(crate) async fn begin_turn<'a>(
         &'a self,
         own: &'a mut OwnConnection,
@@ -269,7 +272,8 @@ impl Store {
                 Ok(()) => break,
                 Err(error) => {
                     own.conn = None;
-                    // A server that was restarted has cut the connection: nothing was begun on it.
+                    // A server that was restarted has cut the connection: no transaction was begun
+                    // on it.
                     if !error.is_cut() || tries > 1 {
                         return Err(error);
                     }
@@ -297,7 +301,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a move of SQLite's log: moves the pages that were added while most were moved.
+    /// Ends a move of SQLite's log: moves the pages that were added to the log during the move.
     pub(crate) async fn end_log_move(&self) -> Result<()> {
         let is_moved = self.mover.as_ref().is_some_and(|mover| mover.is_moved());
         if !is_moved || self.is_closed() {
@@ -310,13 +314,13 @@ impl Store {
         })
     }
 
-    /// Lets nothing be written any more.
+    /// Stops all writing: from now on no transaction begins.
     pub(crate) fn fail(&self) {
         self.halt.set();
     }
 
-    /// Repeats a question while the database can't be reached, for as long as the outcome of a
-    /// commit is asked for.
+    /// Repeats a question while the database can't be reached, for at most as long as the outcome
+    /// of a commit is asked for.
     pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
         &self,
         ask: impl Fn() -> F,
@@ -335,7 +339,9 @@ impl Store {
         }
     }
 
-    /// What became of a transaction whose commit wasn't answered. The server may still be at it.
+    /// What became of a transaction whose commit wasn't answered; the server may still be
+    /// committing.
+    ///
     ///
     /// # Errors
     /// As [`WriteTx::commit`].
@@ -353,7 +359,7 @@ impl Store {
         self.halt.wait().await;
     }
 
-    /// A connection of its own, outside any transaction.
+    /// A connection that belongs to no pool, outside any transaction.
     pub(crate) async fn connect(&self) -> std::result::Result<AnyConnection, sqlx::Error> {
         AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
     }
@@ -383,7 +389,7 @@ impl Store {
         self.readers.close().await;
         self.gate.close().await;
         if let Some(mover) = self.mover.clone() {
-            // In a thread that may block until the move of the pages has ended.
+            // On a thread that may block: `close` waits until the move of the pages has ended.
             let closed = tokio::task::spawn_blocking(move || mover.close()).await;
             if let Err(error) = closed {
                 tracing::warn!(%error, "the database's file isn't closed");
@@ -399,7 +405,7 @@ impl Store {
     }
 }
 
-/// Makes sure that the database's file is there, and is a database.
+/// Makes sure that the database's file exists and is a database.
 fn find_file(
     dialect: Dialect,
     file: &Path,

@@ -34,7 +34,7 @@ statements! {
         WHERE bank_id = $1 AND application_id IS NULL");
 }
 
-/// A payment as it is stored.
+/// A deposit as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DepositRecord {
     pub bank_id: String,
@@ -55,7 +55,7 @@ fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
     })
 }
 
-/// Stores a deposit; false when its bank id is known.
+/// Stores a deposit; false when one with this bank id is stored already.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     bank_id: &str,

@@ -1,5 +1,5 @@
-//! What differs between databases besides the text of statements: how to connect and to begin, what
-//! a lost commit came to, tables by day.
+//! What differs between databases besides the text of statements: how to connect and to begin a
+//! transaction, how to learn the outcome of a commit that wasn't answered, tables by day.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -15,14 +15,14 @@ use super::sql::Dialect;
 use super::{postgres, sqlite};
 use crate::error::{Error, Fault, OpenError, Result, timed_out};
 
-/// How long a connection that is given back may take to answer.
+/// How long a connection that is given back to its pool may take to answer.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a server knows a transaction.
+/// The name that a server knows a transaction by.
 #[derive(Debug)]
 pub(crate) struct TransactionName {
     id: String,
-    /// The moments since which the server has not crashed.
+    /// Moments of which a crash of the server changes one.
     server: String,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     Committed,
     /// Nothing was stored.
     Nothing,
-    /// The server crashed, and may have given the number of the transaction to another one: only
+    /// The server crashed, and may have given the transaction's number to another transaction: only
     /// the rows can tell.
     Forgotten,
 }
@@ -81,7 +81,7 @@ impl Dialect {
         matches!(self, Self::Postgres)
     }
 
-    /// Transactions of a process that write at the same time. SQLite has one writer; with
+    /// How many transactions of a process write at the same time. SQLite has one writer; with
     /// PostgreSQL others write while one waits for the sync of its commit.
     pub(crate) const fn writers(self) -> u32 {
         match self {
@@ -91,7 +91,7 @@ impl Dialect {
     }
 
     /// Whether a file that exists is a database of this kind, or empty and may become one.
-    /// Connecting would find out too, but only after trying again for seconds.
+    /// Connecting would find out too, but only after retries for seconds.
     pub(crate) fn owns(self, file: &Path) -> std::io::Result<bool> {
         match self {
             Self::Sqlite => {
@@ -145,12 +145,12 @@ impl Dialect {
             // A deferred transaction that reads first fails with a lock error when it comes to
             // write.
             Self::Sqlite => "BEGIN IMMEDIATE",
-            // Who writes the same rows waits for their locks.
+            // Transactions that write the same rows wait for each other's locks.
             Self::Postgres => "BEGIN",
         }
     }
 
-    /// Begins a transaction of a verb that people call: one that reads, decides and writes.
+    /// Begins the transaction of a verb, which reads, decides and writes.
     pub(crate) const fn begin_verb(self) -> &'static str {
         match self {
             Self::Sqlite => self.begin(),
@@ -158,7 +158,7 @@ impl Dialect {
         }
     }
 
-    /// Begins a transaction that only reads: all its statements see one moment.
+    /// Begins a transaction that only reads: all its statements see the same snapshot.
     pub(crate) const fn begin_snapshot(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN",
@@ -174,7 +174,7 @@ impl Dialect {
         }
     }
 
-    /// Connections that only read.
+    /// How many connections of a process only read.
     pub(crate) const fn readers(self) -> u32 {
         match self {
             Self::Sqlite => 4,
@@ -189,15 +189,15 @@ impl Dialect {
     ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => self.prepare_writer(conn).await,
-            // Without time limits: it waits as long as another process migrates, and a large table
-            // takes long.
+            // Without time limits: a migration waits while another process migrates, and a large
+            // table takes long.
             Self::Postgres => Ok(()),
         }
     }
 
     /// Whether a connection may be used again. The begin of a transaction can be cut short at a
-    /// point where sqlx doesn't know yet that there is one: whoever got that connection next would
-    /// be in it.
+    /// point where sqlx doesn't know yet that there is a transaction: the next user of the
+    /// connection would be inside it.
     pub(crate) async fn is_reusable(
         self,
         conn: &mut AnyConnection,
@@ -205,7 +205,8 @@ impl Dialect {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => {
-                // One that died without a word would keep its place in the pool.
+                // Without a time limit a connection that died silently would keep its place in the
+                // pool.
                 let asked = sqlx::raw_sql(postgres::IN_TRANSACTION).fetch_one(conn);
                 let row = tokio::time::timeout(REUSE_TIMEOUT, asked)
                     .await
@@ -215,7 +216,7 @@ impl Dialect {
         }
     }
 
-    /// Takes a chore for this transaction; false while another one has it.
+    /// Locks a chore for this transaction; false while another transaction has it.
     pub(crate) async fn try_lock(self, conn: &mut dyn Connection, chore: Chore) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(true),
@@ -223,7 +224,7 @@ impl Dialect {
         }
     }
 
-    /// The server's clock in unix milliseconds, where there is a server.
+    /// The server's clock in unix milliseconds; `None` with SQLite.
     pub(crate) async fn server_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
@@ -231,8 +232,8 @@ impl Dialect {
         }
     }
 
-    /// How long the oldest transaction has been open, in milliseconds, as far as this user may see
-    /// it.
+    /// How long the oldest transaction has been open, in milliseconds, of those that this database
+    /// user may see; `None` with SQLite.
     pub(crate) async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
@@ -241,7 +242,7 @@ impl Dialect {
     }
 
     /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when
-    /// there is nothing to do: they are there, or days have no tables.
+    /// none were made.
     pub(crate) async fn make_day(self, conn: &mut dyn Connection, day: i64) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(false),
@@ -249,7 +250,7 @@ impl Dialect {
         }
     }
 
-    /// The suffix of a day's tables, if it has tables.
+    /// The suffix of a day's tables; `None` when the day has no tables.
     pub(crate) async fn day_table(
         self,
         conn: &mut dyn Connection,
@@ -271,7 +272,7 @@ impl Dialect {
         range: Range,
     ) -> Result<()> {
         match self {
-            // An index of `messages` stands for that table.
+            // Here an index of `messages` takes the place of that table.
             Self::Sqlite => Ok(()),
             Self::Postgres => postgres::forget_unusual(conn, range).await,
         }
@@ -293,7 +294,8 @@ impl Dialect {
         }
     }
 
-    /// How the server knows a transaction that wrote something, in case its commit isn't answered.
+    /// The name that the server knows this transaction by, to ask for the outcome if its commit
+    /// isn't answered; `None` if it wrote nothing, or with SQLite.
     pub(crate) async fn name_transaction(
         self,
         conn: &mut AnyConnection,
@@ -310,7 +312,7 @@ impl Dialect {
         }
     }
 
-    /// Begins a transaction that writes, and asks how the server knows it, in one round trip.
+    /// Begins a transaction that writes, and asks for its name, in one round trip.
     pub(crate) async fn begin_named(
         self,
         conn: &mut AnyConnection,
@@ -318,7 +320,7 @@ impl Dialect {
         match self {
             Self::Sqlite => Ok(conn.execute(self.begin()).await.map(|_| None)?),
             Self::Postgres => {
-                // The first of the two statements has no row.
+                // The first of the two statements returns no row.
                 let rows = sqlx::raw_sql(postgres::BEGIN_NAMED).fetch_all(conn).await?;
                 let row = rows.first();
                 let row = row.ok_or(Fault::NoRow(postgres::BEGIN_NAMED.into()))?;
@@ -332,8 +334,8 @@ impl Dialect {
 
     /// Whether a statement failed because there is no such table.
     pub(crate) fn is_missing_table(self, error: &Error) -> bool {
-        // SQLite's code stands for anything that is wrong with a statement; tests prepare each of
-        // ours, so that it can only be the table.
+        // SQLite's code stands for any error in a statement; tests prepare each of our statements,
+        // so that only a missing table is left.
         let missing = match self {
             Self::Sqlite => "1",
             Self::Postgres => "42P01",
@@ -378,8 +380,8 @@ impl Dialect {
     }
 }
 
-/// A URL that may be shown: neither who signs in nor what follows the database's name, where a
-/// password can be too.
+/// A URL that may be shown: without user and password, and without what follows the database's
+/// name, where a password can be too.
 pub fn without_password(url: &str) -> String {
     let shown = url.split_once('?').map_or(url, |(shown, _)| shown);
     match (shown.find("://"), shown.rfind('@')) {

@@ -1,4 +1,4 @@
-//! Statements over many rows. A file's connection runs them once per row; a server is given all
+//! Statements over many rows. On a SQLite file a statement runs once per row; a server is given all
 //! rows in one parameter.
 
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use super::{file_row, row};
 use crate::error::Result;
 
 impl<'a> Query<'a> {
-    /// Runs a statement for each row; how many rows of the table that touched.
+    /// Runs a statement for each of these rows; returns how many rows of the table were touched.
     pub(crate) async fn execute_each<V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -38,7 +38,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Looks up each key, and reads what is found by the columns' names.
+    /// Looks up each key, and reads the rows found by the names of their columns.
     pub(crate) async fn fetch_each<T, V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -55,8 +55,8 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Looks up each key, and reads what is found of a table in the order of the columns; a server
-    /// returns it as one JSON value.
+    /// Looks up each key in a table, and reads the rows found in the order of their columns; a
+    /// server returns all rows as one JSON value.
     pub(crate) async fn find_each<T: DeserializeOwned, V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -87,8 +87,8 @@ impl<'a> Query<'a> {
         Ok(found)
     }
 
-    /// Binds the values of a row, then those that all rows share; not those behind them, which are
-    /// for a server alone.
+    /// Binds the values of a row, then the values that all rows share. The values after those are
+    /// for a server alone and aren't bound.
     fn bind_row(&self, statement: &mut CachedStatement<'_>, row: &[Argument<'a>]) -> Result<()> {
         let (given, needed) = (
             row.len() + self.arguments.len(),
@@ -104,7 +104,7 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// The statement with all rows as its first parameter; `None` when there are none.
+    /// The statement with all rows as its first parameter; `None` without rows.
     fn with_all<V: Values<'a>>(
         mut self,
         rows: impl IntoIterator<Item = V>,
@@ -118,8 +118,8 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Rows as a server is given them: an array of arrays, or of single values. serde only borrows
-/// them, and an iterator is used up as it is read.
+/// Rows as a server is given them: a JSON array of arrays, or of single values. In a `RefCell`,
+/// because serde only borrows what it serializes, and reading an iterator uses it up.
 struct Rows<I>(RefCell<I>);
 
 impl<'a, V: Values<'a>, I: Iterator<Item = V>> Serialize for Rows<I> {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::store::query::query_of;
 
-    /// What a server is given for these rows.
+    /// The parameter that a server is given for these rows.
     fn parameter<V: for<'a> Values<'a>>(rows: Vec<V>) -> Option<String> {
         let query = query_of(String::new(), 7_i64).with_all(rows).unwrap()?;
         assert!(matches!(query.arguments[1], Argument::Int(Some(7))));

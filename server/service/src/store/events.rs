@@ -1,4 +1,4 @@
-//! Events: what happened to messages and their rows don't show.
+//! Events: what happened to messages without being shown by the messages' rows.
 
 use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
@@ -25,7 +25,7 @@ statements! {
     };
 }
 
-/// Something that happened to a message and that its row doesn't show.
+/// Something that happened to a message and that the message's row doesn't show.
 pub(crate) struct Event {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
@@ -33,7 +33,6 @@ pub(crate) struct Event {
     pub(crate) detail: Option<String>,
 }
 
-/// Stores events.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     events: &[Event],

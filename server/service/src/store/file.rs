@@ -13,16 +13,16 @@ use super::log::{LogMover, checkpoint};
 use super::sqlite;
 use crate::error::{Error, Fault, Result};
 
-/// Statements that stay prepared; the turn has about fifty.
+/// How many statements stay prepared; the turn has about fifty.
 const PREPARED_MAX: usize = 256;
 
 /// The log is moved into the file after this many new pages (of 4 KiB).
 const LOG_PAGES: i32 = 4000;
-/// With this many pages to be moved a commit waits for the move: pages come faster than they are
-/// moved.
+/// With this many pages to be moved, a commit waits for the move: pages are added faster than they
+/// are moved.
 const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 
-/// How long to wait before the file is tried again while another process writes, and how often.
+/// The pause before each retry while another process writes to the file, and the most retries.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const BUSY_TRIES: i32 = 10_000;
 
@@ -36,8 +36,8 @@ pub(crate) struct FileConnection {
     conn: Connection,
     /// Pages in the log.
     log_pages: i32,
-    /// Pages in the log when they were moved last; 0 once the log began anew. While a long read
-    /// needs the log, it can't begin anew, and to move at every commit would be in vain.
+    /// Pages in the log at the last move; 0 once the log began anew. While a long read needs the
+    /// log, the log can't begin anew, and a move at every commit would be in vain.
     seen_pages: i32,
     mover: Arc<LogMover>,
 }
@@ -56,8 +56,8 @@ impl FileConnection {
         // statement anew at each execution when the condition of a partial index might follow from
         // a parameter.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        // In place of SQLite's own, which moves pages inside the commit that reaches the limit, and
-        // hides what fails.
+        // This replaces SQLite's own hook, which moves pages inside the commit that reaches the
+        // limit, and hides errors.
         conn.wal_hook(Some(|_, pages| {
             PAGES.set(pages);
             Ok(())
@@ -74,8 +74,8 @@ impl FileConnection {
         &mut self.conn
     }
 
-    /// Begins a transaction. A deferred one that reads first would fail with a lock error when it
-    /// comes to write.
+    /// Begins a transaction that may write at once. A deferred transaction that reads first would
+    /// fail with a lock error when it comes to write.
     pub(crate) fn begin(&mut self) -> Result<()> {
         self.end();
         blocking(|| {
@@ -84,7 +84,7 @@ impl FileConnection {
         })
     }
 
-    /// Commits: what was written is on disk when this returns.
+    /// Commits the transaction: what was written is on disk when this returns.
     pub(crate) fn commit(&mut self) -> Result<()> {
         blocking(|| {
             PAGES.set(self.log_pages);
@@ -94,7 +94,7 @@ impl FileConnection {
         })
     }
 
-    /// Has the log's pages moved into the file if they are many, on a thread of its own.
+    /// Has a thread of its own move the log's pages into the file, if there are many.
     pub(crate) fn begin_to_move_log(&mut self) -> Result<()> {
         if self.log_pages < self.seen_pages {
             self.seen_pages = 0;
@@ -119,7 +119,7 @@ impl FileConnection {
         Arc::clone(&self.mover)
     }
 
-    /// Moves the pages that were added while the others were moved, so that the log begins anew.
+    /// Moves the pages that were added to the log during a move, so that the log begins anew.
     pub(crate) fn end_log_move(&mut self) -> Result<()> {
         match self.mover.take_result() {
             None => return Ok(()),
@@ -145,8 +145,8 @@ impl FileConnection {
         u64::try_from(self.log_pages).unwrap_or(0) * 4096
     }
 
-    /// Rolls back what wasn't committed. Some errors, like that of a full disk, make SQLite do so
-    /// by itself.
+    /// Rolls back what wasn't committed. Some errors, like a full disk, make SQLite roll back by
+    /// itself.
     pub(crate) fn end(&mut self) {
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
@@ -156,9 +156,9 @@ impl FileConnection {
     }
 }
 
-/// Waits for another process that writes to the file, like the command line; false when it takes
-/// too long. SQLite's own busy handler waits longer each time, so that other writers would overtake
-/// it again and again.
+/// Waits for another process that writes to the file, like the command line; false after too many
+/// tries. SQLite's own busy handler waits longer each time, so that other writers would overtake
+/// this process again and again.
 fn wait_for_others(tries: i32) -> bool {
     std::thread::sleep(BUSY_PAUSE);
     tries < BUSY_TRIES
@@ -169,7 +169,7 @@ pub(crate) fn blocking<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let handle = Handle::try_current();
     match handle.map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // A thread of its own, or a test's only thread.
+        // A thread without a runtime, or a test's only thread.
         _ => work(),
     }
 }

@@ -1,5 +1,5 @@
-//! Rows of a SQLite file for serde: the columns in their order, like the arrays of JSON that rows
-//! of a server come as.
+//! Rows of a SQLite file for serde: the columns in their order, like the JSON arrays that a server
+//! returns.
 
 use rusqlite::types::ValueRef;
 use serde::de::value::Error as Unreadable;
@@ -10,7 +10,7 @@ use serde::{Deserializer, forward_to_deserialize_any};
 
 use crate::error::{Error, Fault, Result};
 
-/// Reads the columns of a row, of a table of this name.
+/// Reads the columns of a row of this table.
 pub(super) fn read<T: DeserializeOwned>(row: &rusqlite::Row<'_>, table: &'static str) -> Result<T> {
     let mut columns = Columns {
         row,
@@ -28,8 +28,8 @@ struct Columns<'r> {
 }
 
 impl<'r> Columns<'r> {
-    /// The fault of the column that was read last. Texts of messages and numbers of phones must not
-    /// come into the log.
+    /// The fault of the column that was read last. It doesn't show the value of a text: message
+    /// texts and phone numbers must not get into the log.
     fn corrupt(&self, table: &'static str) -> Error {
         let place = self.next.saturating_sub(1);
         let column = self.row.as_ref().column_name(place);
@@ -91,7 +91,7 @@ impl<'de> Deserializer<'de> for &mut Columns<'_> {
         to.visit_newtype_struct(self)
     }
 
-    /// The columns from here on.
+    /// A struct's fields are the columns from here on.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,

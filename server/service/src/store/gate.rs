@@ -1,6 +1,6 @@
-//! The order in which transactions write. A few transactions of a process write at a time, one with
-//! SQLite; the gate lets the waiting ones in by priority, so that a send doesn't wait behind an
-//! upload of a million rows.
+//! The order in which transactions write. A few transactions of a process write at a time, with
+//! SQLite only one; the gate lets waiting transactions in by priority, so that a send doesn't wait
+//! behind an upload of a million rows.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,25 +12,26 @@ use super::file::FileConnection;
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// Sends, and what carriers answer.
+    /// Sends, and answers of carriers.
     Turn,
     /// Somebody in the portal or at the command line waits for the answer.
     Verb,
-    /// What follows from carriers' answers, and from those that never came.
+    /// What follows from carriers' answers, and from answers that never came.
     Results,
     /// Uploads that become messages, and other work in the background.
     Bulk,
 }
 
-/// How many transactions of higher classes go first while a class waits: none waits for ever.
+/// How many transactions of higher classes go first while a class waits, so that none waits for
+/// ever.
 const PASSED_OVER_MAX: [u32; CLASSES] = [0, 6, 6, 8];
 const CLASSES: usize = 4;
 
-/// Lets in as many at a time as there are places.
+/// Lets in as many transactions at a time as there are places.
 pub(crate) struct Gate(Arc<Mutex<State>>);
 
-/// What comes with the right to write: the connection of a SQLite file; `None` where a pool has
-/// connections.
+/// What comes with the right to write: the connection that writes to a SQLite file; `None` where a
+/// pool has the connections.
 pub(crate) type Place = Option<Box<FileConnection>>;
 
 struct State {
@@ -45,7 +46,7 @@ struct State {
 pub(crate) struct Permit(Option<(Arc<Mutex<State>>, Place)>);
 
 impl Permit {
-    /// The connection of a SQLite file.
+    /// The connection that writes to a SQLite file.
     pub(crate) fn file(&mut self) -> Option<&mut FileConnection> {
         self.0.as_mut().and_then(|(_, place)| place.as_deref_mut())
     }
@@ -74,7 +75,7 @@ impl Gate {
         };
         match turn.await {
             Ok(permit) => permit,
-            // Senders leave the queue only with a permit.
+            // A sender leaves the waiting list only with a permit.
             Err(_) => std::future::pending().await,
         }
     }
@@ -84,7 +85,7 @@ impl Gate {
         lock(&self.0).waiting.iter().any(|line| !line.is_empty())
     }
 
-    /// Waits for the transactions that are under way, and lets no other one begin.
+    /// Waits for the transactions that are under way, and lets no further transaction begin.
     pub(crate) async fn close(&self) {
         let places = std::mem::take(&mut lock(&self.0).places);
         for _ in 0..places {
@@ -104,7 +105,7 @@ impl Drop for Permit {
                 return;
             };
             drop(state);
-            // A task that doesn't wait any more gives it back.
+            // If the task that waited is gone, the permit comes back.
             let sent = next.send(Self(Some((gate, place))));
             held = sent.err().and_then(|mut back| back.0.take());
         }
@@ -112,7 +113,8 @@ impl Drop for Permit {
 }
 
 impl State {
-    /// Who is let in next: the first class that was passed over often enough, else the highest.
+    /// The transaction that is let in next: of the first class that was passed over often enough,
+    /// else of the highest class.
     fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
         let waits = |class: &usize| !self.waiting[*class].is_empty();
         let due = (1..CLASSES)

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 
-/// Set when what was written may not be on disk: nothing is written any more.
+/// A flag, set when what was written may not be on disk: from then on nothing is written.
 pub(super) struct Halt(watch::Sender<bool>);
 
 impl Halt {
@@ -12,7 +12,7 @@ impl Halt {
         Self(watch::Sender::new(false))
     }
 
-    /// Sets it if the disk couldn't be synced.
+    /// Sets the flag if the error says that the disk couldn't be synced.
     pub(super) fn note(&self, error: &Error) {
         if error.is_failed_sync() {
             tracing::error!(%error, detail = ?error, "the database can't be synced to disk");
@@ -28,7 +28,7 @@ impl Halt {
         *self.0.borrow()
     }
 
-    /// Waits until it is set.
+    /// Waits until the flag is set.
     pub(super) async fn wait(&self) {
         // The sender lives as long as the store.
         let _ = self.0.subscribe().wait_for(|halted| *halted).await;

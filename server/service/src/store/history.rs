@@ -26,7 +26,7 @@ pub(crate) struct Range {
     pub(crate) below: i64,
 }
 
-/// Adds up what the messages of a day, or some of them, come to.
+/// Adds the charges and releases of a day's messages, or of some of them, to the kept sums.
 pub(crate) async fn sum_up(conn: &mut dyn Connection, day: i64, range: Range) -> Result<()> {
     query(SUM_UP, (day, range.from, range.below))
         .execute(conn)

@@ -9,7 +9,7 @@ use crate::error::Result;
 
 statements! {
     const SWEEP: Sql = Sql::same("DELETE FROM idempotency WHERE created_at <= $1");
-    /// Where a sweep of at most so many ends.
+    /// The moment at which a sweep of `$2` answers ends.
     const SWEEP_END: Sql = Sql::same(r"
         SELECT created_at
         FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT 1 OFFSET $2");
@@ -47,7 +47,7 @@ statements! {
     };
 }
 
-/// What an answer is kept under.
+/// The key that an answer is kept under.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KeptKey {
     pub(crate) application_id: ApplicationId,
@@ -57,21 +57,21 @@ pub(crate) struct KeptKey {
 }
 
 impl KeptKey {
-    /// As a row of a parameter.
+    /// The key as a row of a parameter.
     fn columns(&self) -> (ApplicationId, i64, &str) {
         (self.application_id, i64::from(self.test), &self.key)
     }
 }
 
-/// An answer and the request that it was given to.
+/// A kept answer and the digest of its request.
 #[derive(Clone)]
 pub(crate) struct KeptAnswer {
     pub(crate) digest: String,
-    /// JSON.
+    /// The answer as JSON.
     pub(crate) answer: String,
 }
 
-/// The answers that are kept for these keys since that moment.
+/// The answers that were kept for these keys after this moment.
 pub(crate) async fn find(
     conn: &mut dyn Connection,
     keys: &[KeptKey],
@@ -98,7 +98,7 @@ pub(crate) async fn find(
         .await
 }
 
-/// Keeps answers; one that is too old to count is replaced.
+/// Keeps answers; an answer that is too old to count is replaced.
 pub(crate) async fn keep(
     conn: &mut dyn Connection,
     answers: &[(KeptKey, KeptAnswer)],
@@ -112,7 +112,8 @@ pub(crate) async fn keep(
     touched("idempotency", answers.len(), written)
 }
 
-/// Forgets answers from this moment and before, the oldest first; true when there are more.
+/// Deletes the answers that were kept until this moment, the oldest first; true when there are
+/// more.
 pub(crate) async fn sweep(
     conn: &mut dyn Connection,
     kept_since: Timestamp,

@@ -14,7 +14,7 @@ statements! {
     const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
     const PRICES: Sql = Sql::same(r"
         SELECT local, international FROM prices ORDER BY id DESC LIMIT 1");
-    /// One statement for both saves a round trip.
+    /// The prices in force and the drained carriers; one statement for both saves a round trip.
     const PRICES_AND_DRAINED: Sql = Sql::same(r"
         SELECT local, international, CAST(NULL AS TEXT) AS name
         FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1) p
@@ -56,8 +56,7 @@ fn prices_of(row: &Row<'_>) -> Result<Prices> {
     })
 }
 
-/// What a turn that admits sends goes by: the prices in force, and the carriers that somebody
-/// drained.
+/// What a turn needs to admit sends: the prices in force, and the carriers that are drained.
 pub(crate) async fn prices_and_drained(
     conn: &mut dyn Connection,
 ) -> Result<(Option<Prices>, Vec<String>)> {
@@ -70,7 +69,7 @@ pub(crate) async fn prices_and_drained(
     Ok((prices, drained.collect()))
 }
 
-/// The prices in force: there are some from the first start on.
+/// The prices in force; an installation has prices from its first start on.
 pub(crate) async fn prices(conn: &mut dyn Connection) -> Result<Prices> {
     prices_or_none(conn)
         .await?
@@ -88,7 +87,7 @@ pub(crate) async fn insert_prices(
         .map(drop)
 }
 
-/// The id below which messages were dropped.
+/// The id below which all messages were dropped.
 pub(crate) async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
     query(HISTORY_LOW, ())
         .fetch_one(conn, |row| row.get("history_low_id"))
@@ -103,7 +102,7 @@ pub(crate) async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Resul
 pub(crate) struct Swept {
     /// Every message below this id is final.
     pub(crate) low: i64,
-    /// When a sweep last found that.
+    /// When a sweep last found that every message below `low` is final.
     pub(crate) at: Timestamp,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Listener(PgListener);
 impl Listener {
     pub(crate) async fn connect(url: &str) -> std::result::Result<Self, sqlx::Error> {
         let mut listener = PgListener::connect(url).await?;
-        // Whoever listens is told of a lost connection, and connects again after a pause.
+        // The caller of `next` is told of a lost connection, and connects again after a pause.
         listener.eager_reconnect(false);
         listener.listen(CHANNEL).await?;
         Ok(Self(listener))
@@ -33,7 +33,7 @@ impl Listener {
     }
 }
 
-/// Notifies all processes, this one too.
+/// Notifies all processes, including this one.
 pub(crate) async fn notify(conn: &mut AnyConnection, payload: &str) -> Result<()> {
     sqlx::query(NOTIFY).bind(payload).fetch_one(conn).await?;
     Ok(())

@@ -1,8 +1,8 @@
 //! Moving the pages of SQLite's log into the database's file.
 //!
-//! A second connection moves most of them, on a thread of its own, while turns go on. SQLite begins
-//! the log anew only when all of its pages are moved; so the writer moves the few that were added
-//! meanwhile.
+//! A second connection moves most pages, on a thread of its own, while turns go on. SQLite begins
+//! the log anew only when all of its pages are moved; so the writer moves the few pages that were
+//! added meanwhile.
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
@@ -16,8 +16,9 @@ use crate::error::{Error, Fault, Result};
 /// Moves pages while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
-    /// To be synced. Closed after all of the store's connections, and never where that isn't known:
-    /// to close it drops the locks that all connections of this process hold on the file (POSIX).
+    /// The database's file, to be synced. It is closed after all of the store's connections, and
+    /// never where that isn't known: closing a file drops the locks that all connections of this
+    /// process hold on it (POSIX).
     file: Mutex<Option<File>>,
     state: Mutex<State>,
     moved: Condvar,
@@ -26,7 +27,7 @@ pub(crate) struct LogMover {
 enum State {
     Idle,
     Moving,
-    /// The result, which the next writer takes.
+    /// A move is over; the next writer takes its result.
     Moved(Result<()>),
 }
 
@@ -47,7 +48,8 @@ impl LogMover {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to move what the log has now, unless that is under way or was done just before.
+    /// Begins to move the pages that the log has now, unless a move is under way or its result
+    /// isn't taken yet.
     pub(crate) fn start(self: &Arc<Self>) {
         let mut state = self.state();
         if !matches!(*state, State::Idle) {
@@ -68,12 +70,13 @@ impl LogMover {
         };
     }
 
-    /// Whether a move is over whose result nobody took yet.
+    /// Whether a move is over whose result nobody has taken yet.
     pub(crate) fn is_moved(&self) -> bool {
         matches!(*self.state(), State::Moved(_))
     }
 
-    /// What the last move came to, once; `None` while there is none or it isn't over.
+    /// Takes the result of the last move; `None` if no move is over, or its result was taken
+    /// before.
     pub(crate) fn take_result(&self) -> Option<Result<()>> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Idle) {
@@ -108,7 +111,7 @@ impl LogMover {
         let conn = Connection::open_with_flags(&self.path, flags)?;
         conn.execute_batch("PRAGMA synchronous = FULL")?;
         checkpoint(&conn)?;
-        // SQLite leaves this to the move that ends the log where pages were added meanwhile.
+        // SQLite leaves the sync to the move that ends the log, where pages were added meanwhile.
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let synced = file.as_ref().map_or(Ok(()), File::sync_data);
         synced.map_err(|error| {
@@ -125,10 +128,10 @@ impl Drop for LogMover {
     }
 }
 
-/// Pages of a log.
+/// How many pages a log has.
 pub(crate) struct LogPages {
     pub(crate) all: i32,
-    /// Those that are in the database's file too.
+    /// The pages that are in the database's file too.
     pub(crate) moved: i32,
 }
 

@@ -1,4 +1,4 @@
-//! Messages: written in batches, read by reports.
+//! Messages: written many at a time, read by reports.
 
 use std::collections::HashMap;
 
@@ -110,7 +110,7 @@ pub(crate) struct NewMessage {
     pub(crate) segments: usize,
     pub(crate) unit_price: Money,
     pub(crate) cost: Money,
-    /// Set where a connection has a place for it: it is stored as claimed.
+    /// Set where a connection has a place for the message, which is then stored as claimed.
     pub(crate) sending_at: Option<Timestamp>,
 }
 
@@ -157,7 +157,7 @@ pub(crate) async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> R
         .await
 }
 
-/// The id of the message that is `count` messages after this id.
+/// The id of the message that is `count` messages after the first one from this id on.
 pub(crate) async fn nth_after(
     conn: &mut dyn Connection,
     from: i64,
@@ -168,7 +168,7 @@ pub(crate) async fn nth_after(
         .await
 }
 
-/// The greatest id given so far; 0 without messages.
+/// The greatest id of a message; 0 without messages.
 pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     let id: Option<i64> = query(GREATEST, ())
         .fetch_one(conn, |row| row.get("id"))
@@ -176,8 +176,8 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     Ok(id.unwrap_or(0))
 }
 
-/// Locks messages that are about to be changed, in their order. False where nobody else writes, so
-/// that there is nothing to lock.
+/// Locks messages that are about to be changed, in the order of their ids. False where nobody else
+/// writes, so that there is nothing to lock.
 pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> {
     if tx.must_lock() && !ids.is_empty() {
         let locking = query(LOCK, row::numbers(ids)?).bind(tx.among(ids));
@@ -191,9 +191,10 @@ pub(crate) struct Ending {
     pub(crate) id: Transid,
     pub(crate) status: domain::MessageStatus,
     pub(crate) error: Option<String>,
-    /// Give its price back: no carrier took it.
+    /// Whether the price of the message is given back, since no carrier took the message.
     pub(crate) release: bool,
-    /// This end shows that a carrier took it, even if its submit isn't recorded.
+    /// Whether this ending shows that a carrier took the message, even if no submit of it is
+    /// recorded.
     pub(crate) taken: bool,
 }
 
@@ -205,8 +206,8 @@ pub(crate) struct Ended {
     pub(crate) released: Money,
 }
 
-/// Makes messages final; those that were final before are left alone and not returned. Of several
-/// endings for one message the first counts.
+/// Makes messages final; messages that were final before are left alone and not returned. Of
+/// several endings for one message the first counts.
 pub(crate) async fn finish(
     tx: &mut WriteTx<'_>,
     endings: &[Ending],
@@ -251,7 +252,7 @@ pub(crate) async fn finish(
     Ok(ended)
 }
 
-/// The messages among these that aren't final.
+/// The messages with these ids that aren't final.
 pub(crate) async fn open_messages(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -265,15 +266,15 @@ pub(crate) struct Overdue {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
     pub(crate) status: MessageStatus,
-    /// A carrier has it, or a part of it.
+    /// Whether a carrier has the message, or a part of it.
     pub(crate) taken: bool,
-    /// A connection holds it now.
+    /// Whether a connection holds the message now.
     pub(crate) leased: bool,
-    /// Why a part of it wasn't delivered, where a receipt said so.
+    /// Why a part of the message wasn't delivered, where a receipt said so.
     pub(crate) failed: Option<String>,
 }
 
-/// Messages of this range of ids that aren't final.
+/// Messages in this range of ids that aren't final.
 pub(crate) async fn overdue(
     conn: &mut dyn Connection,
     from: i64,

@@ -22,19 +22,19 @@ statements! {
         SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1");
     const LAST_END: Sql = Sql::same(r"
         SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0");
-    /// Of processes that ended.
+    /// Deletes the connections of processes that ended.
     const FORGET_CONNECTIONS: Sql = Sql::same(r"
         DELETE FROM connections WHERE node IN (SELECT slot FROM nodes WHERE token = 0)");
 }
 
-/// A process that serves, or did.
+/// A process that serves the database, or did.
 pub(crate) struct NodeRow {
     pub(crate) slot: i64,
     pub(crate) token: i64,
     pub(crate) name: String,
 }
 
-/// How many slots there are; they are numbered from 0, and a free one is given again.
+/// How many slots there are. Slots are numbered from 0, and a free slot is given again.
 pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
@@ -53,7 +53,7 @@ pub(crate) async fn take(conn: &mut dyn Connection, node: &NodeRow, now: Timesta
         .map(drop)
 }
 
-/// Keeps a slot; false when another process has it now, or none.
+/// Renews the row of a process; false when its slot belongs to another process now, or to none.
 pub(crate) async fn renew(
     conn: &mut dyn Connection,
     slot: i64,
@@ -63,7 +63,7 @@ pub(crate) async fn renew(
     Ok(query(RENEW, (slot, token, now)).execute(conn).await? == 1)
 }
 
-/// Gives a slot back; false when it was taken already.
+/// Gives a slot back; false when the slot was taken from the process before.
 pub(crate) async fn end(
     conn: &mut dyn Connection,
     slot: i64,
@@ -73,7 +73,7 @@ pub(crate) async fn end(
     Ok(query(END, (slot, token, now)).execute(conn).await? == 1)
 }
 
-/// Processes that weren't seen since this moment.
+/// Processes that have a slot and weren't seen since this moment.
 pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<NodeRow>> {
     query(LOST, since)
         .fetch_all(conn, |row| {

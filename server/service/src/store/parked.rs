@@ -1,4 +1,4 @@
-//! Receipts for segments that nothing is known of yet.
+//! Receipts for segments' names that nothing is known of yet.
 
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
@@ -72,7 +72,7 @@ pub(crate) struct ParkedReceipt<'a> {
     pub(crate) error: Option<&'a str>,
 }
 
-/// Keeps receipts for names that may become known.
+/// Parks receipts for names that may become known.
 pub(crate) async fn park(
     conn: &mut dyn Connection,
     rows: &[ParkedReceipt<'_>],
@@ -86,7 +86,7 @@ pub(crate) async fn park(
     parking.execute_each(conn, values).await.map(drop)
 }
 
-/// Takes out the receipts that were parked for these names since a moment.
+/// Removes and returns the receipts that were parked for these names since this moment.
 pub(crate) async fn unpark(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -111,7 +111,8 @@ pub(crate) struct Crossed {
     pub(crate) application_id: ApplicationId,
 }
 
-/// Receipts that were parked since a moment though their segments' names are known, by carrier.
+/// Receipts that were parked since this moment though their segments' names are known, ordered by
+/// carrier.
 pub(crate) async fn crossed(
     conn: &mut dyn Connection,
     since: Timestamp,
@@ -129,7 +130,7 @@ pub(crate) async fn crossed(
         .await
 }
 
-/// Forgets receipts that were parked before this moment; how many.
+/// Deletes the receipts that were parked before this moment, and returns how many.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
     query(FORGET, before).execute(conn).await
 }

@@ -1,9 +1,10 @@
 //! A PostgreSQL server: how connections and transactions are set up, and the tables by day.
 //!
-//! Whoever writes locks in one order: messages, the queue, segments, applications, counts; each by
-//! its key. A receipt for a message that is being claimed, or whose lease ends, can't keep to this
-//! order: PostgreSQL ends one of the two transactions, and it is repeated. Messages are found
-//! between a least and a greatest id, so that only their days' partitions are looked at.
+//! Transactions lock rows in one order: messages, the queue, segments, applications, counts; the
+//! rows of each by key. A receipt for a message that is being claimed, or whose lease ends, can't
+//! keep to this order: PostgreSQL ends one of the two transactions, which is then repeated.
+//! Statements name a least and a greatest id of messages, so that only the partitions of their days
+//! are looked at.
 
 use std::fmt::Write as _;
 
@@ -15,9 +16,9 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::ids::id_of_day;
 
-/// Sets up a connection. A statement that takes longer than this is a fault; a transaction that is
-/// left open, by a process that was stopped, would keep others from its rows and vacuum from its
-/// work. Plans are made at each execution: one for all parameters would look at every day's table.
+/// Sets up a connection. A statement that takes longer than this is a fault; a transaction that a
+/// stopped process left open would keep others from its rows and vacuum from its work. A plan is
+/// made at each execution: a generic plan for all parameters would look at every day's table.
 pub(super) const SESSION: &str = r"
     SET statement_timeout = '30s';
     SET lock_timeout = '10s';
@@ -29,8 +30,9 @@ pub(super) const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph'";
 
-/// Sets up a transaction that recounts all rows. It takes long; and tables that have grown since
-/// PostgreSQL last analyzed them, which it takes for small, must not be joined by nested loops.
+/// Sets up a transaction that recounts all rows. It takes long, and must not join by nested loops:
+/// PostgreSQL chooses these for tables that have grown since it last analyzed them, because it
+/// takes such tables for small.
 pub(super) const RECOUNT: &str = r"
     SET LOCAL statement_timeout = 0;
     SET LOCAL enable_nestloop = off;
@@ -38,22 +40,22 @@ pub(super) const RECOUNT: &str = r"
 
 /// Sets up a connection that only reads, after [`SESSION`]. A list shows the newest few of many
 /// messages, which an index leads to. With the usual cost of random pages PostgreSQL scans the
-/// messages of a day in the order of their ids instead: it expects what is asked for to be spread
+/// messages of a day in the order of their ids instead: it expects the listed messages to be spread
 /// over the day.
 pub(super) const READER: &str = "SET random_page_cost = 0.1";
 
-/// Begins a transaction of a verb that people call. These run one at a time, as with SQLite,
-/// whichever process they come to: they read, decide and write, and none of them is frequent.
+/// Begins the transaction of a verb. Verbs run one at a time, as with SQLite, whichever process
+/// they come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
-/// Whether a connection was given back inside a transaction: `now()` stands still within one. It is
-/// a simple query, since each message of an extended query has a time of its own.
+/// Whether a connection was given back inside a transaction: `now()` stands still within a
+/// transaction. This is run as a simple query, since each message of an extended query has a time
+/// of its own.
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
-/// The name of the running transaction, null as long as it wrote nothing; and since when the server
-/// has not crashed: a crash changes one of these moments, whether the whole server went down or one
-/// of its processes.
+/// The number of the running transaction, null as long as it wrote nothing; and two moments: a
+/// crash changes one of them, whether the whole server went down or one of its processes.
 pub(super) const TRANSACTION: &str = r"
     SELECT pg_current_xact_id_if_assigned()::text AS id,
            concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
@@ -67,8 +69,8 @@ pub(super) const BEGIN_NAMED: &str = r"
                AS server";
 
 /// What became of a transaction. A server that crashed forgets the numbers of transactions of which
-/// nothing was written, and gives them to others: that the transaction of a number is committed
-/// says nothing then.
+/// nothing was written, and gives these numbers to others: that the transaction with a number is
+/// committed says nothing then.
 pub(super) const OUTCOME: &str = r"
     SELECT CASE WHEN server = $2 THEN pg_xact_status(id)
                 WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted'
@@ -78,23 +80,24 @@ pub(super) const OUTCOME: &str = r"
                  concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
                      AS server) t";
 
-/// A day may have millions of messages to add up.
+/// Raises the time limit of statements: a day may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
-/// For changes of tables that every transaction uses: a change that doesn't get its lock soon is
-/// tried again later, since all others would wait behind it.
+/// Shortens the wait for a lock, for changes of tables that every transaction uses: all other
+/// transactions would wait behind such a change. A change that doesn't get its lock is tried again
+/// later.
 const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '500ms'";
 
 statements! {
-    /// Takes a chore until the transaction ends, unless another one has it. Batches' ids stand for
-    /// their expansion.
+    /// Locks a chore until the transaction ends, unless another transaction has it. The number of
+    /// an expansion is the batch's id.
     const TRY_LOCK: Sql = Sql::postgres(r"
         SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END::bigint AS mine");
-    /// The server's clock. The processes go by it, so that theirs may differ.
+    /// The server's clock. All processes go by this clock, so that their own may differ.
     const CLOCK: Sql = Sql::postgres(r"
         SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint) AS ms");
-    /// How long the oldest transaction has been open; a prepared one keeps vacuum from its work
-    /// just as well.
+    /// How long the oldest transaction has been open. A prepared transaction counts, since it keeps
+    /// vacuum from its work just as well.
     const OLDEST: Sql = Sql::postgres(r"
         SELECT COALESCE(
             CAST(MAX(EXTRACT(EPOCH FROM clock_timestamp() - at)) * 1000 AS bigint), 0) AS ms
@@ -115,7 +118,7 @@ statements! {
         DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2");
 }
 
-/// Takes a chore until the transaction ends; false while another one has it.
+/// Locks a chore until the transaction ends; false while another transaction has it.
 pub(super) async fn try_lock(conn: &mut dyn Connection, chore: i64) -> Result<bool> {
     query(TRY_LOCK, chore)
         .fetch_one(conn, |row| row.get("mine"))
@@ -147,9 +150,8 @@ pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<boo
     finding.fetch_one(conn, |row| row.get("n")).await
 }
 
-/// Makes the tables of a day, unless they are there, or rows of that day are in the table for all
-/// others. They are created as tables of their own and then attached, which keeps nobody from
-/// writing.
+/// Makes the tables of a day, unless they exist or the default partition has rows of that day. The
+/// tables are created on their own and then attached, which keeps nobody from writing.
 pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool> {
     let name = day_name(day);
     let (from, below) = (id_of_day(day), id_of_day(day + 1));
@@ -174,7 +176,7 @@ pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool
     Ok(true)
 }
 
-/// Whether rows of these ids are in the table for all days without one.
+/// Whether the default partition, for all days without tables, has rows with these ids.
 async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<bool> {
     query(STRAYS, (from, below)).finds(conn).await
 }

@@ -1,4 +1,5 @@
-//! Prepares every statement once: a misspelt column fails here and not at three in the morning.
+//! Tests that prepare every statement once: a misspelt column fails here and not at three in the
+//! morning.
 
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
@@ -74,7 +75,7 @@ fn declared() -> impl Iterator<Item = (&'static str, Sql)> {
     FILES.iter().copied().flatten().copied()
 }
 
-/// The statements of a file that isn't listed here would be tested by nothing.
+/// No test would look at the statements of a file that isn't listed in `FILES`.
 #[test]
 fn every_file_that_declares_statements_is_listed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store");
@@ -88,7 +89,7 @@ fn every_file_that_declares_statements_is_listed() {
     assert_eq!(declaring.count(), FILES.len());
 }
 
-/// Every statement with its name, in a database's own words.
+/// Every statement with its name, in the text for this database.
 fn all_statements(dialect: Dialect) -> Vec<(&'static str, String)> {
     let declared = declared().map(|(name, sql)| (name, sql.of(dialect).to_owned()));
     let lists = super::reports::every_list_sql(dialect).into_iter();
@@ -108,9 +109,9 @@ async fn prepare_all(store: &Store) {
     assert_eq!(failed, Vec::<String>::new());
 }
 
-/// SQLite builds a b-tree for a list of more than two constants, at every execution of the
-/// statement, and at every change of a row whose table checks one. Neither schema nor any statement
-/// has one.
+/// SQLite builds a b-tree for a list of more than two constants, at every execution of a statement
+/// with such a list, and at every change of a row whose table has one in a check. Neither the
+/// schemas nor any statement has such a list.
 #[test]
 fn no_list_has_more_than_two_constants() {
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
@@ -144,7 +145,7 @@ fn long_lists(sql: &str) -> Vec<String> {
     lists.collect()
 }
 
-/// Of messages only the days that a batch is about are looked at, however many there are.
+/// Statements over messages look only at the days of their messages, however many days there are.
 #[tokio::test]
 async fn statements_over_messages_look_at_their_days_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,9 +181,8 @@ async fn statements_over_messages_look_at_their_days_alone() {
     }
 }
 
-/// A statement that has a text for each database is one of those that all traffic goes through: if
-/// it looks at a whole table, it is fast in every test and takes seconds once there are a million
-/// rows.
+/// The statements with a text for each database are those of the traffic. If one of them looks at a
+/// whole table, it is fast in every test and takes seconds once there are a million rows.
 #[tokio::test]
 async fn no_statement_of_the_traffic_scans_a_table() {
     let folder = tempfile::tempdir().unwrap();

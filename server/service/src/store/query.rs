@@ -21,9 +21,9 @@ use crate::error::{Error, Fault, Result};
 
 /// A connection that runs statements.
 pub(crate) enum Conn<'c> {
-    /// The connection that writes to a SQLite file; `None` once it is given back.
+    /// The connection that writes to a SQLite file; `None` once the connection is given back.
     File(Option<&'c mut rusqlite::Connection>),
-    /// Any other: PostgreSQL's, and those that only read a SQLite file.
+    /// Any other connection: to PostgreSQL, or only reading a SQLite file.
     Sqlx(&'c mut AnyConnection),
 }
 
@@ -39,7 +39,7 @@ fn dialect_of(conn: &AnyConnection) -> Dialect {
 pub(crate) trait Connection: Send {
     fn conn(&mut self) -> Conn<'_>;
 
-    /// Which database it leads to.
+    /// Which database the connection leads to.
     fn dialect(&mut self) -> Dialect {
         match self.conn() {
             Conn::File(_) => Dialect::Sqlite,
@@ -174,7 +174,7 @@ tuples! {
 
 enum Text {
     Known(Sql),
-    /// Put together by the program for one database.
+    /// A text that the program put together for one database.
     Built(String),
 }
 
@@ -214,7 +214,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Runs a statement that returns no rows; how many rows of the table it touched.
+    /// Runs a statement that returns no rows; returns how many rows of the table were touched.
     pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<u64> {
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
@@ -280,7 +280,7 @@ impl<'a> Query<'a> {
         row.ok_or(Error::Failed(Fault::NoRow(statement)))
     }
 
-    /// Whether there is a row.
+    /// Whether the statement finds a row.
     pub(crate) async fn finds(self, conn: &mut dyn Connection) -> Result<bool> {
         Ok(self.fetch_optional(conn, |_| Ok(())).await?.is_some())
     }
@@ -300,7 +300,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// The connection of a file, unless its transaction is over.
+/// The connection that writes to a SQLite file; a fault when its transaction is over.
 pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
     conn.ok_or(Error::Failed(Fault::Stopped))
 }

@@ -27,8 +27,8 @@ statements! {
     const OLDEST: Sql = Sql::same(r"
         SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1");
     const STATE: Sql = Sql::same("SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue");
-    /// `[[message, application, carrier, due at, lease token]]`, then whether they are of a batch
-    /// (0|1) and whether they are put aside (0|1).
+    /// `[[message, application, carrier, due at, lease token]]`, then whether the messages are of a
+    /// batch (0|1) and whether they are put aside (0|1).
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
@@ -75,7 +75,7 @@ statements! {
             FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2
             FOR UPDATE SKIP LOCKED",
     };
-    /// Test messages aren't among them: they go to the sandbox alone.
+    /// Without test messages, which go to the sandbox alone.
     const ROUTED: Sql = Sql {
         sqlite: r"
             SELECT q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by
@@ -140,7 +140,8 @@ pub(crate) struct QueuedRow {
     pub(crate) message_id: Transid,
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
-    /// Unix milliseconds; of a row that is claimed at once the end of its lease.
+    /// Unix milliseconds: when the row may be claimed, or the end of the lease of a row that is
+    /// stored as claimed.
     pub(crate) due_at: i64,
     /// 0 for a row that waits to be claimed.
     pub(crate) lease_token: i64,
@@ -149,9 +150,9 @@ pub(crate) struct QueuedRow {
 /// What messages that are queued together have in common.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct QueuedAs {
-    /// They are of an upload.
+    /// Whether the messages are of an upload.
     pub(crate) of_batch: bool,
-    /// Their application is suspended: they are put aside at once.
+    /// Whether the messages are put aside at once, since their application is suspended.
     pub(crate) held: bool,
 }
 
@@ -185,7 +186,8 @@ pub(crate) async fn put_aside_without_suspension(
         .await
 }
 
-/// Lets some of an application's messages that were put aside go on; how many.
+/// Lets at most `limit` of an application's messages that were put aside go on; returns how many
+/// did.
 pub(crate) async fn resume(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -231,7 +233,7 @@ fn waiting_row(row: &Row<'_>) -> Result<WaitingRow> {
     })
 }
 
-/// Unclaimed rows that no submit has begun, after this id.
+/// Unclaimed rows of a carrier that no submit has begun, with ids after this one.
 pub(crate) async fn unclaimed(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -254,8 +256,7 @@ pub(crate) async fn unrouted(
         .await
 }
 
-/// What routes look at in a queued message. The fields are in the order of
-/// [`ROUTED`].
+/// What routes look at in a queued message. The fields are in the order of [`ROUTED`].
 #[derive(Deserialize)]
 pub(crate) struct Routed {
     #[serde(deserialize_with = "row::transid_from_number")]
@@ -264,7 +265,7 @@ pub(crate) struct Routed {
     pub(crate) kind: Kind,
     pub(crate) sender: Option<String>,
     pub(crate) reference: Reference,
-    /// Carriers, with spaces between them.
+    /// The carriers that refused the message, with spaces between the names.
     pub(crate) refused_by: String,
 }
 
@@ -279,19 +280,19 @@ pub(crate) struct Moved {
     pub(crate) carrier: String,
 }
 
-/// Gives rows that nobody claimed to other carriers.
+/// Moves unclaimed rows to other carriers.
 pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
     let moving = query(MOVE, now).bind(tx.named());
     let values = rows.iter().map(|row| (row.message_id, &row.carrier));
     moving.execute_each(tx, values).await.map(drop)
 }
 
-/// What the queue has.
+/// The state of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// Messages.
+    /// How many messages the queue has.
     pub waiting: i64,
-    /// When the oldest of them was accepted.
+    /// When the oldest message in the queue was accepted.
     pub oldest: Option<Timestamp>,
 }
 
@@ -305,13 +306,13 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
     query(STATE, ()).fetch_one(conn, read).await
 }
 
-/// When the message was accepted whose id is in a column.
+/// When the message whose id is in this column was accepted.
 fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>> {
     let id: Option<i64> = row.get(column)?;
     Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
 }
 
-/// Puts rows of suspended applications aside. A lease on them stays what it is: an answer to an
+/// Puts rows of suspended applications aside. A lease on such a row stays as it is: an answer to an
 /// earlier submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     let aside = query(PUT_ASIDE, ()).bind(tx.named());
@@ -330,7 +331,7 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()
         .map(drop)
 }
 
-/// A claimed row that goes back.
+/// A claimed row that is put back into the queue.
 pub(crate) struct Requeued {
     pub(crate) id: Transid,
     /// Unix milliseconds.
@@ -338,16 +339,17 @@ pub(crate) struct Requeued {
     /// How many attempts are added.
     pub(crate) attempts: i64,
     pub(crate) hand_over: HandOver,
-    /// Set where it goes to another carrier.
+    /// Set where the message goes to another carrier.
     pub(crate) carrier: Option<String>,
-    /// What is added to the names of carriers that refused it: a space and a name, or nothing.
+    /// What is added to the names of carriers that refused the message: a space and a name, or
+    /// nothing.
     pub(crate) refused_by: String,
 }
 
 impl Requeued {
-    /// Whether another carrier could take it: its own has no segment of it, and doesn't take it
-    /// now. A message that wasn't sent may be claimed again at once, unless the carrier can't be
-    /// used.
+    /// Whether another carrier could take the message: its own carrier has no segment of it, and
+    /// doesn't take it now. A message that wasn't sent may be claimed again at once, unless the
+    /// carrier can't be used.
     pub(crate) const fn is_put_off(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.hand_over, HandOver::None) && (!usable || self.due_at > now.unix_ms())
     }

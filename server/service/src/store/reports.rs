@@ -16,12 +16,12 @@ use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// Counted by the index alone, and no further than `$1`.
+    /// Counts by the index alone, and no further than `$1` rows.
     const QUEUED: Sql = Sql::same(r"
         SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue LIMIT $1) q");
 }
 
-/// Which messages of one application and key kind, newest first.
+/// Which messages of one application and key kind to list, newest first.
 pub(crate) struct Selection {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Selection {
     pub(crate) limit: i64,
 }
 
-/// A range of ids: from one on, and below another.
+/// A range of ids: `from` is in it, `below` isn't.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from: i64,
@@ -105,11 +105,11 @@ impl From<Columns> for MessageRow {
     }
 }
 
-/// The spans of ids to look in, newest first, each reaching back further than the one before: where
-/// messages are in tables by day, a look at all of them at once would open every one.
+/// The spans of ids to look in, newest first, each longer than the one before: where messages are
+/// in tables by day, a look at all ids at once would open every table.
 pub(crate) fn spans(dialect: Dialect, whole: Span) -> Vec<Span> {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-    /// The first span; each is four times the one before.
+    /// Days of the first span; each further span is four times as long as the one before.
     const FIRST_DAYS: i64 = 2;
     const DAYS_MAX: i64 = 64;
     if !dialect.is_by_day() || whole.from >= whole.below {
@@ -125,7 +125,7 @@ pub(crate) fn spans(dialect: Dialect, whole: Span) -> Vec<Span> {
     spans
 }
 
-/// Messages of a span, newest first, and no more than so many.
+/// Messages of a span, newest first, at most `limit`.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     selection: &Selection,
@@ -141,15 +141,15 @@ pub(crate) async fn list(
     Ok(found.into_iter().map(MessageRow::from).collect())
 }
 
-/// What a count along a path found.
+/// The result of a count along a path.
 pub(crate) struct Counted {
     pub(crate) n: i64,
-    /// The least id of them, if there are any.
+    /// The least id of the counted messages, if there are any.
     pub(crate) least: Option<i64>,
 }
 
-/// Counts the messages of a span along a path, whatever else is asked of them, and no more than so
-/// many.
+/// Counts the messages of a span along a path, at most `limit`, ignoring the conditions that the
+/// path isn't for.
 pub(crate) async fn count(
     conn: &mut dyn Connection,
     selection: &Selection,
@@ -178,7 +178,7 @@ fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Quer
     query_of(sql, (application_id, test, span.from, span.below, limit))
 }
 
-/// How many messages no carrier has taken yet, counted no further than so many.
+/// How many messages no carrier has taken yet, counted no further than `limit`.
 pub(crate) async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
     query(QUEUED, limit)
         .fetch_one(conn, |row| row.get("n"))
@@ -195,7 +195,7 @@ pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
             let leading = conditions
                 .iter()
                 .find(|condition| condition.path() == Some(path));
-            // A path that needs a condition isn't taken without it.
+            // A path that needs a condition isn't taken without that condition.
             if leading.is_some() || path == Path::Application {
                 statements.push(path.count(dialect, leading));
             }
@@ -207,7 +207,7 @@ pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
     statements
 }
 
-/// Some of the four conditions: those whose bit is set.
+/// The conditions, of these four, whose bit is set.
 #[cfg(test)]
 fn some_conditions(chosen: u32) -> Vec<Condition> {
     let all = [

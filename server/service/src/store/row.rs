@@ -1,4 +1,4 @@
-//! Reading values out of rows, with a name for what can't be read.
+//! Reading values out of rows; a value that can't be read is a fault that names the column.
 
 use domain::{BatchId, MessageStatus, Reference, Timestamp, Transid};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use super::query::Row;
 use crate::error::{Error, Fault, Result};
 
-/// A text that must be one of a type's words.
+/// A value from a text column that must hold one of a type's words.
 pub(crate) fn word<T>(
     row: &Row<'_>,
     table: &'static str,
@@ -28,7 +28,7 @@ pub(crate) fn reference(row: &Row<'_>) -> Result<Reference> {
     word(row, "applications", "reference", parse)
 }
 
-/// A number that must be one of those that stand for a type's values.
+/// A value from a number column that must hold one of the codes of a type's values.
 pub(crate) fn code<T>(
     row: &Row<'_>,
     table: &'static str,
@@ -43,7 +43,7 @@ pub(crate) fn code<T>(
     }))
 }
 
-/// A message's status, from the number in the column of that name.
+/// A message's status, from the number in the column `status`.
 pub(crate) fn status(row: &Row<'_>, table: &'static str) -> Result<MessageStatus> {
     code(row, table, "status", MessageStatus::from_code)
 }
@@ -56,28 +56,28 @@ pub(crate) fn status_from_number<'de, D: serde::Deserializer<'de>>(
     MessageStatus::from_code(code).ok_or_else(|| D::Error::custom("no status has this number"))
 }
 
-/// Reads a message's id, likewise.
+/// Reads a message's id from its number, for rows that serde reads.
 pub(crate) fn transid_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Transid, D::Error> {
     i64::deserialize(from).map(Transid)
 }
 
-/// Reads a moment from unix milliseconds, likewise.
+/// Reads a moment from unix milliseconds, for rows that serde reads.
 pub(crate) fn moment_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Timestamp, D::Error> {
     i64::deserialize(from).map(Timestamp::from_unix_ms)
 }
 
-/// Reads the id of the batch that a message is of, if it is of one, likewise.
+/// Reads the id of the batch that a message is of, if it is of one, for rows that serde reads.
 pub(crate) fn batch_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<BatchId>, D::Error> {
     Ok(Option::<i64>::deserialize(from)?.map(BatchId))
 }
 
-/// A JSON parameter.
+/// Rows as a JSON parameter.
 pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Failed(error.into()))
 }
@@ -88,8 +88,8 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(
     table: &'static str,
 ) -> Result<T> {
     let value: String = row.get("found")?;
-    // Says where the fault is and not what stands there: phone numbers and texts must not get into
-    // the log.
+    // Says where the fault is and not which value is there: phone numbers and texts must not get
+    // into the log.
     serde_json::from_str(&value).map_err(|error| {
         Error::Failed(Fault::Corrupt {
             table,
@@ -99,7 +99,8 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(
     })
 }
 
-/// A write must have touched exactly so many rows: anything else is a fault that must not commit.
+/// Fails unless a write touched exactly as many rows as expected: any other count must not be
+/// committed.
 pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> {
     if usize::try_from(actual).is_ok_and(|actual| actual == expected) {
         Ok(())

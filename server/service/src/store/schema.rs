@@ -1,4 +1,4 @@
-//! The schema: which release made it, and bringing it up to date.
+//! The schema: checking which release made it, and bringing it up to date.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlStr};
@@ -14,7 +14,7 @@ statements! {
 }
 
 impl Store {
-    /// Refuses a database without a schema, and one of another release.
+    /// Refuses a database without a schema, and a database of another release.
     pub(crate) async fn must_be_of_this_release(&self) -> std::result::Result<(), OpenError> {
         let applied = self.applied().await?;
         self.refuse_earlier_build(&applied)?;
@@ -28,8 +28,8 @@ impl Store {
         }
     }
 
-    /// Refuses a database whose schema was made from another text than that of this program: before
-    /// the first release that text was replaced, and no way leads from one to the other.
+    /// Refuses a database whose schema was made from another text than this program's: before the
+    /// first release that text was replaced, and no migration leads from one schema to the other.
     fn refuse_earlier_build(
         &self,
         applied: &[(i64, Vec<u8>)],
@@ -45,7 +45,7 @@ impl Store {
         Ok(())
     }
 
-    /// The versions that the schema went through, in their order, with their checksums; none
+    /// The versions that the schema went through, in their order, with their checksums; empty
     /// without a schema.
     async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
         let mut conn = self.read().await?;
@@ -56,11 +56,11 @@ impl Store {
         }
     }
 
-    /// Brings the schema up to date; refuses one that is newer than this program.
+    /// Brings the schema up to date; refuses a schema that is newer than this program.
     pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
         self.refuse_earlier_build(&self.applied().await?)?;
-        // A connection of its own: several processes may start at once, and wait until one of them
-        // has migrated.
+        // A connection outside the pools: several processes may start at once, and wait until one
+        // of them has migrated.
         let mut conn = self.connect().await?;
         self.dialect().prepare_migration(&mut conn).await?;
         Migrator::with_migrations(self.migrations())

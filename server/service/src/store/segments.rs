@@ -1,4 +1,4 @@
-//! Segments that carriers were handed, and how they ended.
+//! Segments that carriers were handed, and how the segments ended.
 
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// Numbers as the carrier has them: local ones behind the country code.
+    /// Compares numbers as the carrier has them: local numbers behind the country code.
     const BEING_SUBMITTED: Sql = Sql::same(r"
         SELECT q.message_id
         FROM queue q
@@ -23,8 +23,8 @@ statements! {
     const FORGET: Sql = Sql::same(r"
         DELETE FROM segments WHERE message_id >= $1 AND message_id < $2");
     const OLDEST: Sql = Sql::same("SELECT MIN(message_id) AS id FROM segments");
-    /// `[[message, segment, segments, application, carrier's id, status]]`: what was handed over,
-    /// for the first time or once more.
+    /// `[[message, segment, segments, application, carrier's id, status]]`: segments that were
+    /// handed over, for the first time or once more.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -48,7 +48,8 @@ statements! {
                     ELSE segments.status END,
                 submits = 2, submitted_at = excluded.submitted_at",
     };
-    /// The same rows. Their status isn't used: that of a segment whose claim was over isn't known.
+    /// The same rows as for [`INSERT`]. Their status isn't used: the status of a segment whose
+    /// claim was over isn't known.
     const NAME: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -100,7 +101,7 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1",
     };
-    /// Numbers as the carrier has them: local ones behind the country code.
+    /// Compares numbers as the carrier has them: local numbers behind the country code.
     const UNANSWERED: Sql = Sql {
         sqlite: r"
             SELECT json_group_array(
@@ -150,7 +151,7 @@ statements! {
 pub(crate) struct NewSegment {
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
-    /// How many the message has.
+    /// How many segments the message has.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
     /// The carrier's name for the segment.
@@ -177,22 +178,22 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Whether a carrier certainly took it.
+    /// Whether a carrier certainly took the segment.
     pub(crate) fn is_taken(&self) -> bool {
         self.named == 1 || self.status != MessageStatus::Unknown
     }
 }
 
-/// Which segment a receipt is for. The fields are in the order of [`NAMED`] and [`UNANSWERED`].
+/// The segment that a receipt is for. The fields are in the order of [`NAMED`] and [`UNANSWERED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct SegmentId {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
-    /// How many the message has.
+    /// How many segments the message has.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
-    /// As it is stored.
+    /// The status as it is stored.
     #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
 }
@@ -208,7 +209,7 @@ pub(crate) struct Unanswered {
     pub(crate) address: String,
 }
 
-/// Stores what was handed over.
+/// Stores segments that were handed over.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
@@ -218,7 +219,8 @@ pub(crate) async fn insert(
     write(conn, INSERT, rows, carrier, now).await
 }
 
-/// Stores the carrier's names that came when the claim was over; nothing else changes.
+/// Stores the carrier's names that came when the claim was over; nothing else of the segments
+/// changes.
 pub(crate) async fn name(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
@@ -250,7 +252,7 @@ async fn write(
     writing.execute_each(conn, values).await.map(drop)
 }
 
-/// All segments of these messages that were handed over.
+/// The segments of these messages that were handed over.
 pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
     if messages.is_empty() {
         return Ok(Vec::new());
@@ -261,8 +263,8 @@ pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec
         .await
 }
 
-/// The segments that a carrier has these names for, with the place of the name. Where it used a
-/// name again, the youngest is the last.
+/// The segments that a carrier has these names for, each with the place of its name. Where the
+/// carrier used a name again, the newest segment is the last.
 pub(crate) async fn named(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -275,7 +277,8 @@ pub(crate) async fn named(
     Ok(found)
 }
 
-/// The segments to these numbers, as the carrier has them, whose submits it didn't answer.
+/// The segments that a carrier was handed for these numbers and didn't answer; numbers as the
+/// carrier has them.
 pub(crate) async fn unanswered(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -293,7 +296,7 @@ pub(crate) async fn unanswered(
         .await
 }
 
-/// Whether a message to a number, other than this one, is being submitted now.
+/// Whether another message than this one is being submitted to the number now.
 pub(crate) async fn is_another_submitted(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -326,7 +329,8 @@ pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> 
     finishing.execute_each(tx, values).await.map(drop)
 }
 
-/// Forgets the segments of messages below this id, so many ids at a time; false when none is left.
+/// Deletes the segments of messages below this id, for a range of `ids` ids at a time; false when
+/// none is left.
 pub(crate) async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
     let oldest: Option<i64> = query(OLDEST, ())
         .fetch_one(conn, |row| row.get("id"))

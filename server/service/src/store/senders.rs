@@ -1,4 +1,4 @@
-//! Requests for sender names, and the accounts that names belong to.
+//! Requests for sender names, and the accounts that sender names belong to.
 
 use domain::records::SenderRequestRecord;
 use domain::{ApplicationId, SenderStatus, Timestamp};
@@ -56,7 +56,7 @@ fn request(row: &Row<'_>) -> Result<SenderRequestRecord> {
     })
 }
 
-/// Stores a request; one that still waits is replaced by it.
+/// Stores a request for a sender name, in place of a pending one.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -72,7 +72,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// Marks the accepted request as replaced.
+/// Marks the accepted request of an application as replaced.
 pub(crate) async fn replace_accepted(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -112,7 +112,8 @@ pub(crate) async fn list(
     query(statement, ()).fetch_all(conn, request).await
 }
 
-/// Makes a name an account's own unless another one has it; the account that has it.
+/// Gives a sender name to an account unless another account has it; returns the account that has
+/// it.
 pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64) -> Result<i64> {
     query(OWN, (folded, account_id)).execute(&mut *conn).await?;
     query(OWNER, folded)
@@ -120,7 +121,7 @@ pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64
         .await
 }
 
-/// The account that a name belongs to.
+/// The account that a sender name belongs to.
 pub(crate) async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
     query(OWNER, folded)
         .fetch_optional(conn, |row| row.get("account_id"))

@@ -1,4 +1,4 @@
-//! Sessions and the devices they are.
+//! Sessions, and the devices that they are once somebody has signed in.
 
 use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
@@ -69,7 +69,7 @@ pub(crate) async fn insert(
     Ok(query(INSERT, (token_hash, data, now)).execute(conn).await? == 1)
 }
 
-/// Saves a session's data; nothing when there is no such session.
+/// Saves a session's data; does nothing when there is no such session.
 pub(crate) async fn save(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -115,7 +115,7 @@ pub(crate) async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Resul
 }
 
 /// Makes a session a signed-in device; false when there is no such session, or when the password
-/// was changed since it was asked for.
+/// was changed after `account` was read.
 pub(crate) async fn bind(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -128,7 +128,7 @@ pub(crate) async fn bind(
     Ok(query(BIND, values).execute(conn).await? == 1)
 }
 
-/// Who is signed in, and when the session was last seen.
+/// The account that is signed in with a session, and when the session was last seen.
 pub(crate) async fn account(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -168,7 +168,7 @@ pub(crate) async fn delete_device(
     Ok(query(DELETE_DEVICE, (account_id, id)).execute(conn).await? == 1)
 }
 
-/// Signs out every device of an account but one; an empty hash keeps none.
+/// Signs out every device of an account except one; an empty hash keeps none.
 pub(crate) async fn delete_others(
     conn: &mut dyn Connection,
     account_id: i64,

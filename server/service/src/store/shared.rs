@@ -20,7 +20,7 @@ statements! {
         VALUES ($1, $2, $3, $4, $5)
         RETURNING id");
     const END_UPLOAD: Sql = Sql::postgres("DELETE FROM uploads WHERE id = $1");
-    /// Of processes that are gone.
+    /// Deletes the uploads of processes that are gone.
     const FORGET_UPLOADS: Sql = Sql::postgres(r"
         DELETE FROM uploads u
         WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)");
@@ -29,7 +29,7 @@ statements! {
     const CHUNK: Sql = Sql::postgres(r"
         SELECT chunk FROM spool_chunks WHERE spool = $1 AND start = $2");
     const REMOVE_SPOOL: Sql = Sql::postgres("DELETE FROM spool_chunks WHERE spool = $1");
-    /// Uploads that never became a batch, and those of batches that are expanded.
+    /// Deletes the spools of uploads that never became a batch, and of batches that are expanded.
     const FORGET_SPOOLS: Sql = Sql::postgres(r"
         DELETE FROM spool_chunks
         WHERE created_at < $1
@@ -38,8 +38,8 @@ statements! {
         INSERT INTO rate_buckets (reference, test, level, filled_at)
         VALUES ($1, $2, $3, $4)
         ON CONFLICT DO NOTHING");
-    /// Fills the bucket up to now, then takes as many requests as there are, at most so many. What
-    /// flows in within a millisecond is the limit, in thousandths of a request; a moment that is a
+    /// Fills the bucket up to now, then takes at most `$3` requests, as far as there are any. What
+    /// flows in within a millisecond is the limit, in thousandths of a request. A moment that is a
     /// little behind another process's adds nothing, and isn't counted again.
     const TAKE: Sql = Sql::postgres(r"
         WITH b AS (
@@ -53,14 +53,13 @@ statements! {
         RETURNING LEAST($3, b.filled / 1000) AS taken, level");
 }
 
-/// Uploads of an application that are under way.
+/// How many uploads of an application are under way.
 pub(crate) struct UploadsUnderWay {
     pub(crate) all: i64,
-    /// Those with the same idempotency key.
+    /// The uploads with the same idempotency key.
     pub(crate) with_key: i64,
 }
 
-/// How many uploads of an application are under way.
 pub(crate) async fn uploads(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -84,7 +83,7 @@ pub(crate) struct NodeKey {
     pub(crate) token: i64,
 }
 
-/// Counts an upload; the id to end it by.
+/// Records that an upload is under way; returns the id to end it by.
 pub(crate) async fn begin_upload(
     conn: &mut dyn Connection,
     node: NodeKey,
@@ -139,7 +138,7 @@ pub(crate) async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Resu
     query(REMOVE_SPOOL, spool).execute(conn).await.map(drop)
 }
 
-/// Forgets what was uploaded before this moment and isn't needed any more.
+/// Deletes the rows that were uploaded before this moment and aren't needed any more.
 pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET_SPOOLS, before).execute(conn).await.map(drop)
 }
@@ -147,7 +146,7 @@ pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) 
 /// Requests that were taken out of a key's bucket.
 pub(crate) struct TakenRequests {
     pub(crate) taken: i64,
-    /// What is left, in thousandths of a request.
+    /// What is left in the bucket, in thousandths of a request.
     pub(crate) level: i64,
 }
 

@@ -1,22 +1,23 @@
-//! The text of statements. Each stands in the file of the function that binds it.
+//! The text of statements. Each statement stands in the file of the function that binds it.
 
 /// Which database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// A file, for one process that serves.
+    /// A file, for one process that serves it.
     Sqlite,
-    /// A server, for any number of them.
+    /// A server, for any number of processes.
     Postgres,
 }
 
-/// A statement's text for each database. A connection knows its database, and takes its text.
+/// A statement's text for each database. The connection knows its database, and runs the text for
+/// it.
 ///
 /// The texts differ where PostgreSQL locks rows, and where many rows are written or looked up.
 /// SQLite runs such a statement once for each row ([`super::each`]): on a connection of the calling
 /// thread that costs half of what one parameter with all rows does. `?1`, `?2` and so on are the
-/// values of the row, and the values that all rows share follow. PostgreSQL runs it once, and `$1`
-/// has all rows: a JSON array with an array per row. What it finds comes back as one JSON value in
-/// the column `found`.
+/// values of the row, and the values that all rows share follow. PostgreSQL runs the statement
+/// once, and `$1` has all rows: a JSON array with an array per row. The rows found come back as one
+/// JSON value in the column `found`.
 ///
 /// Statements over messages, the queue, segments and batches have two more kinds of parameters, for
 /// PostgreSQL alone ([`super::WriteTx::among`]): the least and the greatest of the messages' ids,
@@ -63,8 +64,8 @@ impl Sql {
     }
 }
 
-/// Declares a file's statements, and lists them: for the tests, which prepare each, and for the
-/// check, which runs all of its own.
+/// Declares a file's statements, and lists them: for the tests, which prepare each statement, and
+/// for the check, which runs all statements of its file.
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
         $($(#[$doc])* const $name: Sql = $sql;)*

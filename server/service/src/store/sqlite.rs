@@ -1,4 +1,4 @@
-//! A SQLite file: how it is made, and how connections to it are set up.
+//! A SQLite file: how the file is made, and how connections to it are set up.
 
 use std::path::Path;
 
@@ -14,11 +14,12 @@ pub(super) const WRITER: &str = r"
     PRAGMA busy_timeout = 10000;
     PRAGMA journal_size_limit = 67108864;
     PRAGMA cache_size = -32768";
-/// A reader that tries to write is a fault of ours: SQLite refuses it.
+/// Lets SQLite refuse a reader that tries to write, which is a fault of ours.
 pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000";
 
-/// Makes the database's file and its folder, unless they exist. Numbers, texts and password hashes
-/// are inside: both are their owner's alone, and so are the files that SQLite makes beside.
+/// Makes the database's file and its folder, unless they exist. Phone numbers, texts and password
+/// hashes are inside: only the owner may read the file, the folder, and the files that SQLite makes
+/// beside.
 pub(super) fn make_file(file: &Path) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         let mut builder = std::fs::DirBuilder::new();

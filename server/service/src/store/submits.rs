@@ -1,4 +1,4 @@
-//! Messages that a carrier has, or may have, all or some parts of.
+//! Messages that a carrier has, or may have, as a whole or in part.
 
 use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
@@ -59,14 +59,14 @@ statements! {
     };
 }
 
-/// A message that a carrier took whole.
+/// A message of which a carrier took the whole.
 pub(crate) struct Taken {
     pub(crate) id: Transid,
-    /// How many it was handed over in, where the carrier shows that.
+    /// How many segments the message was handed over in, where the carrier shows that.
     pub(crate) segments: Option<u16>,
 }
 
-/// Records that a carrier took messages whole.
+/// Records that a carrier took these messages as a whole.
 pub(crate) async fn submitted(
     tx: &mut WriteTx<'_>,
     taken: &[Taken],
@@ -87,16 +87,16 @@ pub(crate) async fn submitted(
     submitting.execute_each(tx, rows).await.map(drop)
 }
 
-/// A message of which a carrier has a part, or may have.
+/// A message of which a carrier has a part, or may have one.
 pub(crate) struct Begun {
     pub(crate) id: Transid,
-    /// Of some segments it isn't known whether the carrier has them.
+    /// Whether there are segments of which it isn't known whether the carrier has them.
     pub(crate) unknown: bool,
-    /// The carrier certainly has some segments.
+    /// Whether the carrier certainly has some segments.
     pub(crate) taken: bool,
 }
 
-/// Records which messages a carrier has parts of, or may have.
+/// Records that a carrier has a part of these messages, or may have one.
 pub(crate) async fn begin(
     tx: &mut WriteTx<'_>,
     begun: &[Begun],

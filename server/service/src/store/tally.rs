@@ -1,5 +1,5 @@
 //! Counts of messages by status, kept beside the messages: for each day, and for each batch. Lists
-//! and charts read them, where counting millions of rows would take seconds.
+//! and charts read the counts, since counting millions of rows would take seconds.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,8 @@ statements! {
         GROUP BY day
         HAVING SUM(n) > 0
         ORDER BY day DESC");
-    /// The first day below this one whose counts are in several parts.
+    /// The first day below `$1` whose counts are in several parts, or in one that a process counts
+    /// in.
     const UNFOLDED: Sql = Sql::same(r"
         SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1");
     const FOLD: Sql = Sql::same(r"
@@ -39,7 +40,7 @@ statements! {
         GROUP BY application_id, test, day, status
         ON CONFLICT (application_id, test, day, status, node, writer)
         DO UPDATE SET n = message_days.n + excluded.n");
-    /// Deletes counts of 0, among those that were just folded.
+    /// Deletes counts of 0 among the counts that were just folded.
     const FORGET_NOTHING: Sql = Sql::same(r"
         DELETE FROM message_days
         WHERE node = 0 AND writer = 1 AND n = 0
@@ -106,23 +107,23 @@ statements! {
 }
 
 /// What is counted: an application's messages of one day and one status. Transactions change counts
-/// in this order.
+/// in the order of these keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DayKey {
     application_id: ApplicationId,
     test: i64,
     day: i64,
-    /// The status's number.
+    /// The number of the status.
     status: i64,
 }
 
-/// Who changes counts. In each process each of them has rows of its own, so that none waits for
-/// another's commit.
+/// Who changes counts. In each process, each counter has rows of its own, so that no transaction
+/// waits for another counter's commit.
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
     /// Sends, claims, results and receipts.
     Traffic,
-    /// Whatever else changes messages.
+    /// Everything else that changes messages.
     Others,
 }
 
@@ -136,15 +137,16 @@ impl Counter {
     }
 }
 
-/// What a transaction changes in the counts. It is written just before the commit, in one order:
-/// many transactions change the same counts, and each keeps the others waiting from then on.
+/// What a transaction changes in the counts. The changes are written just before the commit, in one
+/// order: many transactions change the same counts, and each makes the others wait from its write
+/// until its commit.
 pub(crate) struct Tally {
-    /// Slot of this process.
+    /// The slot of this process.
     node: i64,
     pub(crate) counter: Counter,
     days: BTreeMap<DayKey, i64>,
     batches: BTreeMap<BatchId, StatusCounts>,
-    /// The moment at which a batch is done, if one is.
+    /// The moment at which a batch is done, if a change completes one.
     now: Option<Timestamp>,
 }
 
@@ -159,12 +161,12 @@ impl Tally {
         }
     }
 
-    /// Takes out the changes so far.
+    /// Returns the changes so far, and leaves none.
     pub(crate) const fn take(&mut self) -> Self {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
 
-    /// New messages. Those of a batch are counted there since its acceptance.
+    /// Counts new messages. Messages of a batch are counted in the batch since its acceptance.
     pub(crate) fn add_new(
         &mut self,
         application_id: ApplicationId,
@@ -182,7 +184,7 @@ impl Tally {
         *self.days.entry(key).or_default() += n;
     }
 
-    /// A message that becomes something else.
+    /// Counts a message whose status changes.
     pub(crate) fn change(&mut self, message: &OpenMessage, to: MessageStatus, now: Timestamp) {
         self.now = Some(now);
         let key = |status: MessageStatus| DayKey {
@@ -204,12 +206,12 @@ impl Tally {
         self.days.is_empty() && self.batches.is_empty()
     }
 
-    /// Whether counts of batches change, which are found by their applications.
+    /// Whether counts of batches change; batches are found by their applications.
     pub(super) fn changes_batches(&self) -> bool {
         !self.batches.is_empty()
     }
 
-    /// Writes the changes. `named` are the applications that the batches are of.
+    /// Writes the changes. `named` are the applications of the batches.
     pub(super) async fn write(
         self,
         conn: &mut dyn Connection,
@@ -256,7 +258,7 @@ async fn move_batches(
     touched("batches", batches.len(), moved)
 }
 
-/// A message that isn't final, as it stands before it is changed. The fields are in the order of
+/// A message that isn't final, as it is before it is changed. The fields are in the order of
 /// `messages::OPEN`.
 #[derive(Deserialize)]
 pub(crate) struct OpenMessage {
@@ -266,15 +268,15 @@ pub(crate) struct OpenMessage {
     pub(crate) test: i64,
     #[serde(deserialize_with = "row::batch_from_number")]
     pub(crate) batch_id: Option<BatchId>,
-    /// Unix milliseconds.
+    /// In unix milliseconds.
     pub(crate) created_at: i64,
     #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
-    /// Micro-units.
+    /// In micro-units.
     pub(crate) cost: i64,
 }
 
-/// An application's messages by day, the first day and the last one included.
+/// Counts of an application's messages by day, from the first day to the last one, both included.
 pub(crate) async fn days(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -299,7 +301,7 @@ pub(crate) async fn days(
         .collect())
 }
 
-/// The first day with messages of an application, and the last one.
+/// The first and the last day with messages of an application.
 pub(crate) async fn first_and_last(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -315,7 +317,7 @@ pub(crate) async fn first_and_last(
 }
 
 /// The days on which an application's messages of this status were accepted, the newest first, and
-/// how many they are; between the first day and the last one, both included.
+/// how many messages each has; from the first day to the last one, both included.
 pub(crate) async fn days_of_status(
     conn: &mut dyn Connection,
     (application_id, test): (ApplicationId, bool),
@@ -340,7 +342,7 @@ pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Res
         .await
 }
 
-/// Adds up the parts of a day's counts, which nobody changes any more.
+/// Adds up the parts of a day's counts, which no process changes any more.
 pub(crate) async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
     for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
         query(statement, day).execute(&mut *conn).await?;

@@ -7,7 +7,7 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// Counts one more; a window that is over begins anew.
+    /// Counts one more attempt; a window that is over begins anew.
     const HIT: Sql = Sql::same(r"
         INSERT INTO throttles (bucket, window_started_at, hits)
         VALUES ($1, $2, 1)
@@ -21,7 +21,7 @@ statements! {
     const SWEEP: Sql = Sql::same("DELETE FROM throttles WHERE window_started_at <= $1");
 }
 
-/// Attempts in this window, this one among them, and when the window began.
+/// How many attempts this window has, including this one, and when the window began.
 pub(crate) async fn hit(
     conn: &mut dyn Connection,
     bucket: &str,
@@ -37,7 +37,7 @@ pub(crate) async fn clear(conn: &mut dyn Connection, bucket: &str) -> Result<()>
     query(CLEAR, bucket).execute(conn).await.map(drop)
 }
 
-/// Forgets windows that began before this.
+/// Deletes the windows that began at this moment or before.
 pub(crate) async fn sweep(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(SWEEP, before).execute(conn).await.map(drop)
 }

@@ -19,53 +19,54 @@ use crate::error::{Fault, Result, Uncertain, is_cut, timed_out};
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to ask what became of a commit whose connection was lost.
 pub(super) const OUTCOME_TIMEOUT: Duration = Duration::from_secs(40);
-/// How long to wait before asking again.
+/// How long to wait before asking again what became of a commit.
 pub(super) const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 
-/// A transaction that writes; it rolls back when dropped.
+/// A transaction that writes; dropping it rolls it back.
 pub(crate) struct WriteTx<'a> {
     pub(super) way: Way<'a>,
-    /// What it changes in the counts, to be written at its end.
+    /// What the transaction changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
-    /// The applications whose messages it reads and writes; statements over messages name them.
+    /// The applications whose messages the transaction reads and writes; statements over messages
+    /// name them.
     pub(super) applications: BTreeSet<ApplicationId>,
     pub(super) dialect: Dialect,
     pub(super) halt: &'a Halt,
     /// Connections that ask what became of a commit that wasn't answered.
     pub(super) readers: &'a AnyPool,
-    /// Lets the next verb in when it is dropped.
+    /// Lets in the next verb when dropped.
     pub(super) verb: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 /// How a transaction reaches the database.
 pub(super) enum Way<'a> {
-    /// With the connection of a SQLite file, which comes with the permit.
+    /// On the connection that writes to a SQLite file, which comes with the permit.
     File(Permit),
-    /// With a connection of the pool. The permit is last, so that the connection is given back
-    /// before the next transaction is let in.
+    /// On a connection of the pool. The permit is the last field, so that the connection is given
+    /// back before the next transaction is let in.
     Pool(
         Option<Box<Transaction<'static, Any>>>,
         #[expect(dead_code, reason = "held until it is dropped")] Permit,
     ),
-    /// With the turn's own connection.
+    /// On the turn's own connection.
     Own(&'a mut OwnConnection),
 }
 
-/// The turn's own connection to a PostgreSQL server; it belongs to the turn's thread, which nothing
+/// The turn's own connection to a PostgreSQL server. It belongs to the turn's thread, which nothing
 /// else waits on.
 #[derive(Default)]
 pub(crate) struct OwnConnection {
     pub(super) conn: Option<AnyConnection>,
-    /// A transaction may be open on it.
+    /// Whether a transaction may be open on the connection.
     pub(super) open: bool,
-    /// How the server knows it.
+    /// The name that the server knows the transaction by.
     pub(super) transaction: Option<TransactionName>,
 }
 
-/// What a commit came to.
+/// The result of a commit.
 pub(crate) enum Committed {
     Yes,
-    /// The commit wasn't answered: what became of it has to be asked.
+    /// The commit wasn't answered: its outcome has to be asked for.
     Unanswered(Unanswered),
 }
 
@@ -76,13 +77,14 @@ pub(crate) struct Unanswered {
 }
 
 impl WriteTx<'_> {
-    /// Names the applications whose messages it reads and writes, before any of these is looked up.
+    /// Names the applications whose messages the transaction reads and writes, before any message
+    /// is looked up.
     pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = ApplicationId>) {
         self.applications.extend(applications);
     }
 
     /// The parameter by which a server finds rows of messages: the applications, as an array in
-    /// PostgreSQL's words. None for a file.
+    /// PostgreSQL's notation. None for a file.
     pub(crate) fn named(&self) -> Option<Argument<'static>> {
         if !self.dialect.is_shared() {
             return None;
@@ -97,7 +99,7 @@ impl WriteTx<'_> {
     }
 
     /// The parameters by which a server finds these messages: the least and the greatest id, and
-    /// the applications. None for a file, and for no messages.
+    /// the applications. None for a file, or without messages.
     pub(crate) fn among(&self, ids: &[Transid]) -> Vec<Argument<'static>> {
         let Some(first) = ids.first().filter(|_| self.dialect.is_shared()) else {
             return Vec::new();
@@ -109,7 +111,8 @@ impl WriteTx<'_> {
         among
     }
 
-    /// Whether other transactions write at the same time, so that rows which decide must be locked.
+    /// Whether other transactions write at the same time, so that rows which decide something must
+    /// be locked.
     pub(crate) const fn must_lock(&self) -> bool {
         self.dialect.is_shared()
     }
@@ -131,7 +134,7 @@ impl WriteTx<'_> {
         tally.write(self, named).await
     }
 
-    /// Commits.
+    /// Commits the transaction.
     ///
     /// # Errors
     /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. A failed sync
@@ -145,7 +148,7 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Like [`WriteTx::commit`], but doesn't ask what became of a commit that wasn't answered.
+    /// Like [`WriteTx::commit`], but doesn't ask for the outcome of a commit that wasn't answered.
     pub(crate) async fn try_commit(mut self) -> Result<Committed> {
         self.write_counts().await?;
         let (dialect, halt) = (self.dialect, self.halt);
@@ -159,7 +162,7 @@ impl WriteTx<'_> {
                     halt.note(&error);
                     error.of_commit()
                 })?;
-                // What fails from here on changes nothing of the commit.
+                // A failure from here on doesn't change the commit.
                 if let Err(error) = file.begin_to_move_log() {
                     halt.note(&error);
                     tracing::error!(
@@ -184,7 +187,8 @@ impl WriteTx<'_> {
                 let committed = tokio::time::timeout(COMMIT_TIMEOUT, conn.execute("COMMIT")).await;
                 let committed = committed.unwrap_or_else(|_| Err(timed_out("a commit")));
                 let committed = committed_on_server(committed.map(drop), known_as)?;
-                // Whether the transaction is over isn't known otherwise: the next one finds out.
+                // After any other result it isn't known whether the transaction is over: the next
+                // one finds out.
                 own.open = !matches!(committed, Committed::Yes);
                 Ok(committed)
             }
@@ -223,7 +227,7 @@ impl Connection for WriteTx<'_> {
 }
 
 impl Unanswered {
-    /// What became of the transaction. The server may still be at it.
+    /// What became of the transaction; the server may still be committing it.
     ///
     /// # Errors
     /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known.
@@ -252,21 +256,21 @@ impl Unanswered {
     }
 }
 
-/// How the server knows a transaction that is about to be committed.
+/// The name by which the server knows a transaction that is about to be committed.
 async fn name(dialect: Dialect, conn: &mut AnyConnection) -> Result<Option<TransactionName>> {
     let naming = dialect.name_transaction(conn);
     let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
     Ok(named.map_err(|_| Fault::TimedOut("naming a transaction"))??)
 }
 
-/// What a server's answer to a commit says.
+/// The result of a commit, by the server's answer.
 fn committed_on_server(
     committed: std::result::Result<(), sqlx::Error>,
     known_as: Option<TransactionName>,
 ) -> Result<Committed> {
     match (committed, known_as) {
         (Ok(()), _) => Ok(Committed::Yes),
-        // The server itself said no, and didn't only end the connection.
+        // The server itself refused the commit, and didn't only end the connection.
         (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => Err(error.into()),
         (Err(error), Some(transaction)) => {
             tracing::warn!(%error, ?transaction, "a commit wasn't answered");

@@ -8,8 +8,8 @@ use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// What money moves from or to: an application by its id, or one of the house's accounts, whose
-/// numbers are negative.
+/// An account of the ledger, which money moves from or to: an application by its id, or one of the
+/// house's accounts, whose numbers are negative.
 #[derive(Clone, Copy)]
 pub(crate) struct LedgerAccount(i64);
 
@@ -19,13 +19,13 @@ impl From<ApplicationId> for LedgerAccount {
     }
 }
 
-/// Where money comes from.
+/// The account that deposits come from.
 pub(crate) const BANK: LedgerAccount = LedgerAccount(-1);
-/// Deposits whose reference nobody knows.
+/// The account of deposits whose reference is nobody's.
 pub(crate) const UNMATCHED: LedgerAccount = LedgerAccount(-2);
-/// What messages earned.
+/// The account of what messages earned.
 pub(crate) const REVENUE: LedgerAccount = LedgerAccount(-3);
-/// The price of uploads whose rows aren't messages yet.
+/// The account of the prices of uploads whose rows aren't messages yet.
 pub(crate) const RESERVED: LedgerAccount = LedgerAccount(-4);
 
 statements! {
@@ -54,7 +54,7 @@ statements! {
     };
 }
 
-/// A movement that a deposit makes.
+/// A transfer that a deposit makes.
 pub(crate) struct DepositTransfer<'a> {
     pub(crate) debit: LedgerAccount,
     pub(crate) credit: LedgerAccount,
@@ -114,7 +114,7 @@ pub(crate) async fn statement(
         .await
 }
 
-/// What money moves for.
+/// The message or the batch that a transfer is for.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject {
     Message(Transid),
@@ -122,7 +122,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// The message and the batch.
+    /// The id of the message and the id of the batch.
     fn ids(self) -> (Option<i64>, Option<i64>) {
         match self {
             Self::Message(id) => (Some(id.0), None),
@@ -131,18 +131,19 @@ impl Subject {
     }
 }
 
-/// A charge, a release, or a reservation that is settled.
+/// A charge, a release, a reservation or a settlement.
 pub(crate) struct MessageTransfer {
     pub(crate) debit: LedgerAccount,
     pub(crate) credit: LedgerAccount,
     pub(crate) amount: Money,
     pub(crate) kind: TransferKind,
     pub(crate) subject: Subject,
-    /// Whose statement it is on, and the balance after it; `None` between the house's own accounts.
+    /// The application on whose statement the transfer is, and its balance afterwards; `None`
+    /// between the house's own accounts.
     pub(crate) application: Option<(ApplicationId, Money)>,
 }
 
-/// Moves money for messages and batches.
+/// Stores transfers of messages and batches.
 pub(crate) async fn insert_of_messages(
     conn: &mut dyn Connection,
     transfers: &[MessageTransfer],

@@ -1,5 +1,5 @@
-//! The connections of this process that messages are handed to, and which carriers have messages
-//! waiting.
+//! Consumers: the connections of this process that messages are handed to, and which carriers have
+//! messages waiting.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,30 +13,30 @@ use crate::Service;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::{BATCHES_SHARE, Claimed, Learned, Lease, Submitted};
 
-/// How often to look for messages that nobody announced: the command line writes beside this
+/// How often to look for messages that no process announced, such as those of a command beside this
 /// process.
 const POLL: Duration = Duration::from_secs(2);
-/// How long nothing is claimed for a carrier that can't be handed anything.
+/// How long nothing is claimed for a carrier that can't be handed messages.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The most messages of one claim.
 const CLAIM_MAX: usize = 512;
-/// The most messages of one claim in a turn with sends, or twice its sends where that is more: with
-/// fewer the queue would grow under load.
+/// The most messages of one claim in a turn with sends, or twice the turn's sends where that is
+/// more: with fewer the queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a turn claimed for a connection.
 pub(crate) type Handover = (Lease, Vec<Claimed>);
 
-/// A connection that takes messages of a carrier. It says by its credit how many; messages come as
-/// soon as their claim is durable. Dropped, it takes no more, and what it hasn't received goes back
-/// into the queue.
+/// A connection that takes messages of a carrier. Its credit is how many messages it would take;
+/// messages come as soon as their claim is durable. A consumer that is dropped takes no more, and
+/// the messages that it hasn't received go back into the queue.
 pub struct Consumer {
     credit: Credit,
     received: mpsc::UnboundedReceiver<Handover>,
     consumers: Arc<Consumers>,
 }
 
-/// Says how many messages a connection would take. Clones speak for the same connection.
+/// Tells how many messages a connection would take. Clones speak for the same connection.
 #[derive(Clone)]
 pub struct Credit {
     shared: Arc<Shared>,
@@ -46,16 +46,16 @@ pub struct Credit {
 struct Shared {
     carrier: String,
     places: Mutex<ConnectionPlaces>,
-    /// Whether messages of its carrier wait.
+    /// Whether messages of the connection's carrier wait.
     waiting: Arc<AtomicBool>,
     sender: mpsc::UnboundedSender<Handover>,
 }
 
 #[derive(Default)]
 struct ConnectionPlaces {
-    /// Messages that the connection would take, as it last said.
+    /// How many messages the connection would take, as it last said.
     credit: usize,
-    /// Messages that were claimed for it and aren't counted in its credit yet.
+    /// How many messages were claimed for the connection and aren't counted in its credit yet.
     handed: usize,
 }
 
@@ -71,12 +71,13 @@ impl Shared {
 }
 
 impl Credit {
-    /// Asks the connection what it would take now, while nobody submits to it.
+    /// Asks the connection how many messages it would take now, while no message is submitted to
+    /// it.
     pub fn refresh(&self, free: impl FnOnce() -> usize) {
         self.after(0, || (), free);
     }
 
-    /// Submits messages that were received, then asks the connection what it would take now.
+    /// Submits received messages, then asks the connection how many messages it would take now.
     fn after(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
         let more = {
             let mut places = self.shared.places();
@@ -93,7 +94,7 @@ impl Credit {
 }
 
 impl Service {
-    /// Connects to the messages of a carrier.
+    /// Adds a connection that takes messages of this carrier.
     #[must_use]
     pub fn consume(&self, carrier: &str) -> Consumer {
         let inbox = Arc::clone(&self.inner.turn.inbox);
@@ -102,7 +103,7 @@ impl Service {
 }
 
 impl Consumer {
-    /// The next messages, to be submitted under their lease; pending while there are none.
+    /// The next messages, to be submitted under their lease; pending while there are no messages.
     pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
         match self.received.recv().await {
             Some(handover) => handover,
@@ -111,13 +112,12 @@ impl Consumer {
         }
     }
 
-    /// Submits so many messages that were received, then asks the connection how many more it would
-    /// take.
+    /// Submits `received` messages, then asks the connection how many more messages it would take.
     pub fn submit(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
         self.credit.after(received, submit, free);
     }
 
-    /// Says how many messages the connection would take now.
+    /// Tells how many messages the connection would take.
     #[must_use]
     pub fn credit(&self) -> Credit {
         self.credit.clone()
@@ -167,11 +167,12 @@ struct Carrier {
     consumers: Vec<Arc<Shared>>,
     /// Whether single messages are due, as far as this process knows.
     singles_wait: bool,
-    /// Whether messages of any kind wait, as far as this process knows; its consumers read it.
+    /// Whether messages of any kind wait, as far as this process knows; the carrier's consumers
+    /// read this.
     waiting: Arc<AtomicBool>,
-    /// When to look whether something waits.
+    /// When to look whether messages wait.
     look_at: Instant,
-    /// Until when not to look at all: the database couldn't be used, or the carrier is drained.
+    /// Until when not to look at all: a turn couldn't be stored, or the carrier is drained.
     paused_until: Instant,
 }
 
@@ -186,7 +187,7 @@ impl Carrier {
         }
     }
 
-    /// When to claim for it next.
+    /// When to claim for the carrier next.
     fn claim_at(&self) -> Instant {
         if self.is_waiting() {
             self.paused_until
@@ -221,7 +222,7 @@ impl Carrier {
         }
     }
 
-    /// Messages of this carrier were queued, to be claimed after this time.
+    /// Notes that messages of this carrier were queued, to be claimed after this time.
     fn queued(&mut self, after: Duration, now: Instant) {
         if after.is_zero() {
             self.wait();
@@ -230,7 +231,7 @@ impl Carrier {
         }
     }
 
-    /// The connection with the most places.
+    /// The connection with the most places, if it has any.
     fn roomiest(&self) -> Option<&Arc<Shared>> {
         let roomiest = self
             .consumers
@@ -274,14 +275,15 @@ impl Consumers {
         }
     }
 
-    /// Messages may wait for any carrier.
+    /// Notes that messages may wait for any carrier.
     pub(crate) fn expect_any(&self) {
         for carrier in self.carriers().values_mut() {
             carrier.wait();
         }
     }
 
-    /// When to look at the queue without being told; `None` while nobody would take anything.
+    /// When to look at the queue without being told; `None` while no connection would take a
+    /// message.
     pub(crate) fn look_at(&self) -> Option<Instant> {
         let carriers = self.carriers();
         let served = carriers.values().filter(|carrier| carrier.available() > 0);
@@ -308,7 +310,8 @@ impl Consumers {
     }
 }
 
-/// The places that a turn shares out. Dropped without [`Places::hand_over`], nothing is changed.
+/// The places that a turn shares out. If this is dropped without [`Places::hand_over`], nothing
+/// changes.
 pub(crate) struct Places {
     consumers: Arc<Consumers>,
     drained: Vec<String>,
@@ -321,7 +324,7 @@ pub(crate) struct Places {
 pub(crate) struct Place(usize);
 
 impl Places {
-    /// Notes which carriers are drained: they are handed nothing.
+    /// Notes which carriers are drained: drained carriers are handed nothing.
     pub(crate) fn close(&mut self, drained: Vec<String>) {
         let until = Instant::now() + PAUSE;
         let mut carriers = self.consumers.carriers();
@@ -334,20 +337,21 @@ impl Places {
         self.drained = drained;
     }
 
-    /// Whether messages were put into the queue that no connection of this process was handed.
+    /// Whether messages were put into the queue without being handed to a connection of this
+    /// process.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queued.is_empty()
     }
 
-    /// A message that was claimed.
+    /// A message that was claimed, if there is one.
     pub(crate) fn first_claimed(&self) -> Option<&Claimed> {
         self.handovers
             .iter()
             .find_map(|(_, messages)| messages.first())
     }
 
-    /// A place for a new single message, if its carrier has one and nothing older waits for it.
-    /// While uploads wait, a share of the places is left to them.
+    /// A place for a new single message, if its carrier has one and no older message waits for it.
+    /// While messages of batches wait, a share of the places is left to them.
     pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Place> {
         if self.queued.contains_key(carrier) || self.is_drained(carrier) {
             return None;
@@ -366,13 +370,13 @@ impl Places {
         Some(Place(self.reserve(consumer, 1)))
     }
 
-    /// Puts the message into its place.
+    /// Puts a message into its place.
     pub(crate) fn fill(&mut self, place: &Place, message: Claimed) {
         self.handovers[place.0].1.push(message);
     }
 
     /// The carriers that have places and messages waiting, with the number of messages to claim in
-    /// a turn with so many sends.
+    /// a turn with this many sends.
     pub(crate) fn claimable(&self, sends: usize) -> Vec<(String, usize)> {
         let most = match sends {
             0 => CLAIM_MAX,
@@ -392,8 +396,8 @@ impl Places {
         self.drained.iter().any(|drained| drained == carrier)
     }
 
-    /// Shares claimed messages out among the connections of a carrier; what they have no place for
-    /// any more goes to one of them all the same.
+    /// Shares claimed messages out among the connections of a carrier; messages without a place go
+    /// to one of the connections all the same.
     pub(crate) fn fill_all(&mut self, carrier: &str, messages: Vec<Claimed>, learned: Learned) {
         let mut messages = messages.into_iter().peekable();
         while messages.peek().is_some() {
@@ -402,7 +406,7 @@ impl Places {
                 let known = carriers.get(carrier);
                 known.and_then(|known| known.roomiest().or(known.consumers.first()).cloned())
             };
-            // The last connection has closed since: the claims end with their lease.
+            // The last connection has closed meanwhile: the claims end with their lease.
             let Some(consumer) = consumer else { break };
             let count = consumer.available().max(1);
             let share: Vec<Claimed> = messages.by_ref().take(count).collect();
@@ -412,7 +416,7 @@ impl Places {
         self.learned.insert(carrier.to_owned(), learned);
     }
 
-    /// Messages were put into the queue, to be claimed after this time.
+    /// Notes that messages were put into the queue, to be claimed after this time.
     pub(crate) fn queued(&mut self, carrier: &str, after: Duration) {
         let known = self.queued.entry(carrier.to_owned()).or_insert(after);
         *known = after.min(*known);
@@ -430,7 +434,7 @@ impl Places {
         })
     }
 
-    /// Hands over what was claimed, after the commit.
+    /// Hands over the claimed messages, after the commit.
     pub(crate) fn hand_over(mut self, lease: Lease, inbox: &Inbox) {
         let now = Instant::now();
         let mut carriers = self.consumers.carriers();

@@ -10,10 +10,10 @@ const BOUNDS_US: [u64; 10] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000,
 ];
 
-/// Durations, counted by upper bound.
+/// A histogram of durations, counted by upper bound.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Upper bound in seconds, and how many took at most so long.
+    /// Upper bounds in seconds, each with the number of durations up to it.
     pub buckets: Vec<(f64, u64)>,
     pub count: u64,
     pub seconds: f64,
@@ -22,18 +22,18 @@ pub struct Histogram {
 /// What turns did since the start.
 #[derive(Clone, Debug)]
 pub struct TurnFigures {
-    /// From the taking of its inputs to the end of its commit.
+    /// The time from taking a turn's inputs to the end of its commit.
     pub turn: Histogram,
-    /// The commit, with its sync of the disk.
+    /// The time of the commit, with its sync of the disk.
     pub commit: Histogram,
-    /// Inputs, by kind: sends, results, receipts, claims.
+    /// Inputs by kind: sends, results, receipts, claims.
     pub inputs: [(&'static str, u64); 4],
-    /// Turns that were repeated because another process was in the way.
+    /// Turns that were repeated because another process's transaction was in the way.
     pub repeated: u64,
     /// Turns that were halved to find the input at fault.
     pub halved: u64,
     pub inbox: InboxDepth,
-    /// Bytes of SQLite's log; 0 with PostgreSQL.
+    /// Bytes of SQLite's log that aren't in the file yet; 0 with PostgreSQL.
     pub log_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What waits for the next turn: how it is put in, taken out, and answered.
+//! The inbox: how inputs are put in, taken out, and answered.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,22 +12,23 @@ use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::{Error, Fault, Result, Uncertain};
 
-/// Sends that may wait; the next one is answered "unavailable".
+/// How many sends may wait; a further send is answered "unavailable".
 const SENDS_MAX: usize = 4096;
-/// Sends of one turn: larger turns gain little and keep everything else waiting.
+/// How many sends one turn takes: larger turns gain little and keep everything else waiting.
 const SENDS_PER_TURN: usize = 512;
-/// Inputs of carriers that may wait. A connection waits for the answer to its last one, so that
-/// this many are only reached by a fault.
+/// How many inputs of carriers may wait. A connection waits for the answer to its last input, so
+/// that only a fault reaches this many.
 const CARRIER_INPUTS_MAX: usize = 4096;
-/// Results and receipts of one turn, after which no further input of a carrier is taken into it.
+/// How many results and receipts one turn takes; after these no further input of a carrier is taken
+/// into it.
 const ROWS_PER_TURN: usize = 1024;
-/// The same in a turn with sends, whose senders wait, or twice its sends where that is more: each
-/// send leads to a result and a receipt.
+/// The same in a turn with sends, whose senders wait, or twice the turn's sends where that is more:
+/// each send leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
-/// How long a turn waits under load for as many sends as the one before it had: they share its
-/// commit.
+/// How long a turn under load waits for as many sends as the turn before had, so that they share
+/// its commit.
 const GATHER: Duration = Duration::from_micros(300);
-/// The load is over when nothing came for so long after a turn.
+/// The load is over when nothing came for this long after a turn.
 const LOAD_PAUSE: Duration = Duration::from_millis(1);
 
 /// Something that a turn writes, and where its answer goes.
@@ -36,8 +37,8 @@ pub(crate) enum Input {
         send: Box<PreparedSend>,
         answer: oneshot::Sender<std::result::Result<Sent, SendError>>,
     },
-    /// What became of submits to a carrier; the answer has the messages that are stored as taken
-    /// whole.
+    /// What became of submits to a carrier; the answer has the messages that are stored as taken as
+    /// a whole.
     Results {
         carrier: String,
         results: Vec<Submitted>,
@@ -62,7 +63,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// The send, if it is one.
+    /// The send, if the input is one.
     pub(super) fn send(&self) -> Option<&PreparedSend> {
         match self {
             Self::Send { send, .. } => Some(send),
@@ -70,7 +71,7 @@ impl Input {
         }
     }
 
-    /// Answers whoever brought it. A client that has left needs no answer: what it asked for is
+    /// Answers whoever brought the input. A client that has left gets no answer, but its request is
     /// done all the same.
     pub(super) fn answer(self, with: Answer) {
         match (self, with) {
@@ -88,12 +89,12 @@ impl Input {
             (Self::Claim { answer, .. }, Answer::Claimed(lease, messages)) => {
                 let _ = answer.send(Ok((lease, messages)));
             }
-            // Dropped, it counts as lost.
+            // A sender whose channel is dropped takes its request for lost.
             (input, _) => drop(input),
         }
     }
 
-    /// Results and receipts in it.
+    /// How many results and receipts the input has.
     fn rows(&self) -> usize {
         match self {
             Self::Send { .. } => 0,
@@ -108,7 +109,7 @@ impl Input {
 /// The answer to an input.
 pub(super) enum Answer {
     Sent(std::result::Result<Sent, Reason>),
-    /// The messages that are stored as taken whole; none for receipts.
+    /// The messages that are stored as taken as a whole; none for receipts.
     Recorded(Vec<Transid>),
     Claimed(Lease, Vec<Claimed>),
 }
@@ -119,7 +120,7 @@ pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Refused(reason));
 }
 
-/// Tells everybody that what became of the turn isn't known: senders are given no answer, results
+/// Tells everybody that the outcome of the turn isn't known: senders are given no answer, results
 /// and receipts come again.
 pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Lost);
@@ -148,7 +149,7 @@ fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxDepth {
     pub sends: usize,
-    /// Results, receipts and requests of connections.
+    /// Results, receipts and claims.
     pub carriers: usize,
 }
 
@@ -163,12 +164,12 @@ pub(crate) struct Inbox {
 struct State {
     sends: VecDeque<Input>,
     carriers: VecDeque<Input>,
-    /// A connection has places for messages that wait, or messages were put into the queue
-    /// elsewhere.
+    /// Whether to look for messages that wait: a connection has places for them, or messages were
+    /// put into the queue elsewhere.
     look: bool,
     closed: bool,
-    /// Set while the turn's thread sleeps: it is woken when so many sends wait, and by any input if
-    /// this is 1.
+    /// Above 0 while the turn's thread sleeps: the thread is woken when this many sends wait, and
+    /// by any other input too.
     wake_at: usize,
 }
 
@@ -186,13 +187,13 @@ impl Inbox {
     /// Sends a message; the answer comes once the turn that stored it is committed.
     pub(crate) async fn send(&self, request: SendRequest) -> std::result::Result<Sent, SendError> {
         let (answer, answered) = oneshot::channel();
-        // Computed here, beside other senders; the turn has one thread.
+        // Prepared here, beside other senders, since the turn has only one thread.
         let send = Box::new(PreparedSend::new(request));
         if self.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
-        // Without an answer the turn's thread has ended, and whether the send is stored isn't
-        // known.
+        // Without an answer the turn's thread has ended, and it isn't known whether the send is
+        // stored.
         answered.await.unwrap_or(Err(SendError::Lost))
     }
 
@@ -250,7 +251,7 @@ impl Inbox {
         })
     }
 
-    /// Adds an input; gives it back when too many wait, or the service is closing.
+    /// Adds an input; returns the input when too many wait, or when the service is closing.
     pub(crate) fn push(&self, input: Input) -> std::result::Result<(), Input> {
         let mut state = self.state();
         let (is_closed, is_send) = (state.closed, matches!(input, Input::Send { .. }));
@@ -268,7 +269,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Has the turn look for messages that wait.
+    /// Makes the turn look for messages that wait.
     pub(crate) fn look(&self) {
         let mut state = self.state();
         state.look = true;
@@ -282,7 +283,7 @@ impl Inbox {
         }
     }
 
-    /// Takes no more; what was taken is still done.
+    /// Takes no more inputs; the inputs that were taken are still done.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -298,7 +299,7 @@ impl Inbox {
         }
     }
 
-    /// The inputs of the next turn, in the order in which they came; none when it is time to look
+    /// The inputs of the next turn, in the order in which they came; empty when it is time to look
     /// for messages that wait. `None` once the inbox is closed and empty.
     pub(crate) fn next(&self, last: &LastTurn, look_at: Option<Instant>) -> Option<Vec<Input>> {
         let mut state = self.state();
@@ -359,7 +360,7 @@ impl Inbox {
     }
 }
 
-/// What the turn before had.
+/// What is known of the turn before.
 pub(crate) struct LastTurn {
     pub(crate) sends: usize,
     pub(crate) ended: Instant,

@@ -1,12 +1,12 @@
 //! The turn: one transaction at a time that writes what sends, carriers and their connections
 //! bring.
 //!
-//! A commit costs a sync of the disk, so everything that waits shares one: the turn takes what
-//! waits in the inbox, writes results and receipts, admits sends, claims messages for connections
-//! that have places, commits, and only then answers senders, hands messages over and confirms
-//! results. While it commits the next one gathers; an idle turn adds no delay. It has a thread of
-//! its own, on which a SQLite file is written; work that waits in it goes on whether or not the
-//! request that brought it is still there.
+//! A commit costs a sync of the disk, so everything that waits shares one commit: the turn takes
+//! the inputs that wait in the inbox, writes results and receipts, admits sends, claims messages
+//! for connections that have places, commits, and only then answers senders, hands messages over
+//! and confirms results. While a turn commits, the inputs of the next one gather; an idle turn adds
+//! no delay. The turn has a thread of its own, on which a SQLite file is written; work that waits
+//! in the inbox is done whether or not the request that brought it is still there.
 
 mod consumers;
 mod figures;
@@ -27,7 +27,7 @@ use consumers::Consumers;
 use figures::Figures;
 use inbox::Inbox;
 
-/// The way into the turns of a service. Dropped, its thread ends.
+/// The way into the turns of a service. Dropping it ends the turn's thread.
 #[derive(Default)]
 pub(crate) struct Turn {
     pub(crate) inbox: Arc<Inbox>,
@@ -37,13 +37,13 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Messages may wait for any carrier: the next turn looks.
+    /// Notes that messages may wait for any carrier, so that the next turn looks for them.
     pub(crate) fn look(&self) {
         self.consumers.expect_any();
         self.inbox.look();
     }
 
-    /// Takes nothing more, and waits until what was taken is answered.
+    /// Takes no more inputs, and waits until the inputs that were taken are answered.
     pub(crate) async fn close(&self) {
         self.inbox.close();
         let ended = self
@@ -52,7 +52,7 @@ impl Turn {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(ended) = ended {
-            // An error says that the thread is gone already.
+            // An error says that the thread has ended already.
             let _ = ended.await;
         }
     }

@@ -1,5 +1,5 @@
-//! Sends in a turn: each is admitted in the order in which it came, against rows that were read in
-//! the turn's own transaction; what is accepted is written for all of them together.
+//! Sends in a turn: each send is admitted in the order in which it came, against rows that were
+//! read in the turn's own transaction; all accepted sends are written together.
 
 use std::collections::HashMap;
 
@@ -28,34 +28,34 @@ struct Accepted {
     reference: Reference,
     sent: Sent,
     message: NewMessage,
-    /// Set for a live send: the balance after it, which its transfer states.
+    /// The balance after a live send, which the send's transfer states.
     balance_after: Option<Money>,
 }
 
-/// What a send comes to.
+/// The decision about a send that isn't refused.
 enum Decision {
-    /// Something is to be written for it.
+    /// The send is accepted, and something is written for it.
     Accepted(Box<Accepted>),
-    /// Nothing is written for it: it repeats a request, or is a dry run.
+    /// Nothing is written for the send: it repeats a request, or is a dry run.
     Answered(Sent),
 }
 
-/// The rows that the sends of a turn are admitted by, and what they have come to so far.
+/// The rows that the sends of a turn are admitted by, and what was decided about the sends so far.
 struct AdmittedSends {
     now: Timestamp,
     prices: Prices,
-    /// Requests that were taken out of the keys' limits, where processes count together.
+    /// Requests that were taken out of the keys' limits, where processes count requests together.
     allowance: Option<Allowance>,
     applications: HashMap<Reference, Funds>,
-    /// Answers kept for the sends' idempotency keys, those of this turn among them.
+    /// Answers kept for the idempotency keys of the sends, including the answers of this turn.
     kept: HashMap<KeptKey, KeptAnswer>,
     /// The answers of this turn, which are written at its end.
     to_keep: Vec<(KeptKey, KeptAnswer)>,
     accepted: Vec<Accepted>,
 }
 
-/// Admits sends and writes what is accepted; their answers, in their order. A message whose carrier
-/// has a place is stored under the lease at once.
+/// Admits sends and writes the accepted ones; returns the answers, in the order of the sends. A
+/// message whose carrier has a place is stored as claimed under the lease.
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -64,7 +64,7 @@ pub(super) async fn admit_all(
     places: &mut Places,
     lease: Lease,
 ) -> Result<Vec<std::result::Result<Sent, Reason>>> {
-    // There are prices from the first start on.
+    // An installation has prices from its first start on.
     let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
         return Ok(sends.iter().map(|_| Err(Reason::Internal)).collect());
     };
@@ -162,7 +162,7 @@ impl AdmittedSends {
         Ok(decision)
     }
 
-    /// Takes an admitted send out of its key's rate and its application's money.
+    /// Takes an admitted send out of its key's rate, and its price out of its application's money.
     fn charge(
         &mut self,
         service: &Service,
@@ -259,7 +259,7 @@ impl AdmittedSends {
 }
 
 impl Accepted {
-    /// Its row in the queue: claimed at once where its carrier has a place.
+    /// The row of the message in the queue: claimed at once where its carrier has a place.
     fn queue(
         &mut self,
         service: &Service,
@@ -288,7 +288,7 @@ impl Accepted {
         row
     }
 
-    /// A test message goes to no carrier but the sandbox.
+    /// The carrier of the message. A test message goes to no carrier but the sandbox.
     fn carrier(&self, service: &Service) -> String {
         let message = &self.message;
         if message.test {
@@ -318,7 +318,7 @@ impl Accepted {
 }
 
 impl NewMessage {
-    /// What it is stored as.
+    /// The status that the message is stored with.
     pub(crate) const fn status(&self) -> MessageStatus {
         match self.sending_at {
             Some(_) => MessageStatus::Sending,
@@ -327,7 +327,7 @@ impl NewMessage {
     }
 }
 
-/// The message as its connection is handed it.
+/// The message as it is handed to its connection.
 fn claimed(message: &NewMessage, service: &Service) -> Claimed {
     let network = &service.inner.router.network;
     let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
@@ -344,14 +344,14 @@ fn claimed(message: &NewMessage, service: &Service) -> Claimed {
     }
 }
 
-/// The answer to the request that was accepted before.
+/// The answer to the same request, which was accepted before.
 fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     match recall::<Sent>(kept) {
         Ok(sent) => Ok(Decision::Answered(Sent {
             replayed: true,
             ..sent
         })),
-        // The other sends of the turn have nothing to do with it.
+        // Only this send fails: the other sends of the turn have nothing to do with it.
         Err(error) => {
             tracing::error!(detail = ?error, "a kept answer can't be read");
             Err(Reason::Internal)
@@ -359,7 +359,7 @@ fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     }
 }
 
-/// What an answer to this request is kept under, if it is to be kept.
+/// The key that the answer to this request is kept under, if it is to be kept.
 fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
     let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;

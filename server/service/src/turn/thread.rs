@@ -1,4 +1,5 @@
-//! The turn's thread: it takes what waits, writes it in one transaction, commits, and answers.
+//! The turn's thread: it takes the inputs that wait, writes them in one transaction, commits, and
+//! answers.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -22,13 +23,14 @@ use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, balances, inst
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
-/// A turn that took longer than this is worth a line in the log.
+/// A turn that took longer than this is logged.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// Starts the turn's thread. It ends when the service is closed or gone.
+/// Starts the turn's thread, which ends when the service is closed or dropped.
+///
 ///
 /// # Errors
-/// When the machine gives no thread.
+/// When the machine can't start a thread.
 pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
     let turn = &service.inner.turn;
     let (ended, end) = oneshot::channel::<()>();
@@ -69,7 +71,7 @@ struct Worker {
     inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
-    /// The runtime of everything else.
+    /// The runtime of all other tasks.
     others: Handle,
     own: OwnConnection,
     last: LastTurn,
@@ -97,8 +99,9 @@ impl Worker {
         self.own = OwnConnection::default();
     }
 
-    /// One turn. A part of it that certainly stored nothing, for a fault of its rows, is halved
-    /// until the input at fault stands alone; one whose outcome isn't known is never repeated.
+    /// Runs one turn. A part of it that certainly stored nothing because of a fault in its rows is
+    /// halved until the input at fault stands alone; a part whose outcome isn't known is never
+    /// repeated.
     async fn turn(&mut self, service: &Service, inputs: Vec<Input>) {
         for input in &inputs {
             self.figures.input(input);
@@ -130,8 +133,8 @@ impl Worker {
         }
     }
 
-    /// Writes and commits. Where another process was in the way nothing is stored, and it is done
-    /// again.
+    /// Writes the inputs and commits. When the database ends the transaction in favour of another
+    /// process's, nothing is stored, and the work is done again.
     async fn transact(
         &mut self,
         service: &Service,
@@ -176,7 +179,7 @@ impl Worker {
     }
 }
 
-/// Everything that a turn writes: results and receipts, sends, claims.
+/// Writes everything of a turn: results and receipts, sends, claims.
 async fn write(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -186,7 +189,8 @@ async fn write(
 ) -> Result<Outcome> {
     let (mut recorded, ended) = record(service, tx, inputs, &mut places).await?;
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
-    // Before the first application's row is written: transactions lock them together, in one order.
+    // Before the first application's row is written: transactions lock all their applications at
+    // once, in one order.
     settle_in_turn(service, tx, &ended, &sends).await?;
     let mut prices = None;
     if !sends.is_empty() || !places.claimable(0).is_empty() {
@@ -219,7 +223,7 @@ async fn write(
 }
 
 /// Writes results and receipts. Returns for each such input, in their order, the messages that are
-/// stored as taken whole; and the messages of all inputs that ended.
+/// stored as taken as a whole; and the messages of all inputs that ended.
 async fn record(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -257,8 +261,8 @@ async fn record(
     Ok((recorded, ended))
 }
 
-/// Gives back what ended messages release, after locking these applications and those of the sends
-/// together.
+/// Gives back the prices that ended messages release, after locking their applications and those of
+/// the sends together.
 async fn settle_in_turn(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -276,16 +280,16 @@ async fn settle_in_turn(
     settle(tx, ended, service.now()).await
 }
 
-/// What a turn came to, which is told once it is on disk.
+/// What a turn decided; this is told once the turn is on disk.
 struct Outcome {
-    /// In the order of the inputs.
+    /// The answers, in the order of the inputs.
     answers: Vec<Answer>,
     places: Places,
     lease: Lease,
 }
 
 impl Outcome {
-    /// Answers everybody and hands messages over.
+    /// Answers all inputs and hands messages over.
     fn tell(self, service: &Service, inputs: Vec<Input>, inbox: &Inbox) {
         if self.places.has_queued() {
             service.inner.wakes.tell_others(Wake::Queued);
@@ -314,7 +318,8 @@ impl Outcome {
         claimed.or_else(|| self.places.first_claimed())
     }
 
-    /// Whether a row that only this turn wrote is there; `None` when it wrote none that could tell.
+    /// Whether a row that only this turn wrote is stored; `None` when the turn wrote no row that
+    /// could tell.
     async fn is_stored(&self, service: &Service) -> Result<Option<bool>> {
         if let Some(id) = self.new_message() {
             return service.is_message_stored(id).await.map(Some);
@@ -326,7 +331,7 @@ impl Outcome {
     }
 }
 
-/// Finds out whether a turn is stored whose commit wasn't answered, and tells those who wait.
+/// Finds out whether a turn whose commit wasn't answered is stored, and tells those who wait.
 async fn look_up(
     service: Service,
     inbox: Arc<Inbox>,
@@ -344,7 +349,7 @@ async fn look_up(
     }
     match outcome.is_stored(&service).await {
         Ok(Some(true)) => outcome.tell(&service, inputs, &inbox),
-        // It may still be under way.
+        // Unless the commit may still be under way.
         Ok(Some(false)) if !error.may_be_under_way() => refuse_all(inputs, error),
         Ok(_) => lose_all(inputs, error),
         Err(failed) => {

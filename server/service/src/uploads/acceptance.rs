@@ -1,4 +1,4 @@
-//! Accepting an upload: the batch and the reservation of its price, in one transaction.
+//! Accepting an upload: the batch and the reservation of its price are stored in one transaction.
 
 use domain::admission::{Admission, SendAttempt, admit};
 use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp};
@@ -19,33 +19,34 @@ use crate::wakes::Wake;
 use crate::{Service, run_detached};
 use domain::records::TransferKind;
 
-/// What is to be done with a file.
+/// What to do with an uploaded file.
 #[derive(Clone, Debug)]
 pub struct BatchRequest {
-    /// The message to every number, in one to many.
+    /// The message to every number, in mode one to many.
     pub message: Option<MessageText>,
     pub requestid: Option<RequestId>,
-    /// Only to be judged: nothing is stored, charged or sent, and no idempotency key read or kept.
+    /// Whether the upload is only judged: nothing is stored, charged or sent, and no idempotency
+    /// key is read or kept.
     pub dry_run: bool,
 }
 
-/// An accepted upload: durable, its whole price reserved.
+/// An accepted upload: it is durable, and its whole price is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedBatch {
     /// `None` for a dry run.
     pub batchid: Option<BatchId>,
     pub rows: u64,
-    /// Billing units of all rows.
+    /// Pages of all rows.
     pub pages: u64,
     pub cost: Money,
-    /// Rows that were probably meant to be local.
+    /// How many rows were probably meant for local numbers.
     pub looks_local: u64,
-    /// Accepted and answered before, under the same idempotency key.
+    /// Whether the upload was accepted and answered before, under the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
 }
 
-/// An upload and what decides about it.
+/// An upload, and what the decision about it needs.
 struct PendingUpload {
     key: domain::ApiKey,
     kept_key: Option<KeptKey>,
@@ -55,9 +56,9 @@ struct PendingUpload {
     spool: String,
 }
 
-/// What the transaction comes to.
+/// What the transaction decides about an upload.
 enum BatchDecision {
-    /// A batch to be committed.
+    /// A new batch, to be committed.
     New(AcceptedBatch, BatchId),
     Answered(AcceptedBatch),
 }
@@ -75,7 +76,7 @@ impl Service {
     ) -> std::result::Result<AcceptedBatch, SendError> {
         let pending = PendingUpload::new(permit, &spooled, request);
         let service = self.clone();
-        // Not the request's own task: a client that leaves now leaves no half of a batch.
+        // Not in the request's own task: a client that leaves now must not leave half of a batch.
         let accepting =
             run_detached(async move { Ok(service.commit_batch_of(pending, spooled).await) });
         let accepted = accepting.await.unwrap_or_else(|error| {
@@ -105,8 +106,8 @@ impl Service {
             BatchDecision::New(accepted, id) => (accepted, id),
             BatchDecision::Answered(accepted) => return Ok(accepted),
         };
-        // Before the commit: whatever ends this task now, a batch that is stored has its rows. Rows
-        // that no batch has are removed at the next start.
+        // Before the commit: whatever ends this task now, a batch that is stored has its rows. The
+        // rows of a spool without a batch are removed at the next start.
         let spool = spooled.spool.name.clone();
         spooled.spool.keep();
         if let Err(error) = tx.commit().await {
@@ -125,7 +126,7 @@ impl Service {
         Ok(accepted)
     }
 
-    /// A failed commit may have happened all the same.
+    /// Looks for a batch whose commit failed: it may be stored all the same.
     async fn look_up_batch(
         &self,
         id: BatchId,
@@ -238,7 +239,7 @@ impl Service {
         }
     }
 
-    /// Writes the batch and moves its price out of the balance.
+    /// Stores the batch and moves its price out of the balance.
     async fn reserve(
         &self,
         tx: &mut WriteTx<'_>,
@@ -283,9 +284,10 @@ impl PendingUpload {
         }
     }
 
-    /// What it would be accepted for; `None` when that is more than can be held.
+    /// What the upload would be accepted with; `None` when the pages or the price are too large to
+    /// be held.
     fn priced(&self, prices: Prices) -> Option<AcceptedBatch> {
-        // In one to many each row was counted as one page.
+        // In mode one to many each row was counted as one page.
         let shared = self.request.message.as_ref();
         let times = shared.map_or(1, |message| message.pages() as u64);
         let pages = self.count.pages.checked_times(times)?;

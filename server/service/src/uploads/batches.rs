@@ -1,4 +1,4 @@
-//! Reading bulk uploads and counts by day.
+//! Reading uploads, and counts of messages by day.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::error::{Refusal, Result};
 use crate::store::query::Connection;
 use crate::store::{batches, tally};
 
-/// Most batches of one answer.
+/// The most batches of one answer.
 const LIMIT_MAX: i64 = 1000;
 
-/// Which uploads, newest first.
+/// Which uploads to list, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchFilter {
     pub requestid: Option<String>,
-    /// 1 to 1000.
+    /// The most uploads of the answer, 1 to 1000.
     pub limit: i64,
-    /// From an earlier answer's `next`.
+    /// The `next` of an earlier answer.
     pub cursor: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Service {
         batches::one(&mut conn, access.application_id, test, id).await
     }
 
-    /// Uploads of one of an account's applications, or of all, test uploads among them.
+    /// Uploads of one of an account's applications, or of all of them, including test uploads.
     ///
     /// # Errors
     /// `NoSuchApplication`, `InvalidCursor`.
@@ -87,9 +87,9 @@ impl Service {
         Ok(None)
     }
 
-    /// Messages by the day of their acceptance, of one of an account's applications or of all, test
-    /// messages among them. Days since 1970-01-01 UTC, both included; days without messages are
-    /// left out.
+    /// Counts of messages by the day of their acceptance, of one of an account's applications or of
+    /// all of them, including test messages. Days are counted since 1970-01-01 UTC, both bounds are
+    /// included, and days without messages are left out.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -119,7 +119,7 @@ impl Service {
     }
 }
 
-/// One more than asked for when there are more.
+/// The batches that the filter asks for, and one more when there are more.
 async fn list(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

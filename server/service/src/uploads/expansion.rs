@@ -1,5 +1,5 @@
-//! Turning accepted uploads into messages: some chunks of the spool file per transaction, with the
-//! place in the file in the same transaction, so that a crash repeats nothing and loses nothing.
+//! Expansion: turning accepted uploads into messages. A transaction takes some chunks of the spool
+//! and stores the new offset in the spool too, so that a crash repeats nothing and loses nothing.
 
 use std::time::{Duration, Instant};
 
@@ -23,14 +23,14 @@ use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 use domain::records::TransferKind;
 
-/// Rows of one transaction while nobody else waits to write.
+/// The most rows of one transaction while no other transaction waits to write.
 const ROWS_MAX: i64 = 4000;
-/// How long a transaction goes on taking chunks. On PostgreSQL turns don't wait at the gate, and
-/// claims look for rows that are committed at most half a second after they became due.
+/// How long a transaction goes on taking chunks. With PostgreSQL turns don't wait at the gate, and
+/// claims only look for rows that are committed at most half a second after they became due.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
-    /// The next upload after this one of which some rows are no messages yet, by age.
+    /// The next upload after this one of which some rows aren't messages yet, the oldest first.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -40,8 +40,9 @@ impl Service {
         Ok(found.map(|batch| batch.id))
     }
 
-    /// Turns the next rows of an upload into messages. Rows that can't be read any more are given
-    /// back. False when there was nothing to do, or another process is at it.
+    /// Turns the next rows of an upload into messages. The price of rows that can't be read any
+    /// more is given back. False when there was nothing to do, or another process expands the
+    /// upload.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -71,7 +72,7 @@ impl Service {
                 Err(ChunkError::Io(error)) => return Err(Fault::File(error).into()),
                 Err(ChunkError::Lost(why)) => {
                     let step = self.give_up(&upload, MessageStatus::Rejected).await?;
-                    // Otherwise another process ended it since it was read.
+                    // Otherwise another process has ended the upload since it was read.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
                         tracing::error!(
@@ -90,7 +91,7 @@ impl Service {
         Ok(step != Step::Elsewhere)
     }
 
-    /// The chunk at an offset; `left` rows of the upload are no messages yet.
+    /// The chunk at an offset; `left` is how many rows of the upload aren't messages yet.
     async fn chunk(
         &self,
         spool: &str,
@@ -107,8 +108,8 @@ impl Service {
         }))
     }
 
-    /// Stores chunks as messages in one transaction: this one, and the next ones while nobody waits
-    /// to write.
+    /// Stores chunks as messages in one transaction: this chunk, and the next ones while no other
+    /// transaction waits to write.
     async fn expand_chunks(&self, upload: &UnexpandedBatch, first: Chunk) -> Result<Step> {
         let chore = Chore::Expand(upload.id);
         let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
@@ -116,10 +117,11 @@ impl Service {
             return Ok(Step::Elsewhere);
         };
         let now = self.now();
-        // Somebody else may have gone on since it was read.
+        // Another process may have expanded rows since the upload was read.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
         let still = still.filter(|still| still.spool_offset == upload.spool_offset);
-        // Its time may have run out while this waited: the next look gives it up then.
+        // The upload's time may have run out while this waited: the next look gives the upload up
+        // then.
         let Some(upload) = still.filter(|_| upload.first_message_id >= first_unexpired(now)) else {
             return Ok(Step::Elsewhere);
         };
@@ -137,14 +139,15 @@ impl Service {
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
-                // A chunk that can't be read is reported by the transaction that begins with it.
+                // A chunk that can't be read is reported by the transaction that begins with that
+                // chunk.
                 let chunk = self.chunk(&upload.spool, step.offset, left).await;
                 next = chunk.ok().and_then(std::result::Result::ok);
             }
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now)
             .await?;
-        // Last, since results of the batch's messages wait for its row.
+        // Last, since results of the batch's messages wait for the batch's row.
         tx.write_counts().await?;
         if !batches::advance(&mut tx, &upload, &step, now).await? {
             return Ok(Step::Elsewhere);
@@ -158,7 +161,7 @@ impl Service {
         })
     }
 
-    /// Stores the rows of a chunk after those of this step; the step with them.
+    /// Stores the rows of a chunk as messages; returns the step with these rows added.
     async fn expand_chunk(
         &self,
         tx: &mut WriteTx<'_>,
@@ -193,7 +196,7 @@ impl Service {
         Ok(step)
     }
 
-    /// The rows of the queue, each with its carrier.
+    /// The rows of a chunk as rows of the queue, each with its carrier.
     fn routed(
         &self,
         upload: &UnexpandedBatch,
@@ -203,7 +206,7 @@ impl Service {
     ) -> Result<Vec<QueuedRow>> {
         let router = &self.inner.router;
         let only = if upload.test {
-            // A test message never leaves the house.
+            // A test message goes to the sandbox alone.
             Some(SANDBOX_CARRIER)
         } else {
             router.network.only()
@@ -225,7 +228,7 @@ impl Service {
             lease_token: 0,
         };
         let places = first..first + chunk.rows;
-        // Where there is one way, nobody needs to look at the numbers.
+        // Where there is only one route, the numbers needn't be read.
         if let Some(only) = only {
             return Ok(places
                 .map(|place| queued((only.to_owned(), place)))
@@ -236,8 +239,8 @@ impl Service {
         Ok(carriers.zip(places).map(queued).collect())
     }
 
-    /// What was reserved for these rows is earned now; a message that no carrier takes is given
-    /// back later.
+    /// Settles these rows: what was reserved for them is earned now. The price of a message that no
+    /// carrier takes is given back later.
     async fn settle_reservation(
         &self,
         tx: &mut WriteTx<'_>,
@@ -256,7 +259,7 @@ impl Service {
         transfers::insert_of_messages(tx, settled.as_slice(), now).await
     }
 
-    /// The rows that are left become no messages: their price goes back.
+    /// Gives up the remaining rows, which become no messages: their price goes back.
     async fn give_up(&self, upload: &UnexpandedBatch, rest: MessageStatus) -> Result<Step> {
         let now = self.now();
         let amount = upload
@@ -299,7 +302,7 @@ impl Service {
     }
 
     /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches
-    /// that were expanded just before one.
+    /// that were fully expanded just before a crash.
     pub(crate) async fn sweep_spools(&self) -> std::result::Result<(), OpenError> {
         let Spools::Folder(folder) = &self.inner.spools else {
             return Ok(());
@@ -308,7 +311,7 @@ impl Service {
             let mut conn = self.store().read().await?;
             batches::spools(&mut conn).await?
         };
-        // A volume that isn't mounted must not look like files that are lost.
+        // A volume that isn't mounted must not pass for lost files.
         if !needed.is_empty() && !folder.exists() {
             return Err(OpenError::SpoolMissing(folder.path("")));
         }
@@ -323,18 +326,18 @@ impl Service {
     }
 }
 
-/// What became of an upload's next rows.
+/// The result of expanding an upload's next rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// There are more.
+    /// More rows are left.
     Some,
-    /// These were the last ones.
+    /// These were the last rows.
     Last,
-    /// Another process took them.
+    /// Another process changed the upload.
     Elsewhere,
 }
 
-/// The new messages, by the day that their ids carry.
+/// Counts the new messages, by the day that their ids carry.
 fn count(tally: &mut Tally, rows: std::ops::Range<i64>, upload: &UnexpandedBatch) {
     for n in rows {
         let id = domain::ids::nth_id(upload.first_message_id, n);

@@ -28,13 +28,14 @@ use domain::{
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
-/// Chunks are handed to the file when there are so many bytes of them.
+/// How many bytes of chunks are collected before they are written to the spool.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// Uploads at a time, of all applications: each takes up to 20 MiB of memory.
+/// How many uploads of all applications may be under way at a time: each takes up to 20 MiB of
+/// memory.
 const UPLOADS_MAX: usize = 32;
 
-/// How long to wait before a place is given back that couldn't be.
+/// How long to wait before trying again to end an upload in the database.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Which uploads are under way in this process.
@@ -53,19 +54,19 @@ pub struct UploadPermit {
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
-    /// What the other processes see of it.
+    /// The upload as other processes see it, where there are others.
     shared: Option<SharedUpload>,
 }
 
-/// An upload as other processes count it, until this is dropped.
+/// An upload that other processes count until this is dropped.
 struct SharedUpload {
     service: Service,
-    /// 0: it was ended.
+    /// The id of the upload's row; 0 once the upload was ended.
     id: AtomicI64,
 }
 
 impl SharedUpload {
-    /// In a task of its own: whoever waits for it may leave meanwhile.
+    /// Ends the upload in a task of its own, since whoever waits for this may leave meanwhile.
     fn end(&self) -> Option<JoinHandle<()>> {
         let id = self.id.swap(0, Ordering::Relaxed);
         let service = self.service.clone();
@@ -80,13 +81,13 @@ impl Drop for SharedUpload {
 }
 
 impl UploadPermit {
-    /// What the key opens, and whether the idempotency key is known.
+    /// The access of the key, and whether the idempotency key is known.
     pub const fn access(&self) -> &SendAccess {
         &self.access
     }
 
-    /// Ends it for the other processes, before it is answered: the same request may be repeated at
-    /// once.
+    /// Ends the upload for the other processes, before the request is answered: the same request
+    /// may be repeated at once.
     pub async fn end(&self) {
         if let Some(ending) = self.shared.as_ref().and_then(SharedUpload::end)
             && let Err(error) = ending.await
@@ -95,10 +96,11 @@ impl UploadPermit {
         }
     }
 
-    /// Begins an upload of rows that are written so. Its file is removed when it is dropped.
+    /// Begins an upload of a file whose rows are written in this way. The spool is removed when the
+    /// upload is dropped.
     ///
     /// # Errors
-    /// When the file can't be made.
+    /// When the spool can't be made.
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let limits = self.service.limits();
         let country_code = self.service.inner.router.network.country_code.clone();
@@ -146,7 +148,7 @@ impl Uploads {
 }
 
 impl Service {
-    /// Lets a client upload, judged as [`Service::authorize_send`] does.
+    /// Lets a client upload a file, judged as [`Service::authorize_send`] does.
     ///
     /// # Errors
     /// The first reason that applies; `IdempotencyInProgress`; `RateLimited` when the application
@@ -185,18 +187,18 @@ impl Service {
         idempotency: Option<IdempotencyKey>,
     ) -> std::result::Result<UploadPermit, Reason> {
         let mut under_way = self.inner.uploads.lock();
-        // Another one may have begun while this one was judged.
+        // Another upload may have begun while this one was judged.
         if let Some(key) = &idempotency
             && under_way.keys.contains(&(access.access, key.clone()))
         {
             return Err(Reason::IdempotencyInProgress);
         }
-        // Whoever they are: each holds some memory and a file.
+        // For all applications together: each upload holds some memory and a file.
         if under_way.by_application.values().sum::<usize>() >= UPLOADS_MAX {
             return Err(Reason::Unavailable);
         }
-        // An answer that was given before needs no place of its own: its file is judged and
-        // dropped.
+        // A request that was answered before needs none of the application's places: its file is
+        // judged and dropped.
         let count = under_way
             .by_application
             .entry(access.access.application_id)
@@ -242,8 +244,9 @@ impl Service {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
-            // Made before the commit, and dropped wherever this ends without handing it on: a
-            // commit that wasn't answered may have stored the place, and nobody would end it.
+            // Made before the commit, and dropped wherever this function ends without returning it:
+            // a commit that wasn't answered may have stored the row, and nothing else would delete
+            // it.
             let upload = SharedUpload {
                 service: service.clone(),
                 id: AtomicI64::new(id),
@@ -257,7 +260,7 @@ impl Service {
         })
     }
 
-    /// Gives a place back, as soon as the database lets it.
+    /// Ends an upload in the database, as soon as the database can be written.
     async fn end_upload(&self, id: i64) {
         let end = async || {
             let mut tx = self.store().begin_as(Priority::Verb).await?;
@@ -274,15 +277,15 @@ impl Service {
     }
 }
 
-/// What the rows of a file come to.
+/// The counts of a file's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCount {
     pub(crate) rows: u64,
-    /// Billing units; in one to many, of a text of one page.
+    /// Pages; in mode one to many, of a text of one page.
     pub(crate) pages: PageCount,
-    /// Rows that were probably meant to be local.
+    /// How many rows were probably meant for local numbers.
     pub(crate) looks_local: u64,
-    /// What the first of the reserved numbers answers.
+    /// The answer that the first of the file's reserved numbers stands for.
     pub(crate) reserved_outcome: Option<Reason>,
 }
 
@@ -301,16 +304,16 @@ impl RowCount {
     }
 }
 
-/// A file on its way in.
+/// A file that is being uploaded.
 pub struct Upload {
     kind: KeyKind,
     mode: BulkMode,
     parser: Option<BulkParser>,
     bytes_left: u64,
     chunks: ChunkWriter,
-    /// Chunks that are not in the file yet.
+    /// Chunks that aren't in the spool yet.
     written: Vec<u8>,
-    /// Of the file's bytes, when an answer is to be kept for it.
+    /// The digest of the file's bytes, when an answer is to be kept for it.
     digest: Option<Sha256>,
     count: RowCount,
     country_code: String,
@@ -318,7 +321,7 @@ pub struct Upload {
     spool: Spool,
 }
 
-/// A file of good rows, on disk.
+/// A file whose rows are all valid, in its spool on disk.
 pub struct Spooled {
     pub(crate) mode: BulkMode,
     pub(crate) count: RowCount,
@@ -326,12 +329,12 @@ pub struct Spooled {
     pub(crate) spool: Spool,
 }
 
-/// Why an upload ended without a file of good rows.
+/// Why an upload ended without a spooled file.
 #[derive(Debug)]
 pub enum UploadError {
-    /// Rows are bad.
+    /// The file has bad rows.
     Bad(BadFile),
-    /// It is larger than the limit, which is said in the same breath.
+    /// The file is larger than the limit, which is part of the error.
     TooLarge { limit: u64, of: &'static str },
     /// The machine failed.
     Failed(Error),
@@ -369,7 +372,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Runs what finds rows, and puts each into its chunk.
+    /// Runs a function that finds rows, and puts each row into its chunk.
     fn rows<T>(&mut self, find: impl FnOnce(&mut dyn FnMut(BulkRow)) -> T) -> Result<T> {
         let mut result = Ok(());
         let found = find(&mut |row| {
@@ -399,7 +402,7 @@ impl Upload {
     /// # Errors
     /// See [`UploadError`].
     pub async fn finish(mut self) -> std::result::Result<Spooled, UploadError> {
-        // An upload that failed is over, and what there is of it is no file.
+        // An upload that failed is over, and the part of its file that came is no file.
         let parser = self.parser.take().ok_or_else(|| {
             let why = "an upload was ended after it had failed";
             UploadError::Failed(Error::Failed(Fault::Task(why.to_owned())))

@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How the files are called.
+/// The extension of spool files.
 const EXTENSION: &str = "rows";
-/// Of the file beside the folder that the process holds which serves: another one would take its
-/// files for left-overs.
+/// The extension of the lock file beside the folder, which the serving process holds: another
+/// process would take the spool files for left-overs.
 const LOCK: &str = "lock";
 
-/// Where spool files are.
+/// The folder that spool files are in.
 #[derive(Clone, Debug)]
 pub(crate) struct SpoolFolder {
     folder: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct SpoolFolder {
 }
 
 impl SpoolFolder {
-    /// In the data folder; made when it is first needed.
+    /// The spool folder in the data folder; it is made when it is first needed.
     pub(crate) fn within(data_dir: &Path) -> Self {
         Self {
             folder: data_dir.join("spool"),
@@ -32,8 +32,8 @@ impl SpoolFolder {
         self.folder.is_dir()
     }
 
-    /// Makes the folder if it isn't there, and takes it for this process; false when another one
-    /// has it.
+    /// Makes the folder if it doesn't exist, and locks it for this process; false when another
+    /// process has it.
     pub(crate) fn own(&self) -> io::Result<bool> {
         make_folder(&self.folder)?;
         if let Some(parent) = self.folder.parent() {
@@ -47,7 +47,7 @@ impl SpoolFolder {
         Ok(true)
     }
 
-    /// Leaves the folder to whoever serves next.
+    /// Releases the lock on the folder, for the process that serves next.
     pub(crate) fn disown(&self) {
         self.lock
             .lock()
@@ -59,8 +59,8 @@ impl SpoolFolder {
         self.folder.join(name)
     }
 
-    /// Makes a new file, its owner's alone: numbers and texts are inside. Its name is made of some
-    /// randomness.
+    /// Makes a new file with a random name that only its owner may read: numbers and texts are
+    /// inside.
     pub(crate) fn create(&self, random: [u8; 16]) -> io::Result<(String, File)> {
         let name = format!("{}.{EXTENSION}", hex::encode(random));
         let mut options = std::fs::OpenOptions::new();
@@ -76,7 +76,7 @@ impl SpoolFolder {
         File::open(&self.folder)?.sync_all()
     }
 
-    /// Removes a file; one that is gone is fine.
+    /// Removes a file; a file that is gone already is no error.
     pub(crate) fn remove(&self, name: &str) {
         match std::fs::remove_file(self.path(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -86,15 +86,15 @@ impl SpoolFolder {
         }
     }
 
-    /// Gives every file a second name in another folder (or copies it, on another disk); those that
-    /// have one already are left.
+    /// Links every file into another folder (or copies it, if that is on another disk); files that
+    /// the folder has already are left.
     pub(crate) fn link_into(&self, folder: &Path) -> io::Result<()> {
         for name in self.names()? {
             make_folder(folder)?;
             let (from, to) = (self.path(&name), folder.join(&name));
             match std::fs::hard_link(&from, &to) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                // Gone since it was listed: its rows are messages.
+                // The file has gone since it was listed: its rows are messages.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(_) => drop(std::fs::copy(&from, &to)?),
                 Ok(()) => {}
@@ -103,7 +103,7 @@ impl SpoolFolder {
         Ok(())
     }
 
-    /// The names of the files that are there.
+    /// The names of the spool files in the folder.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

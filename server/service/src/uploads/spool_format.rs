@@ -1,9 +1,9 @@
 //! The format of a spool: the rows of an upload, until they are messages.
 //!
 //! A spool is a chain of chunks. With SQLite the chain is a file, with PostgreSQL each chunk is a
-//! row of a table ([`crate::uploads::spool_store`]). A chunk holds rows as the JSON array that the
-//! database is handed, so that expanding it needs no parsing, and before them a head of
-//! [`HEAD_BYTES`], little-endian:
+//! row of a table ([`crate::uploads::spool_store`]). A chunk has a head of [`HEAD_BYTES`],
+//! little-endian, and then its rows as the JSON array that the database is handed, so that
+//! expanding a chunk needs no parsing. The head:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -14,13 +14,13 @@
 //! | 8 | pages to international numbers |
 //! | 4 | CRC-32 (ISO-HDLC) of the head before it and of the rows |
 //!
-//! A row with a text of its own has its pages, and the batch has those of a text that all rows
-//! share: an upload's messages cost what was reserved for them, also when they are expanded by a
-//! release that counts pages in another way.
+//! The pages of a text are stored: with the row for a row with its own text, with the batch for a
+//! text that all rows share. So an upload's messages cost what was reserved for them, even when
+//! they are expanded by a release that counts pages in another way.
 //!
-//! Rows are sorted by number, some ten thousands at a time: neighbours in a chunk are neighbours in
-//! the index by number then. In the order of the file, each row of a transaction would touch
-//! another page of it, and writing those pages would take most of the time.
+//! Rows are sorted by number, some ten thousands at a time, so that neighbours in a chunk are
+//! neighbours in the index by number. In the order of the file, each row of a transaction would
+//! touch another page of the index, and writing those pages would take most of the time.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -33,14 +33,15 @@ use domain::{BulkRow, Kind, PageCount};
 use crate::error::{Error, Fault, Result};
 use crate::store::batches::ChunkRow;
 
-/// Rows of a chunk: a transaction stores some chunks, and ends after the one in which a send came.
+/// The most rows of a chunk: a transaction stores some chunks, and ends after the chunk during
+/// which a send came.
 const CHUNK_ROWS_MAX: u32 = 250;
-/// Bytes of rows after which a chunk ends.
+/// How many bytes of rows end a chunk.
 const CHUNK_BYTES_MAX: usize = 256 * 1024;
-/// Rows and bytes that are sorted together.
+/// The most rows and bytes that are sorted together, a window.
 const WINDOW_ROWS_MAX: usize = 64 * 1024;
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// The first three bytes of each chunk, as its highest ones.
+/// The upper three bytes of the first word of each chunk.
 const MARK: u32 = 0x4847_5300;
 /// To be raised with every change of the format; at most 255.
 const VERSION: u32 = 1;
@@ -48,16 +49,16 @@ const CHECKSUM_BYTES: usize = 4;
 const HEAD_BYTES: usize = 4 + 4 + 4 + 8 + 8 + CHECKSUM_BYTES;
 static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
-/// Rows on their way into chunks.
+/// Sorts rows and puts them into chunks.
 #[derive(Default)]
 pub(crate) struct ChunkWriter {
-    /// The window that is still being filled: rows in the order of the file, and their JSON.
+    /// The rows of the window that is being filled, in the order of the file, and their JSON.
     rows: Vec<Row>,
     json: Vec<u8>,
 }
 
 struct Row {
-    /// The number's digits, so that they sort as text does.
+    /// The number's digits, padded, so that they sort as text does.
     digits: [u8; 16],
     kind: Kind,
     pages: u64,
@@ -66,7 +67,7 @@ struct Row {
 }
 
 impl ChunkWriter {
-    /// Adds a row; when a window is full, its chunks go to the end of `out`.
+    /// Adds a row; when its window is full, the window's chunks are appended to `out`.
     pub(crate) fn add(&mut self, row: &BulkRow, out: &mut Vec<u8>) -> Result<()> {
         let (digits, kind) = (row.number.digits(), row.number.kind());
         let flag = u8::from(kind == Kind::Local);
@@ -100,9 +101,9 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// Ends the window that isn't full, if there is one.
+    /// Ends the window that is being filled, if it has rows.
     pub(crate) fn end_window(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        // Stable: several messages to one number stay in the order of the file.
+        // A stable sort: several messages to one number stay in the order of the file.
         self.rows.sort_by_key(|row| row.digits);
         let mut chunk = ChunkBuffer::default();
         for row in &self.rows {
@@ -153,7 +154,7 @@ fn write_json(out: &mut Vec<u8>, row: &impl serde::Serialize) -> Result<()> {
 /// What a chunk's head says of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Head {
-    /// Bytes.
+    /// The length of the rows in bytes.
     length: u32,
     rows: u32,
     pages: PageCount,
@@ -202,7 +203,7 @@ impl Head {
     }
 }
 
-/// Of a head, without its checksum, and of the rows after it.
+/// The checksum of a head, without its last field, and of the rows after it.
 fn checksum(head: &[u8], rows: &[u8]) -> u32 {
     let mut checksum = CRC.digest();
     checksum.update(head);
@@ -212,17 +213,17 @@ fn checksum(head: &[u8], rows: &[u8]) -> u32 {
 
 /// Rows that are stored together.
 pub(crate) struct Chunk {
-    /// `[[digits, local 0|1, body, pages, segments]]`; the last three not in one to many.
+    /// `[[digits, local 0|1, body, pages, segments]]`; without the last three in mode one to many.
     pub(crate) json: String,
     pub(crate) rows: i64,
-    /// Billing units; in one to many, of a text of one page.
+    /// Pages; in mode one to many, of a text of one page.
     pub(crate) pages: PageCount,
-    /// Where the next chunk begins.
+    /// The offset at which the next chunk begins.
     pub(crate) end: i64,
 }
 
 impl Chunk {
-    /// Whom the rows are for.
+    /// The numbers that the rows are for.
     pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
         let rows = ChunkRow::parse_all(&self.json)?;
         let numbers = rows.into_iter();
@@ -232,10 +233,10 @@ impl Chunk {
     }
 }
 
-/// Why a chunk can't be had.
+/// Why a chunk can't be read.
 #[derive(Debug)]
 pub(crate) enum ChunkError {
-    /// The file is gone, too short, or not what was written: its rows are lost.
+    /// The chunk is gone, too short, or not what was written: its rows are lost.
     Lost(String),
     /// The machine failed, or another release wrote the chunk; another try may do better.
     Io(io::Error),
@@ -255,14 +256,14 @@ pub(crate) fn read_chunk(path: &Path, offset: i64) -> std::result::Result<Chunk,
     parse_chunk(read_bytes(path, offset)?, offset)
 }
 
-/// The chunk at an offset of a file as it stands there, head and rows.
+/// The bytes of the chunk at an offset of a file, head and rows.
 pub(crate) fn read_bytes(path: &Path, offset: i64) -> std::result::Result<Vec<u8>, ChunkError> {
     let mut file = File::open(path)?;
     let start = file.seek(SeekFrom::Start(offset.unsigned_abs()))?;
     let mut head = [0; HEAD_BYTES];
     file.read_exact(&mut head)?;
     let length = Head::read(&head)?.0.length;
-    // Before anything is allocated for it.
+    // Checked before memory is allocated for the rows.
     if start + HEAD_BYTES as u64 + u64::from(length) > file.metadata()?.len() {
         return Err(ChunkError::Lost("a chunk is cut off".to_owned()));
     }
@@ -331,7 +332,7 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_lost_rows() {
-        // The first byte is the version.
+        // The first byte is the version; the others are damaged one by one.
         for at in 1..chunk().len() {
             let mut damaged = chunk();
             damaged[at] ^= 0x10;

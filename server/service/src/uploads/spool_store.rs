@@ -1,5 +1,6 @@
-//! Where uploads wait until they are messages: files beside the one process that serves a SQLite
-//! database, or a table that all processes of a PostgreSQL database can read.
+//! Spools: where uploads wait until they are messages. A spool is a file beside the one process
+//! that serves a SQLite database, or rows of a table that all processes of a PostgreSQL database
+//! can read.
 
 use std::fs::File;
 
@@ -12,22 +13,22 @@ use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{Chunk, ChunkError, chunks, parse_chunk, read_chunk};
 use crate::{Service, run_blocking};
 
-/// Where spools are, as it is chosen when the service is opened.
+/// Where spools are stored, as chosen when the service is opened.
 pub(crate) enum Spools {
-    /// Files of the one process that serves a SQLite database.
+    /// In files of the one process that serves a SQLite database.
     Folder(SpoolFolder),
-    /// A table that every process of a PostgreSQL database reads.
+    /// In a table that every process of a PostgreSQL database reads.
     Table,
 }
 
 /// A spool that is being written.
 pub(crate) enum SpoolWriter {
     File(tokio::fs::File, SpoolFolder),
-    /// Bytes written so far.
+    /// With the number of bytes written so far.
     Table(i64),
 }
 
-/// A spool that is removed when it is dropped, unless it is to be kept.
+/// A spool that is removed when this is dropped, unless it is to be kept.
 pub(crate) struct Spool {
     pub(crate) service: Service,
     pub(crate) name: String,
@@ -50,7 +51,7 @@ impl Drop for Spool {
 }
 
 impl Service {
-    /// Begins a spool.
+    /// Begins a new spool.
     pub(crate) async fn make_spool(&self) -> Result<(SpoolWriter, Spool)> {
         let service = self.clone();
         let random = service.entropy().bytes::<16>();
@@ -63,7 +64,8 @@ impl Service {
             return Ok((SpoolWriter::Table(0), spool(hex::encode(random))));
         };
         let (folder, made_in) = (folder.clone(), folder.clone());
-        // The file and what removes it are made together: who waits for them may leave meanwhile.
+        // The file and the value that removes it are made together: whoever waits for them may
+        // leave meanwhile.
         let making = move || {
             let (name, file) = made_in.create(random)?;
             Ok((file, spool(name)))
@@ -93,8 +95,8 @@ impl Service {
         run_blocking(move || read_chunk(&path, offset)).await
     }
 
-    /// Removes a spool that isn't needed any more. What is left of one when that fails is swept
-    /// later.
+    /// Removes a spool that isn't needed any more. If that fails, what is left of the spool is
+    /// swept later.
     pub(crate) fn remove_spool(&self, name: &str) {
         if let Spools::Folder(folder) = &self.inner.spools {
             return folder.remove(name);
@@ -114,12 +116,12 @@ impl Service {
 }
 
 impl SpoolWriter {
-    /// Writes whole chunks.
+    /// Writes a chain of whole chunks.
     pub(crate) async fn write(&mut self, chain: &[u8], spool: &Spool) -> Result<()> {
         match self {
             Self::File(file, _) => {
                 file.write_all(chain).await.map_err(file_error)?;
-                // The write goes on in another thread; only a flush tells whether it failed. A sync
+                // The write goes on in another thread; only a flush tells whether it failed, a sync
                 // doesn't.
                 file.flush().await.map_err(file_error)
             }
@@ -136,7 +138,7 @@ impl SpoolWriter {
         }
     }
 
-    /// All that was written is on disk when this returns.
+    /// Ends the spool: all that was written is on disk when this returns.
     pub(crate) async fn finish(self) -> Result<()> {
         let Self::File(file, folder) = self else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Ways through the messages of an application: by an index of theirs, or by a smaller table
-//! beside.
+//! Paths through the messages of an application: by an index of `messages`, or by a smaller table
+//! beside it.
 
 use std::fmt::Write as _;
 
@@ -27,22 +27,22 @@ const LISTED: Sql = Sql {
             '[]')::text AS found",
 };
 
-/// What names the index that a list goes through, before its name. Without statistics SQLite takes
-/// one index for as good as the other; PostgreSQL finds it by statistics of its own.
+/// The words before the name of the index that a list goes through. Without statistics SQLite takes
+/// one index for as good as the other; PostgreSQL chooses the index by statistics of its own.
 const THROUGH_INDEX: Sql = Sql::sqlite("INDEXED BY ");
 
-/// Where messages that are unknown, failed, expired or were rejected are found by their status.
+/// Where messages that are unknown, failed, expired or rejected are found by their status.
 const UNUSUAL: Sql = Sql {
     sqlite: "messages d INDEXED BY messages_unusual",
     postgres: "(SELECT message_id AS id, application_id, test, status FROM unusual_messages) d",
 };
 
-/// Adds to such rows, or to those of the queue, their messages, called `m`: each by its id, of a
-/// range.
+/// Joins the rows of [`UNUSUAL`], or of the queue, with their messages, called `m`: each message by
+/// its id, within a range.
 const THEIR_MESSAGES: Sql = Sql {
     sqlite: "CROSS JOIN messages m ON m.id = d.id",
-    // One after the other, in their order, until there are enough: a join that PostgreSQL is free
-    // to choose may read all messages of the days.
+    // Messages are read one by one, in the order of the rows, until there are enough: a join that
+    // PostgreSQL is free to choose may read all messages of the days.
     postgres: "CROSS JOIN LATERAL (\
                SELECT * FROM messages WHERE id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
 };
@@ -66,7 +66,7 @@ impl Condition {
         }
     }
 
-    /// What the column must hold.
+    /// The value that the column must hold.
     pub(super) fn value(&self) -> Argument<'_> {
         match self {
             Self::Requestid(text) | Self::Number(text) => text.into(),
@@ -75,7 +75,7 @@ impl Condition {
         }
     }
 
-    /// The path that leads to such messages alone.
+    /// The path that leads only to messages that meet the condition.
     pub(crate) const fn path(&self) -> Option<Path> {
         match self {
             Self::Requestid(_) => Some(Path::Requestid),
@@ -86,7 +86,8 @@ impl Condition {
                 | MessageStatus::Failed
                 | MessageStatus::Expired
                 | MessageStatus::Rejected => Some(Path::Unusual),
-                // Every message is, or was, something of this: an index would cost each send.
+                // Every message is, or was, in one of these statuses: an index would cost each
+                // send.
                 MessageStatus::Queued
                 | MessageStatus::Sending
                 | MessageStatus::Submitted
@@ -96,7 +97,7 @@ impl Condition {
     }
 }
 
-/// What a list goes through, from the newest message on.
+/// The path that a list takes, from the newest message on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// All messages.
@@ -104,9 +105,9 @@ pub(crate) enum Path {
     Requestid,
     Batch,
     Number,
-    /// What is unknown, failed, expired or was rejected.
+    /// Messages that are unknown, failed, expired or rejected.
     Unusual,
-    /// What no carrier has taken yet, of all applications.
+    /// Messages of all applications that no carrier has taken yet.
     Queue,
 }
 
@@ -131,7 +132,7 @@ impl Path {
         }
     }
 
-    /// The table and index that it goes through, called `d`.
+    /// The table and the index that the path goes through, called `d`.
     fn source(self, dialect: Dialect) -> String {
         match (self, self.index()) {
             (Self::Queue, _) => "(SELECT message_id AS id, application_id FROM queue) d".to_owned(),
@@ -143,24 +144,24 @@ impl Path {
         }
     }
 
-    /// The condition that all of its rows meet.
+    /// The condition that all rows of the path meet.
     const fn always(self) -> &'static str {
         match self {
-            // A partial index is only used for a condition that is written like its own.
+            // A partial index is only used for a condition that is written like the index's own.
             Self::Unusual => " AND d.test = $2 AND (d.status > 4 OR d.status = 2)",
             Self::Queue => "",
             _ => " AND d.test = $2",
         }
     }
 
-    /// Whether the messages themselves are elsewhere.
+    /// Whether the rows of the path aren't the messages themselves.
     const fn leads_elsewhere(self) -> bool {
         matches!(self, Self::Unusual | Self::Queue)
     }
 
     /// The statement that lists messages. Its parameters are the application, whether messages are
     /// test messages, the least id, the id below which to look, how many to list, and a value for
-    /// each condition. It is put together of fixed parts alone.
+    /// each condition. The statement is put together of fixed parts alone.
     pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
         let source = self.source(dialect);
         let (messages, join) = if self.leads_elsewhere() {
@@ -190,8 +191,8 @@ impl Path {
     }
 
     /// The statement that counts the messages along the path, at most as many as the limit, and
-    /// finds the least id of them, from the index alone. The parameters are those of a list; the
-    /// only condition is the one that the path is for.
+    /// finds their least id, from the index alone. The parameters are those of a list; the only
+    /// condition is the one that the path is for.
     pub(super) fn count(self, dialect: Dialect, leading: Option<&Condition>) -> String {
         let condition = leading.map_or_else(String::new, |condition| {
             format!(" AND d.{} = $6", condition.column())

@@ -1,5 +1,5 @@
-//! The plans of the statements that find messages, with the statistics of many: a list that reads
-//! what it isn't asked for is fast in every other test.
+//! Tests of the plans of the statements that find messages, with the statistics of many messages: a
+//! list that reads messages it isn't asked for is fast in every other test.
 
 use domain::{BatchId, MessageStatus};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
@@ -10,8 +10,9 @@ use super::super::sql::Dialect;
 use super::{Condition, Path, some_conditions};
 use domain::ids::id_of_day;
 
-/// What SQLite's ANALYZE may say of ten million messages, of one customer, whose uploads have one
-/// request id: rows, and how many of them share the first column, the first two and so on.
+/// What SQLite's ANALYZE may say of ten million messages of one customer, whose uploads have one
+/// request id: how many rows there are, and how many of them share the first column, the first two
+/// columns and so on.
 const STATISTICS: &str = "
     ANALYZE;
     DELETE FROM sqlite_stat1;
@@ -40,7 +41,7 @@ async fn sqlite_plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
     steps.filter(reads).collect()
 }
 
-/// How a path is gone, as SQLite says it, for each set of conditions.
+/// How SQLite's plan names the index or table of a path.
 fn sqlite_search(path: Path) -> &'static str {
     match path {
         Path::Application => "messages_by_application (application_id=? AND test=?",
@@ -88,7 +89,7 @@ async fn assert_sqlite_goes(conn: &mut AnyConnection, path: Path, chosen: u32) {
         };
         let expected = format!("{}{range})", sqlite_search(path));
         assert!(steps[0].ends_with(&expected), "{sql}: {steps:#?}");
-        // What follows are the messages themselves, one by one.
+        // The steps that follow read the messages themselves, one by one.
         for step in &steps[1..] {
             assert_eq!(
                 step, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)",
@@ -132,11 +133,11 @@ async fn sqlite_finds_uploads_and_counts_by_their_keys() {
     }
 }
 
-/// Days with tables of their own.
+/// The days with tables of their own.
 const DAYS: std::ops::Range<i64> = 20_000..20_010;
 
-/// 20,000 messages a day, of one customer, to 10,000 numbers; each tenth has a request id that all
-/// have, some have one that few have; most are delivered.
+/// 20,000 messages a day, of one customer, to 10,000 numbers. Each tenth message has a request id
+/// that many share, some have one that few share; most are delivered.
 const FILL: &str = "
     INSERT INTO messages (id, application_id, test, number, kind, body, requestid, batch_id, status, pages, segments,
                           unit_price, cost, released, created_at)
