@@ -1,4 +1,4 @@
-//! Where randomness comes from.
+//! Entropy: where randomness comes from.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,8 @@ impl Entropy {
         Self(None)
     }
 
-    /// The same bytes for the same seed, in the order in which they are asked for.
+    /// A generator that gives the same bytes for the same seed, in the order in which they are
+    /// asked for.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Some(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))))

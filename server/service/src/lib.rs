@@ -78,8 +78,8 @@ pub const SANDBOX_CARRIER: &str = "sandbox";
 /// What a [`Service`] is opened with.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, for any
-    /// number of processes.
+    /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, which any
+    /// number of processes may serve.
     pub database_url: String,
     /// The prices in force from this start on, if they differ from the stored prices.
     pub prices: Prices,
@@ -137,7 +137,7 @@ impl Default for Limits {
     }
 }
 
-/// The service. Clones share everything.
+/// The service. Clones share all of its state.
 #[derive(Clone)]
 pub struct Service {
     inner: Arc<Inner>,
@@ -185,8 +185,8 @@ impl Service {
     async fn open_as(config: Config, missing: Missing) -> std::result::Result<Self, OpenError> {
         let store = Store::open(&config.database_url, missing).await?;
         let beside = missing == Missing::Refuse;
-        // A command beside the server never changes the schema: a server of another release may be
-        // at work.
+        // A command beside the server never changes the schema: the server that runs may be of
+        // another release.
         if beside {
             store.must_be_of_this_release().await?;
         } else {
@@ -248,7 +248,7 @@ impl Service {
     /// one may.
     ///
     /// # Errors
-    /// When the database can't be used, is served, or is of a newer release.
+    /// When the database can't be used, is served by another process, or is of a newer release.
     pub async fn migrate(database_url: &str) -> std::result::Result<(), OpenError> {
         let store = Store::open(database_url, Missing::Make).await?;
         store.serve_alone()?;
@@ -458,7 +458,7 @@ async fn run_detached_within<T: Send + 'static>(
     done.unwrap_or(Err(Uncertain::TimedOut.into()))
 }
 
-/// Runs work that blocks, on a thread for such work.
+/// Runs work that blocks on a thread for such work.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|failed| Fault::Task(failed.to_string()).into())

@@ -18,7 +18,7 @@ const TOUCH_MS: i64 = 60 * 1000;
 /// How many characters of a `User-Agent` are kept.
 const USER_AGENT_CHARS_MAX: usize = 255;
 
-/// A session as the portal keeps it.
+/// A session as the portal sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// The account that is signed in.
@@ -38,7 +38,7 @@ pub struct ClientInfo {
 }
 
 impl Service {
-    /// Stores a new session; false when the token exists.
+    /// Stores a new session; false when a session with this token exists.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.

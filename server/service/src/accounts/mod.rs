@@ -199,7 +199,7 @@ impl Service {
         .await
     }
 
-    /// Sets a new password by a reset link and signs out every device.
+    /// Sets a new password with a reset link, and signs out every device.
     ///
     /// # Errors
     /// `ResetLinkInvalid`.

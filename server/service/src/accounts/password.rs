@@ -1,4 +1,4 @@
-//! Password hashes: argon2id, off the async threads, a few at a time.
+//! Password hashes: argon2id, computed outside the async threads, a few at a time.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ const SALT_BYTES: usize = 16;
 /// Hashes and verifies passwords.
 pub(crate) struct Hasher {
     permits: Arc<Semaphore>,
-    /// The hash of a password that nobody knows, so that an unknown e-mail takes as long as a known
-    /// one.
+    /// The hash of a password that nobody knows, so that a sign-in with an unknown e-mail takes as
+    /// long as one with a known e-mail.
     dummy: Arc<str>,
 }
 
@@ -37,7 +37,7 @@ impl Hasher {
         })
     }
 
-    /// The hash in PHC string format.
+    /// The hash of a password in PHC string format.
     pub(crate) async fn hash(&self, password: &str, entropy: &Entropy) -> Result<String> {
         let password = password.to_owned();
         let salt = entropy.bytes();

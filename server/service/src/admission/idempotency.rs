@@ -29,7 +29,7 @@ impl IdempotencyKey {
         fits.then(|| Self(hex::encode(Sha256::digest(text))))
     }
 
-    /// The SHA-256 in hexadecimal.
+    /// The key's SHA-256 in hexadecimal.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -49,7 +49,7 @@ pub(crate) fn earlier(kept: Option<&KeptAnswer>, digest: &str) -> EarlierRequest
     }
 }
 
-/// The answer to the earlier request.
+/// The kept answer to the earlier request.
 ///
 /// # Errors
 /// `Failed` when the kept answer can't be read.

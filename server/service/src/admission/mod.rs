@@ -102,7 +102,7 @@ pub struct Sent {
     pub replayed: bool,
 }
 
-/// Why a message was not accepted.
+/// Why a message wasn't accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
     /// Nothing was stored and nothing charged.
@@ -126,7 +126,7 @@ impl Service {
     /// admitted.
     ///
     /// # Errors
-    /// `RateLimited` when the key has made as many this second as it may.
+    /// `RateLimited` when the key has made as many requests this second as it may.
     pub async fn take_request(&self, access: &KeyAccess) -> Result<(), Reason> {
         match self.take_one((access.reference, access.kind)).await {
             Ok(true) => Ok(()),

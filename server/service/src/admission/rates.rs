@@ -1,5 +1,6 @@
 //! Requests per second and key. Where several processes serve, they count together, in the
-//! database: before sends are judged, as many requests as are left are taken for them.
+//! database: before sends are judged, a request is taken for each of them, as far as requests are
+//! left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};

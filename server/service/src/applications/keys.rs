@@ -44,7 +44,7 @@ impl Service {
         .await
     }
 
-    /// Whether a key is the one in force, for the demo that prints its keys at every start.
+    /// Whether a key is the one in force; asked by the demo, which prints its keys at every start.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -61,7 +61,7 @@ impl applications::KeyRow {
         self.holds_hash(key.kind(), &key.hash())
     }
 
-    /// Whether this is the hash of the application's key of a kind.
+    /// Whether this is the hash of the application's key of this kind.
     pub(crate) fn holds_hash(&self, kind: KeyKind, hash: &str) -> bool {
         let stored = match kind {
             KeyKind::Live => &self.live_hash,

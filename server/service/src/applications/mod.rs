@@ -185,8 +185,8 @@ impl Service {
         .await
     }
 
-    /// Sets what becomes of the application's messages when a carrier's answer is lost, from now
-    /// on.
+    /// Sets what becomes of the application's messages from now on when a carrier's answer is
+    /// lost.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -326,7 +326,7 @@ impl Service {
         Ok(Paged::of(lines, limit, |line| line.id.to_string()))
     }
 
-    /// The record with the play money that the test key has today.
+    /// The application's record with the play money that the test key has today.
     fn shown(&self, row: ApplicationRow) -> ApplicationRecord {
         let mut record = row.record;
         record.test_balance = play_money(record.test_balance, row.test_day, self.now());

@@ -1,4 +1,4 @@
-//! Sender names: asked for by customers, decided by staff.
+//! Sender names: customers ask for them, staff decide.
 
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderState, SenderStatus};

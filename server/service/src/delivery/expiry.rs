@@ -114,7 +114,7 @@ struct Run {
     from: Option<i64>,
     /// The least id that a row of an upload could still become when the sweep began.
     unexpanded: Option<i64>,
-    /// The first message that a connection holds.
+    /// The least id of an overdue message that a connection holds.
     first_leased: Option<i64>,
     done: bool,
 }

@@ -36,7 +36,7 @@ const LEASE_PARTS: i64 = 6;
 pub const BATCHES_SHARE: usize = 8;
 /// How often one turn looks for due rows when it finds only rows of suspended applications.
 const ROUNDS_MAX: usize = 2;
-/// How soon to look again for rows that are due and couldn't be claimed.
+/// How soon to look again for rows that are due and were locked.
 const LOCKED_MS: i64 = 100;
 /// How many ids an hour has.
 const OUTSTANDING_SLICE: i64 = domain::ids::compose_id(domain::ids::id_unix_ms(0) + 3_600_000, 0);
@@ -64,10 +64,11 @@ pub struct Claimed {
     pub number: Number,
     /// The number as a carrier gets it: with country code, without `+`.
     pub address: String,
-    /// The accepted name, or the default when the application has none.
+    /// The accepted sender name, or the default when the application has none.
     pub sender: String,
     pub message: MessageText,
-    /// Segments, counted from 1, that must not be submitted: the carrier has them, or may have.
+    /// The segments, counted from 1, that must not be submitted: the carrier has these segments, or
+    /// may have them.
     pub handed_over: Vec<u16>,
     /// When the message's time runs out: the time left is the validity that a carrier is given.
     pub expires_at: Timestamp,
@@ -88,7 +89,7 @@ pub struct Submitted {
 
 /// What a claim learned about the messages that are left in the queue.
 pub(crate) struct Learned {
-    /// Fewer single messages were due than asked for.
+    /// Whether fewer single messages were due than asked for.
     pub(crate) no_single_waits: bool,
     /// When to look again if fewer messages were due than asked for; `None` while more may wait.
     pub(crate) look_after: Option<Duration>,
@@ -200,7 +201,7 @@ async fn learn(
     })
 }
 
-/// Claims the rows that were found, and puts those of suspended applications aside.
+/// Claims the rows that were found, and puts rows of suspended applications aside.
 async fn claim_found(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -238,7 +239,7 @@ async fn claim_found(
 }
 
 impl Service {
-    /// Claims due messages of a carrier. The claim is durable before they are returned.
+    /// Claims due messages of a carrier. The claim is durable before the messages are returned.
     ///
     /// # Errors
     /// When the database can't be used.

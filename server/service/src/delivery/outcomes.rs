@@ -52,7 +52,7 @@ impl SubmitOutcome {
     }
 }
 
-/// What becomes of a message.
+/// What becomes of a message after a submit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageOutcome {
     /// The whole message is taken.

@@ -21,7 +21,7 @@ const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
 /// How long a receipt may be ahead of the answer to its submit. An older receipt is for another
 /// message: carriers use their names again.
 const AHEAD_MS: i64 = 60 * 60 * 1000;
-/// Receipts parked for longer than this aren't looked at again: no transaction is open for so long.
+/// How long parked receipts are looked at again: no transaction is open for longer.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// How many names one transaction looks at.
 const CROSSED_CHUNK: i64 = 500;

@@ -22,7 +22,7 @@ use crate::store::submits::{self, Begun, Taken};
 pub(crate) struct Recorded {
     /// The messages that are stored as taken as a whole.
     pub(crate) taken: Vec<Transid>,
-    /// How soon each message that went back into the queue may be claimed, and for which carrier.
+    /// For each message that went back into the queue: the carrier, and how soon it may be claimed.
     pub(crate) again: Vec<(String, Duration)>,
     /// The messages that became final.
     pub(crate) ended: Vec<Ended>,
@@ -30,8 +30,8 @@ pub(crate) struct Recorded {
 
 impl Service {
     /// Records what became of submits; returns the messages that are stored as taken as a whole.
-    /// Where the lease was lost, only the carrier's names are kept: the claim that has the message
-    /// now decides.
+    /// Where the lease was lost, only the carrier's names are kept: the next claim of the message
+    /// decides.
     ///
     /// # Errors
     /// When the results can't be stored, or it isn't known whether they are: they may be recorded
@@ -73,7 +73,7 @@ impl Service {
         })
     }
 
-    /// What must be written for the results.
+    /// Plans what must be written for the results.
     async fn plan(
         &self,
         tx: &mut WriteTx<'_>,
@@ -100,7 +100,7 @@ impl Service {
         }
         let network = &self.inner.router.network;
         let noted = !network.is_sandbox(carrier);
-        // A carrier that is handed whole messages doesn't say how it cuts them.
+        // A carrier that is handed whole messages doesn't say how many segments it makes of them.
         let counted = noted && !network.takes_whole(carrier);
         let mut plan = Plan {
             counted,

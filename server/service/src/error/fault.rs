@@ -117,7 +117,7 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
 #[error("{0} took too long")]
 struct TookTooLong(&'static str);
 
-/// The error for what the database didn't do in time.
+/// The error for work that the database didn't do in time.
 pub(crate) fn timed_out(what: &'static str) -> sqlx::Error {
     sqlx::Error::AnyDriverError(Box::new(TookTooLong(what)))
 }
@@ -135,7 +135,7 @@ fn is_busy_code(code: &str) -> bool {
     CODES.contains(&code) || (code != "53100" && CLASSES.contains(&&code[..2]))
 }
 
-/// Whether a connection was cut before anything was begun on it.
+/// Whether an error means that the connection was cut: if it came from a begin, nothing was begun.
 pub(crate) fn is_cut(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,

@@ -34,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The refusal, unless something failed.
+    /// The refusal; `None` when something failed.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -109,7 +109,7 @@ impl Error {
                 | Fault::Json(_)
                 | Fault::MoneyOverflow,
             ) => true,
-            // PostgreSQL's classes: data, integrity constraint.
+            // PostgreSQL's classes of codes: data exception, integrity constraint violation.
             _ => self
                 .database_code()
                 .is_some_and(|code| match code.as_ref() {
@@ -144,13 +144,14 @@ impl Error {
     /// Whether the database ended this transaction in favour of another one: nothing of the
     /// transaction is stored, and it can be tried again at once.
     pub(crate) fn is_conflict(&self) -> bool {
-        /// PostgreSQL: serialization failure, deadlock.
+        /// PostgreSQL's codes for a serialization failure and a deadlock.
         const CODES: [&str; 2] = ["40001", "40P01"];
         let code = self.database_code();
         code.is_some_and(|code| CODES.contains(&code.as_ref()))
     }
 
-    /// Whether a connection was cut before anything was begun on it.
+    /// Whether the error means that the connection was cut: if it came from a begin, nothing was
+    /// begun.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Self::Failed(Fault::Database(error)) if is_cut(error))
     }
@@ -165,7 +166,8 @@ impl Error {
         }
     }
 
-    /// What the SMS API answers when nothing was changed: `unavailable` where waiting helps.
+    /// The reason that the SMS API answers when nothing was changed: `unavailable` where waiting
+    /// helps.
     #[must_use]
     pub fn reason(&self) -> Reason {
         if self.is_busy() {

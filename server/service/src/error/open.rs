@@ -1,4 +1,4 @@
-//! Why a service can't be opened.
+//! Errors of opening a service.
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -48,7 +48,7 @@ pub struct DepositOutcome {
     pub status: DepositStatus,
     /// Whether a deposit with this bank id and the same data was stored before; then nothing moved.
     pub already: bool,
-    /// The application's balance now.
+    /// The balance of the application now; `None` while the deposit is unmatched.
     pub balance: Option<Money>,
 }
 

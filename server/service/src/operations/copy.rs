@@ -19,7 +19,7 @@ use crate::{Clock, Service, run_blocking};
 
 type Result<T> = std::result::Result<T, CopyError>;
 
-/// What was copied, counted on both sides.
+/// The counts of what was copied, from both sides.
 #[derive(Clone, Debug)]
 pub struct Copied {
     pub tables: Vec<CopiedTable>,
@@ -70,9 +70,9 @@ pub enum CopyError {
 }
 
 impl Service {
-    /// Copies a SQLite database and the uploads beside it to an empty PostgreSQL database: all of
-    /// it, or nothing. No process may serve the databases meanwhile. `data_dir` is the folder where
-    /// the uploads wait.
+    /// Copies a SQLite database, which nobody may serve meanwhile, and the uploads beside it to an
+    /// empty PostgreSQL database: all of it, or nothing. `data_dir` is the folder where the uploads
+    /// wait.
     ///
     /// # Errors
     /// When either database isn't as it must be, or when what arrived differs. Nothing was copied

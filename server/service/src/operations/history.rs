@@ -19,7 +19,7 @@ const DAYS_AHEAD: i64 = 3;
 const CHUNK: i64 = 2000;
 /// How long one transaction may take: a day may have millions of messages to add up.
 const DROP_TIMEOUT: Duration = Duration::from_mins(20);
-/// How many chunks one run drops: other sweeps wait meanwhile.
+/// How many days or chunks one run drops at most: other sweeps wait meanwhile.
 const CHUNKS_MAX: u32 = 500;
 
 impl Service {

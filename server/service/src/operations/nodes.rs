@@ -42,7 +42,7 @@ pub(crate) struct Member {
     slot: AtomicI64,
     token: i64,
     name: String,
-    /// When another process was last seen to end, in unix milliseconds.
+    /// When a process was last seen to end, in unix milliseconds.
     last_end: AtomicI64,
 }
 

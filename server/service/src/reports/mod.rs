@@ -294,7 +294,7 @@ fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> 
     steps
 }
 
-/// How the price came about; `None` when the stored price can't be right.
+/// How the price of a message was calculated; `None` when the stored price can't be right.
 fn charge(row: &MessageRow) -> Option<ChargeRecord> {
     let record = &row.record;
     let number = Number::from_stored(record.number.clone(), record.kind);

@@ -104,7 +104,7 @@ async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> 
         .filter_map(Condition::path)
         .collect();
     match paths.as_slice() {
-        // A single message.
+        // The span has room for a single message only.
         _ if below.saturating_sub(from) <= 1 => Ok(Path::Application),
         [] if is_queued(selection) && reports::queued(conn, QUEUE_MAX + 1).await? <= QUEUE_MAX => {
             Ok(Path::Queue)
@@ -147,7 +147,7 @@ async fn leads_to_few(
 /// A span of ids to look in.
 struct Part {
     span: Span,
-    /// How many of the messages asked for the span has, where that is known.
+    /// How many of the messages asked for the span has at most, where that is known.
     at_most: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Accounts, reset links and the outbox.
+//! Accounts, reset links, and the outbox of mails.
 
 use domain::Timestamp;
 use domain::records::AccountRecord;
@@ -47,7 +47,7 @@ fn account(row: &Row<'_>) -> Result<AccountRow> {
     })
 }
 
-/// Reads `id`, `email`, `role` and `password_changed_at`.
+/// Reads an account from the columns `id`, `email`, `role` and `password_changed_at`.
 pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
@@ -112,7 +112,8 @@ pub(crate) async fn insert_reset(
         .map(drop)
 }
 
-/// The account of a reset link that is valid. The link counts as used from now on.
+/// The account of a valid reset link; `None` for any other link. The link counts as used from now
+/// on.
 pub(crate) async fn use_reset(
     conn: &mut dyn Connection,
     token_hash: &str,

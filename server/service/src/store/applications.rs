@@ -154,7 +154,7 @@ fn category(row: &Row<'_>) -> Result<Category> {
     row::word(row, "applications", "category", Category::parse)
 }
 
-/// Reads the columns of [`KEYS_BY_REFERENCE`].
+/// Reads a key row from the columns of [`KEYS_BY_REFERENCE`].
 pub(crate) fn key_row(row: &Row<'_>) -> Result<KeyRow> {
     Ok(KeyRow {
         id: row.get("id")?,
@@ -322,7 +322,7 @@ pub(crate) async fn set_lost_answer(
         .map(drop)
 }
 
-/// Requests the activation; false unless the application is Pending.
+/// Requests the activation of an application; false unless the application is Pending.
 pub(crate) async fn set_activation(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -343,7 +343,7 @@ pub(crate) async fn set_sender(
     touched("applications", 1, set)
 }
 
-/// Stores the hash of a new key.
+/// Stores the hash of a new key of this kind.
 pub(crate) async fn set_hash(
     conn: &mut dyn Connection,
     id: ApplicationId,

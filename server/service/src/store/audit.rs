@@ -16,7 +16,7 @@ statements! {
 /// Who did what an entry of the audit log says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// Whoever runs the program.
+    /// Whoever runs the program on the command line.
     CommandLine,
     /// A signed-in account.
     Account(i64),

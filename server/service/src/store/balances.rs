@@ -68,7 +68,7 @@ pub(crate) struct Balance {
     pub(crate) balance: Money,
 }
 
-/// Balances of these applications; an id may be given twice.
+/// The balances of these applications; an id may be given twice.
 pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
     let read = |row: &Row<'_>| {
         Ok(Balance {

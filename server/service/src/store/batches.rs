@@ -156,7 +156,8 @@ pub(crate) struct UnexpandedBatch {
 /// Pages and segments of the text that all rows of a batch share.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedText {
-    /// Pages of one row, as counted when the batch was accepted: the reservation is for that many.
+    /// Pages of each row, as counted when the batch was accepted: the price of that many was
+    /// reserved.
     pub(crate) pages: i64,
     segments: i64,
 }
@@ -390,7 +391,7 @@ pub(crate) async fn give_up(
 pub(crate) struct ChunkRow<'a> {
     #[serde(borrow)]
     digits: Cow<'a, str>,
-    /// 1 for a local number.
+    /// 1 for a local number, 0 for an international one.
     local: i64,
     /// Set where each row has its own text, as are `pages` and `segments`.
     #[serde(default)]

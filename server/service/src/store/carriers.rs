@@ -59,7 +59,7 @@ pub(crate) async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> 
     query(ENSURE, name).execute(conn).await.map(drop)
 }
 
-/// Drains a carrier; false when it was drained before.
+/// Drains a carrier; false when it was drained already.
 pub(crate) async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
     Ok(query(DRAIN, (name, now)).execute(conn).await? > 0)
 }

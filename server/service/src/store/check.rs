@@ -1,6 +1,6 @@
 //! The check of the invariants: each invariant is computed again from the rows.
 //!
-//! Each statement gives a row per violation, with a column `what` that names it.
+//! Each statement gives a row per violation, with a column `what` that describes the violation.
 
 use super::query::{Connection, query_of};
 
@@ -8,7 +8,7 @@ use super::installation;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// The word for a message's status, as an expression.
+/// An expression for the word of a message's status.
 macro_rules! status_word {
     ($column:literal) => {
         concat!(
@@ -21,7 +21,7 @@ macro_rules! status_word {
     };
 }
 
-/// The word for a transfer's kind, as an expression.
+/// An expression for the word of a transfer's kind.
 macro_rules! kind_word {
     ($column:literal) => {
         concat!(
@@ -289,7 +289,7 @@ statements! {
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
         WHERE a.sender_name IS NOT NULL
           AND (o.account_id IS NULL OR o.account_id <> a.account_id)");
-    /// `$1` is the id below which every message is final after the last sweep.
+    /// `$1` is the id below which every message must be final after the last sweep.
     const OVERDUE_IS_FINAL: Sql = Sql::same(concat!(
         r"
         SELECT 'message ' || id || ': ' || ",
@@ -300,7 +300,7 @@ statements! {
     ));
 }
 
-/// Every violation, in words.
+/// Describes every violation.
 pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,

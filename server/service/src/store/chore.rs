@@ -2,7 +2,7 @@
 
 use domain::BatchId;
 
-/// Work that one process at a time does.
+/// A kind of work that one process at a time does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chore {
     Expire,

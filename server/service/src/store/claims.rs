@@ -169,7 +169,7 @@ pub(crate) struct DueRow {
     pub(crate) hand_over: HandOver,
     #[serde(deserialize_with = "flag")]
     pub(crate) suspended: bool,
-    /// Unix milliseconds.
+    /// In unix milliseconds.
     pub(crate) due_at: i64,
     #[serde(deserialize_with = "flag")]
     pub(crate) of_batch: bool,
@@ -243,7 +243,7 @@ pub(crate) async fn claim(
     touched("queue", ids.len(), claimed)
 }
 
-/// Marks claimed messages as being sent and reads what a carrier needs.
+/// Marks claimed messages as being sent, and reads what their submits need.
 pub(crate) async fn start(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -305,7 +305,7 @@ pub(crate) async fn held(
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
 }
 
-/// A claimed row whose lease is over.
+/// A claimed row whose lease has ended.
 #[derive(Clone)]
 pub(crate) struct EndedLease {
     pub(crate) id: Transid,

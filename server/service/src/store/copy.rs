@@ -176,7 +176,7 @@ impl Reader {
     }
 }
 
-/// Writes rows into the same table of a PostgreSQL database.
+/// Writes rows into the table of the same name in a PostgreSQL database.
 pub(crate) async fn write(
     conn: &mut dyn Connection,
     table: &'static str,

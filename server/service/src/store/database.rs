@@ -50,7 +50,7 @@ pub(crate) struct Store {
     gate: Gate,
     /// Moves the log of a SQLite file.
     mover: Option<Arc<LogMover>>,
-    /// Locked by the verb that writes: there is one at a time.
+    /// Locked by the verb that writes, since one verb writes at a time.
     verbs: Arc<tokio::sync::Mutex<()>>,
     halt: Halt,
     readers: AnyPool,
@@ -153,7 +153,7 @@ impl Store {
         self.readers.acquire().await
     }
 
-    /// Begins a transaction that only reads: all its statements see one moment.
+    /// Begins a transaction that only reads: all its statements see the same snapshot.
     pub(crate) async fn snapshot(
         &self,
     ) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
@@ -183,7 +183,7 @@ impl Store {
         self.enter(priority, counter, self.dialect.begin()).await
     }
 
-    /// Whether somebody in this process waits to write.
+    /// Whether a transaction of this process waits to write.
     pub(crate) fn does_somebody_wait(&self) -> bool {
         self.gate.does_somebody_wait()
     }
@@ -364,7 +364,7 @@ impl Store {
         AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
     }
 
-    /// Copies the database as it is now into a new file that only its owner may read.
+    /// Copies the database as it is now into a new file, which only its owner may read.
     pub(crate) async fn copy(&self, file: &Path) -> Result<()> {
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),

@@ -82,7 +82,7 @@ pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRe
     query(UNMATCHED, ()).fetch_all(conn, deposit).await
 }
 
-/// Assigns an unmatched deposit; false when it isn't unmatched any more.
+/// Assigns an unmatched deposit; false when the deposit isn't unmatched any more.
 pub(crate) async fn assign(
     conn: &mut dyn Connection,
     bank_id: &str,

@@ -39,7 +39,7 @@ pub(crate) enum Outcome {
 }
 
 impl Dialect {
-    /// Which database a URL names.
+    /// The kind of database that a URL names.
     pub(crate) fn of_url(url: &str) -> std::result::Result<Self, OpenError> {
         let refuse = |why| {
             Err(OpenError::Url {
@@ -57,7 +57,7 @@ impl Dialect {
         }
     }
 
-    /// The database's file, where it has one.
+    /// The database's file; `None` for a server.
     pub(crate) fn file(self, url: &str) -> Option<&Path> {
         match self {
             Self::Sqlite => {
@@ -76,7 +76,7 @@ impl Dialect {
         matches!(self, Self::Postgres)
     }
 
-    /// Whether messages are in tables by day: a statement should name few days.
+    /// Whether messages are in tables by day, so that a statement should name few days.
     pub(crate) const fn is_by_day(self) -> bool {
         matches!(self, Self::Postgres)
     }
@@ -104,10 +104,10 @@ impl Dialect {
         }
     }
 
-    /// The URL that connects.
+    /// The URL to connect with.
     pub(crate) fn connection_url(self, url: &str) -> String {
         match self {
-            // Makes the file when it is missing.
+            // `mode=rwc` makes the file when it is missing.
             Self::Sqlite if url.contains('?') => format!("{url}&mode=rwc"),
             Self::Sqlite => format!("{url}?mode=rwc"),
             Self::Postgres => url.to_owned(),
@@ -166,7 +166,7 @@ impl Dialect {
         }
     }
 
-    /// Sets up a transaction that reads whole tables.
+    /// Sets up a transaction that counts whole tables again.
     pub(crate) async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
@@ -332,7 +332,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a statement failed because there is no such table.
+    /// Whether a statement failed because a table doesn't exist.
     pub(crate) fn is_missing_table(self, error: &Error) -> bool {
         // SQLite's code stands for any error in a statement; tests prepare each of our statements,
         // so that only a missing table is left.

@@ -16,7 +16,7 @@ use crate::error::{Error, Fault, Result};
 /// How many statements stay prepared; the turn has about fifty.
 const PREPARED_MAX: usize = 256;
 
-/// The log is moved into the file after this many new pages (of 4 KiB).
+/// How many new pages (of 4 KiB) the log has when it is moved into the file.
 const LOG_PAGES: i32 = 4000;
 /// With this many pages to be moved, a commit waits for the move: pages are added faster than they
 /// are moved.
@@ -34,7 +34,7 @@ thread_local! {
 /// The connection that writes to a SQLite file, which each writer passes on to the next.
 pub(crate) struct FileConnection {
     conn: Connection,
-    /// Pages in the log.
+    /// How many pages the log has.
     log_pages: i32,
     /// Pages in the log at the last move; 0 once the log began anew. While a long read needs the
     /// log, the log can't begin anew, and a move at every commit would be in vain.
@@ -52,9 +52,9 @@ impl FileConnection {
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
         conn.busy_handler(Some(wait_for_others))?;
-        // A statement's plan doesn't depend on what is bound to it. Otherwise SQLite compiles a
-        // statement anew at each execution when the condition of a partial index might follow from
-        // a parameter.
+        // With this setting a statement's plan doesn't depend on the bound values. Without it
+        // SQLite compiles a statement anew at each execution when the condition of a partial index
+        // might follow from a parameter.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // This replaces SQLite's own hook, which moves pages inside the commit that reaches the
         // limit, and hides errors.
@@ -114,7 +114,7 @@ impl FileConnection {
         self.end_log_move()
     }
 
-    /// What moves the log while others write.
+    /// The mover, which moves the log while others write.
     pub(crate) fn mover(&self) -> Arc<LogMover> {
         Arc::clone(&self.mover)
     }

@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::file::FileConnection;
 
-/// What a transaction is for.
+/// What a transaction is for, the highest priority first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
     /// Sends, and answers of carriers.
     Turn,
-    /// Somebody in the portal or at the command line waits for the answer.
+    /// Verbs, for whose answer somebody in the portal or at the command line waits.
     Verb,
     /// What follows from carriers' answers, and from answers that never came.
     Results,
@@ -42,7 +42,7 @@ struct State {
     passed_over: [u32; CLASSES],
 }
 
-/// The right to write; passed on when dropped.
+/// The right to write, which is passed on when this is dropped.
 pub(crate) struct Permit(Option<(Arc<Mutex<State>>, Place)>);
 
 impl Permit {
@@ -80,7 +80,7 @@ impl Gate {
         }
     }
 
-    /// Whether somebody waits for the right to write.
+    /// Whether a transaction waits for the right to write.
     pub(crate) fn does_somebody_wait(&self) -> bool {
         lock(&self.0).waiting.iter().any(|line| !line.is_empty())
     }
@@ -89,7 +89,7 @@ impl Gate {
     pub(crate) async fn close(&self) {
         let places = std::mem::take(&mut lock(&self.0).places);
         for _ in 0..places {
-            // The permit is never given back, and neither is its place.
+            // The permit's place isn't given back, so that no further transaction begins.
             self.enter(Priority::Turn).await.0 = None;
         }
     }

@@ -1,4 +1,4 @@
-//! Whether anything can still be written.
+//! The halt: whether anything can still be written.
 
 use tokio::sync::watch;
 

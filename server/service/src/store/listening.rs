@@ -9,7 +9,7 @@ use crate::error::{Result, timed_out};
 const CHANNEL: &str = "heliograph";
 const NOTIFY: &str = "SELECT 1::bigint AS told FROM (SELECT pg_notify('heliograph', $1)) n";
 
-/// Receives what other processes notify.
+/// Receives the notifications of other processes.
 pub(crate) struct Listener(PgListener);
 
 impl Listener {
@@ -24,7 +24,7 @@ impl Listener {
     /// Waits for the next notification.
     ///
     /// # Errors
-    /// When the connection was lost: notifications may have been missed.
+    /// When the connection was lost; then notifications may have been missed.
     pub(crate) async fn next(&mut self) -> std::result::Result<String, sqlx::Error> {
         match self.0.try_recv().await? {
             Some(heard) => Ok(heard.payload().to_owned()),

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::error::{Error, Fault, Result};
 
-/// Moves pages while others write.
+/// Moves the log's pages while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
     /// The database's file, to be synced. It is closed after all of the store's connections, and

@@ -186,7 +186,7 @@ pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> 
     Ok(tx.must_lock())
 }
 
-/// How a message ends.
+/// How a message is made final.
 pub(crate) struct Ending {
     pub(crate) id: Transid,
     pub(crate) status: domain::MessageStatus,

@@ -86,14 +86,14 @@ pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<
         .await
 }
 
-/// When a process last ended, in unix milliseconds; 0 if none has.
+/// When a process last ended, in unix milliseconds; 0 if no process has ended.
 pub(crate) async fn last_end(conn: &mut dyn Connection) -> Result<i64> {
     query(LAST_END, ())
         .fetch_one(conn, |row| row.get("at"))
         .await
 }
 
-/// Forgets the connections of processes that ended.
+/// Deletes the connections of processes that ended.
 pub(crate) async fn forget_connections(conn: &mut dyn Connection) -> Result<()> {
     query(FORGET_CONNECTIONS, ()).execute(conn).await.map(drop)
 }

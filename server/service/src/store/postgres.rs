@@ -188,7 +188,7 @@ pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()
     Ok(())
 }
 
-/// Forgets which of these messages are unknown, failed, expired or were rejected.
+/// Deletes these messages from the table of messages that are unknown, failed, expired or rejected.
 pub(super) async fn forget_unusual(conn: &mut dyn Connection, range: Range) -> Result<()> {
     query(FORGET_UNUSUAL, (range.from, range.below))
         .execute(conn)

@@ -36,7 +36,7 @@ async fn every_statement_can_be_prepared_for_each_database() {
     }
 }
 
-/// The statements of each file that declares some.
+/// The statements of each file that declares statements.
 const FILES: &[&[(&str, Sql)]] = &[
     super::accounts::STATEMENTS,
     super::applications::STATEMENTS,
@@ -131,7 +131,7 @@ fn no_list_has_more_than_two_constants() {
     assert_eq!(found, ["('a', 'b', 'c')", "(1, 2, 3)"]);
 }
 
-/// The lists of more than two constants that stand after an IN.
+/// The lists of more than two constants that follow an IN.
 fn long_lists(sql: &str) -> Vec<String> {
     let lines = sql.lines().map(|line| line.split("--").next().unwrap());
     let sql = lines.collect::<Vec<_>>().join("\n");

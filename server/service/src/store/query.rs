@@ -2,7 +2,7 @@
 //! to a SQLite file, or one of sqlx's.
 //!
 //! The file is written through one connection of `rusqlite`: its statements run on the calling
-//! thread and stay prepared, where sqlx hands each statement and each row to a thread of its own
+//! thread and stay prepared, whereas sqlx hands each statement and each row to a thread of its own
 //! and back.
 
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ pub(crate) enum Conn<'c> {
     Sqlx(&'c mut AnyConnection),
 }
 
-/// Which database a connection of sqlx's leads to.
+/// Which database a connection of sqlx leads to.
 fn dialect_of(conn: &AnyConnection) -> Dialect {
     match conn.backend_name() {
         "PostgreSQL" => Dialect::Postgres,
@@ -266,7 +266,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Reads the first row of a statement that always has one.
+    /// Reads the first row of a statement that always finds a row.
     pub(crate) async fn fetch_one<T>(
         self,
         conn: &mut dyn Connection,
@@ -305,7 +305,7 @@ pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusq
     conn.ok_or(Error::Failed(Fault::Stopped))
 }
 
-/// Reads all rows that a statement finds in a file.
+/// Reads all rows that a statement finds in a SQLite file.
 pub(super) fn read_rows<T>(
     rows: &mut Rows<'_>,
     found: &mut Vec<T>,
@@ -318,7 +318,7 @@ pub(super) fn read_rows<T>(
 }
 
 /// Binds `$1` to the first argument and so on: SQLite itself takes `$1` for a name, and numbers
-/// parameters in the order in which they appear.
+/// parameters in the order in which their names appear.
 fn bind_by_number(statement: &mut Statement<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     for index in 1..=statement.parameter_count() {
         let name = statement.parameter_name(index);
@@ -350,7 +350,7 @@ pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<
 pub(crate) enum Row<'r> {
     File {
         row: &'r rusqlite::Row<'r>,
-        /// The column behind the one that was read last: columns are mostly read in their order.
+        /// The place after the column that was read last: columns are mostly read in their order.
         next: Cell<usize>,
     },
     Sqlx(AnyRow),
@@ -365,13 +365,13 @@ impl<'r> Row<'r> {
     /// The value of a column, by its name.
     ///
     /// # Errors
-    /// When there is no such column, or it holds something else.
+    /// When the column doesn't exist, or holds a value of another type.
     pub(crate) fn get<T: Column>(&self, column: &'static str) -> Result<T> {
         T::read(self, column)
     }
 }
 
-/// The value of a column in a row of a file.
+/// The value of a column in a row of a SQLite file.
 fn get_of_file<T: FromSql>(
     row: &rusqlite::Row<'_>,
     next: &Cell<usize>,

@@ -143,7 +143,7 @@ pub(crate) struct QueuedRow {
     /// Unix milliseconds: when the row may be claimed, or the end of the lease of a row that is
     /// stored as claimed.
     pub(crate) due_at: i64,
-    /// 0 for a row that waits to be claimed.
+    /// The token of the claim; 0 for a row that waits to be claimed.
     pub(crate) lease_token: i64,
 }
 
@@ -199,14 +199,14 @@ pub(crate) async fn resume(
         .await
 }
 
-/// The carriers that rows wait for.
+/// The carriers that messages wait for.
 pub(crate) async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(CARRIERS, ())
         .fetch_all(conn, |row| row.get("carrier"))
         .await
 }
 
-/// When the oldest message that waits for a carrier was accepted, and how many wait.
+/// When the oldest message that waits for a carrier was accepted, and how many messages wait.
 pub(crate) async fn waiting(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -334,9 +334,9 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()
 /// A claimed row that is put back into the queue.
 pub(crate) struct Requeued {
     pub(crate) id: Transid,
-    /// Unix milliseconds.
+    /// In unix milliseconds.
     pub(crate) due_at: i64,
-    /// How many attempts are added.
+    /// How many attempts are added to the row's.
     pub(crate) attempts: i64,
     pub(crate) hand_over: HandOver,
     /// Set where the message goes to another carrier.
@@ -355,7 +355,7 @@ impl Requeued {
     }
 }
 
-/// Puts claimed rows back, to be claimed again at the moment given for each.
+/// Puts claimed rows back into the queue, to be claimed again at the moment given for each row.
 pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

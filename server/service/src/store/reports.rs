@@ -26,7 +26,7 @@ pub(crate) struct Selection {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) span: Span,
-    /// The conditions that few messages meet come before others.
+    /// Conditions that few messages meet come before other conditions.
     pub(crate) conditions: Vec<Condition>,
     pub(crate) limit: i64,
 }
@@ -47,7 +47,7 @@ pub(crate) struct MessageRow {
     pub(crate) sending_at: Option<Timestamp>,
 }
 
-/// The columns of a message in the order of `LISTED`, with which each list begins.
+/// The columns of a message, in the order of `LISTED`, with which each list begins.
 #[derive(Deserialize)]
 struct Columns {
     id: i64,

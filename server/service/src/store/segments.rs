@@ -205,7 +205,7 @@ pub(crate) struct Unanswered {
     #[serde(deserialize_with = "row::moment_from_number")]
     pub(crate) submitted_at: Timestamp,
     pub(crate) sender: Option<String>,
-    /// The number as the carrier has it.
+    /// The number that the message is for, as the carrier has it.
     pub(crate) address: String,
 }
 
@@ -309,7 +309,7 @@ pub(crate) async fn is_another_submitted(
     query(BEING_SUBMITTED, values).finds(conn).await
 }
 
-/// How a segment ends.
+/// How a segment is made final.
 pub(crate) struct SegmentEnding<'a> {
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,

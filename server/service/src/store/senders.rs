@@ -83,7 +83,7 @@ pub(crate) async fn replace_accepted(
         .map(drop)
 }
 
-/// Decides a request; false when it isn't pending any more.
+/// Decides a request; false when the request isn't pending any more.
 pub(crate) async fn decide(
     conn: &mut dyn Connection,
     id: i64,

@@ -59,7 +59,7 @@ pub(crate) struct Stored {
     pub(crate) last_seen_at: Timestamp,
 }
 
-/// Stores a session; false when the token exists.
+/// Stores a session; false when a session with this token exists.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,

@@ -76,7 +76,7 @@ pub(crate) async fn uploads(
     counting.fetch_one(conn, read).await
 }
 
-/// A process that serves the database.
+/// The slot and the token of a process that serves the database.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeKey {
     pub(crate) slot: i64,
@@ -150,7 +150,7 @@ pub(crate) struct TakenRequests {
     pub(crate) level: i64,
 }
 
-/// Takes requests out of a key's bucket, or gives them back.
+/// Takes requests out of a key's bucket, or gives requests back with a negative `wanted`.
 pub(crate) async fn take_requests(
     conn: &mut dyn Connection,
     (reference, kind): (Reference, KeyKind),

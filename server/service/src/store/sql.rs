@@ -1,6 +1,6 @@
 //! The text of statements. Each statement stands in the file of the function that binds it.
 
-/// Which database.
+/// A kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// A file, for one process that serves it.
@@ -31,7 +31,7 @@ pub(crate) struct Sql {
 }
 
 impl Sql {
-    /// One text for both.
+    /// A statement with one text for both databases.
     pub(crate) const fn same(text: &'static str) -> Self {
         Self {
             sqlite: text,
@@ -55,7 +55,7 @@ impl Sql {
         }
     }
 
-    /// The text for a database; empty where the statement is only for the other one.
+    /// The text for this database; empty where the statement is only for the other one.
     pub(crate) const fn of(self, dialect: Dialect) -> &'static str {
         match dialect {
             Dialect::Sqlite => self.sqlite,

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-/// What every database file begins with.
+/// The bytes that every SQLite file begins with.
 pub(super) const FILE_START: &[u8] = b"SQLite format 3\0";
 
-/// FULL syncs the log at each commit: what was answered survives a power cut. The cache (32 MiB)
-/// holds the pages that an upload of a million rows goes on writing to.
+/// FULL syncs the log at each commit, so that what was answered survives a power cut. The cache (32
+/// MiB) holds the pages that an upload of a million rows keeps writing to.
 pub(super) const WRITER: &str = r"
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;

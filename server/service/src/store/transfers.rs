@@ -102,7 +102,7 @@ fn line(row: &Row<'_>) -> Result<StatementLine> {
     })
 }
 
-/// An application's transfers before this one, newest first.
+/// An application's transfers with ids below this one, newest first.
 pub(crate) async fn statement(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

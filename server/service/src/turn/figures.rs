@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::inbox::{InboxDepth, Input};
 
-/// Upper bounds of the histograms in microseconds; the last bucket has no bound.
+/// The upper bounds of the histograms in microseconds; the last bucket has no bound.
 const BOUNDS_US: [u64; 10] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000,
 ];

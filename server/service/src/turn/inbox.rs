@@ -31,7 +31,7 @@ const GATHER: Duration = Duration::from_micros(300);
 /// The load is over when nothing came for this long after a turn.
 const LOAD_PAUSE: Duration = Duration::from_millis(1);
 
-/// Something that a turn writes, and where its answer goes.
+/// Something that a turn writes, and the channel for its answer.
 pub(crate) enum Input {
     Send {
         send: Box<PreparedSend>,
@@ -54,7 +54,7 @@ pub(crate) enum Input {
         receipts: Vec<CarrierReceipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// A request for messages of a carrier that is answered at once.
+    /// A request for messages of a carrier, which is answered at once even without messages.
     Claim {
         carrier: String,
         limit: usize,
@@ -89,12 +89,12 @@ impl Input {
             (Self::Claim { answer, .. }, Answer::Claimed(lease, messages)) => {
                 let _ = answer.send(Ok((lease, messages)));
             }
-            // A sender whose channel is dropped takes its request for lost.
+            // An input that is dropped counts as lost for whoever brought it.
             (input, _) => drop(input),
         }
     }
 
-    /// How many results and receipts the input has.
+    /// How many results or receipts the input has, or messages it asks for.
     fn rows(&self) -> usize {
         match self {
             Self::Send { .. } => 0,
@@ -169,7 +169,7 @@ struct State {
     look: bool,
     closed: bool,
     /// Above 0 while the turn's thread sleeps: the thread is woken when this many sends wait, and
-    /// by any other input too.
+    /// by any input if this is 1.
     wake_at: usize,
 }
 
@@ -184,7 +184,7 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message; the answer comes once the turn that stored it is committed.
+    /// Sends a message; the answer comes once the turn that stored the message is committed.
     pub(crate) async fn send(&self, request: SendRequest) -> std::result::Result<Sent, SendError> {
         let (answer, answered) = oneshot::channel();
         // Prepared here, beside other senders, since the turn has only one thread.

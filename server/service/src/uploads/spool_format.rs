@@ -43,7 +43,7 @@ const WINDOW_ROWS_MAX: usize = 64 * 1024;
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The upper three bytes of the first word of each chunk.
 const MARK: u32 = 0x4847_5300;
-/// To be raised with every change of the format; at most 255.
+/// The version of the format, to be raised with every change of it; at most 255.
 const VERSION: u32 = 1;
 const CHECKSUM_BYTES: usize = 4;
 const HEAD_BYTES: usize = 4 + 4 + 4 + 8 + 8 + CHECKSUM_BYTES;
@@ -211,7 +211,7 @@ fn checksum(head: &[u8], rows: &[u8]) -> u32 {
     checksum.finalize()
 }
 
-/// Rows that are stored together.
+/// A chunk: rows that are stored together.
 pub(crate) struct Chunk {
     /// `[[digits, local 0|1, body, pages, segments]]`; without the last three in mode one to many.
     pub(crate) json: String,
@@ -238,7 +238,7 @@ impl Chunk {
 pub(crate) enum ChunkError {
     /// The chunk is gone, too short, or not what was written: its rows are lost.
     Lost(String),
-    /// The machine failed, or another release wrote the chunk; another try may do better.
+    /// The machine failed, or another release wrote the chunk; another try may succeed.
     Io(io::Error),
 }
 
@@ -273,7 +273,7 @@ pub(crate) fn read_bytes(path: &Path, offset: i64) -> std::result::Result<Vec<u8
     Ok(bytes)
 }
 
-/// Reads a chunk that began at an offset.
+/// Parses a chunk that began at this offset.
 pub(crate) fn parse_chunk(
     mut bytes: Vec<u8>,
     offset: i64,
