@@ -465,7 +465,7 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 }
 
 /// How long work may take before the database counts as gone: a server without power or network
-/// says nothing. This is longer than a commit and asking for its outcome may take.
+/// says nothing. The limit is longer than a commit and asking for its outcome may take.
 const WORK_TIMEOUT: Duration = Duration::from_mins(3);
 /// How long the statements before a commit may take before the database counts as gone.
 pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

@@ -25,8 +25,8 @@ pub struct SessionRow {
     pub account_id: Option<i64>,
     /// The session's data as JSON.
     pub data: String,
-    /// When the session will be over unless it is used before. This is only returned: the moments
-    /// that are stored come from the clock.
+    /// When the session will be over unless it is used before. This moment is only returned: the
+    /// stored moments come from the clock.
     pub expires_at: Timestamp,
 }
 
@@ -141,8 +141,8 @@ impl Service {
         Ok(Some(account))
     }
 
-    /// Whether somebody is signed in with a session. This doesn't put off the session's end:
-    /// requests that a page makes by itself ask this.
+    /// Whether somebody is signed in with a session, without putting off the session's end: for
+    /// requests that a page makes by itself.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.

@@ -10,7 +10,7 @@ use crate::store::{carriers, queue};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
 
-/// A connection's state that is older than this isn't kept up to date by any process.
+/// How long a connection's state counts: an older state isn't kept up to date by any process.
 const STATE_HOLDS_MS: i64 = 15_000;
 
 impl Service {

@@ -18,7 +18,7 @@ use crate::{Service, run_detached_with_tries};
 
 /// How many claims one transaction ends.
 const CHUNK: i64 = 500;
-/// The event in the timeline of such a message.
+/// What the timeline says of a message whose lease ended.
 const DETAIL: &str = "the process that handed it over ended before the carrier's answer";
 
 /// Which leases to end.

@@ -32,7 +32,8 @@ use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 /// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored
 /// in that time, and the clocks of two nodes differ.
 const LEASE_PARTS: i64 = 6;
-/// One in this many of a claim's messages is of a batch, however many single messages wait.
+/// The share of batches in a claim: one in this many messages is of a batch, however many single
+/// messages wait.
 pub const BATCHES_SHARE: usize = 8;
 /// How often one turn looks for due rows when it finds only rows of suspended applications.
 const ROUNDS_MAX: usize = 2;
@@ -166,8 +167,8 @@ pub(crate) async fn claim_due(
             .learn(carrier, scan_start, limits, &found, now);
         let claimed = claim_found(service, tx, &found, lease, now).await?;
         let learned = learn(service, tx, carrier, limits, &found, now).await?;
-        // Where all due rows were of suspended applications and were put aside, more rows may be
-        // due. If those are many too, the next turn looks for them.
+        // Where all due rows were put aside, since their applications are suspended, more rows may
+        // be due. After the last round the next turn looks for these.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, learned));
         }
@@ -257,8 +258,8 @@ impl Service {
         self.store().insist(look).await
     }
 
-    /// Whether a claim whose commit wasn't answered took place. If it did, no other process would
-    /// hand over its messages.
+    /// Whether a claim whose commit wasn't answered took place: no other process would hand over
+    /// the messages of such a claim.
     pub(crate) async fn is_claimed(&self, message: &Claimed, lease: Lease) -> Result<bool> {
         let look = async || {
             let mut tx = self.store().begin_as(Priority::Results).await?;

@@ -72,8 +72,8 @@ impl CarrierReceipt {
     }
 }
 
-/// A reference that a carrier may echo of a submit (SMPP 3.4 5.3.2.17). It has two octets, so that
-/// it tells messages apart only together with the number.
+/// A reference that a carrier may echo of a submit (SMPP 3.4 §5.3.2.17). With its two octets the
+/// reference tells messages apart only together with the number.
 #[must_use]
 pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     // The low bits of an id count within a millisecond, the bits above are milliseconds.

@@ -50,7 +50,7 @@ impl Service {
         self.inner.turn.inbox.record_results(carrier, results).await
     }
 
-    /// Writes results of a carrier in a turn. The money that they give back is still to be settled.
+    /// Writes results of a carrier in a turn. What the results give back is still to be settled.
     pub(crate) async fn write_results(
         &self,
         tx: &mut WriteTx<'_>,

@@ -16,7 +16,7 @@ use crate::store::queue::{self, Moved, Routed};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
-/// The carrier in the queue of messages that no route is for.
+/// The name in place of a carrier for queued messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";
 /// How many waiting rows one transaction looks at.
 const CHUNK: i64 = 500;
@@ -76,7 +76,7 @@ impl Network {
         self.carriers.iter().any(|c| c.name == carrier && c.whole)
     }
 
-    /// The carrier of every message, where there is only one route.
+    /// The carrier of every message, where the only route is one for all messages.
     pub(crate) fn only(&self) -> Option<&str> {
         match self.routes.as_slice() {
             [route]
@@ -119,7 +119,7 @@ impl Router {
     /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for the message. While
     /// no carrier can take it, the message waits for the one that would come first.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
-        // Every send comes by here, and mostly there is only one route.
+        // Every send comes by here, and mostly there is only one route, for all messages.
         if let Some(only) = self.network.only().filter(|_| excluded.is_empty()) {
             return only.to_owned();
         }

@@ -18,7 +18,7 @@ const STORED_WITHIN_MS: i64 = 500;
 
 /// The scan starts of each carrier.
 pub(crate) struct ScanStarts {
-    /// Whether scan starts are kept. They aren't where only one process writes: its index is clean.
+    /// Whether scan starts are kept; not where only one process writes, whose index is clean.
     kept: bool,
     carriers: Mutex<HashMap<String, Known>>,
 }

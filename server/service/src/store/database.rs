@@ -314,7 +314,7 @@ impl Store {
         })
     }
 
-    /// Stops all writing: from now on no transaction begins.
+    /// Stops all writing: from now on nothing is written to the database.
     pub(crate) fn fail(&self) {
         self.halt.set();
     }
@@ -341,7 +341,6 @@ impl Store {
 
     /// What became of a transaction whose commit wasn't answered; the server may still be
     /// committing.
-    ///
     ///
     /// # Errors
     /// As [`WriteTx::commit`].

@@ -22,7 +22,7 @@ const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct TransactionName {
     id: String,
-    /// Moments of which a crash of the server changes one.
+    /// Two moments, one of which a crash of the server changes.
     server: String,
 }
 
@@ -242,7 +242,8 @@ impl Dialect {
     }
 
     /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when
-    /// none were made.
+    /// there is nothing to make: the tables exist, the default partition has rows of that day, or
+    /// days have no tables.
     pub(crate) async fn make_day(self, conn: &mut dyn Connection, day: i64) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(false),

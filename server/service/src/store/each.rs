@@ -87,8 +87,8 @@ impl<'a> Query<'a> {
         Ok(found)
     }
 
-    /// Binds the values of a row, then the values that all rows share. The values after those are
-    /// for a server alone and aren't bound.
+    /// Binds the values of a row, then the values that all rows share. Further values are for a
+    /// server alone and aren't bound.
     fn bind_row(&self, statement: &mut CachedStatement<'_>, row: &[Argument<'a>]) -> Result<()> {
         let (given, needed) = (
             row.len() + self.arguments.len(),

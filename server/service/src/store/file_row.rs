@@ -28,8 +28,8 @@ struct Columns<'r> {
 }
 
 impl<'r> Columns<'r> {
-    /// The fault of the column that was read last. It doesn't show the value of a text: message
-    /// texts and phone numbers must not get into the log.
+    /// The fault of the column that was read last. The fault doesn't show the value of a text:
+    /// message texts and phone numbers must not get into the log.
     fn corrupt(&self, table: &'static str) -> Error {
         let place = self.next.saturating_sub(1);
         let column = self.row.as_ref().column_name(place);

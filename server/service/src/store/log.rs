@@ -16,9 +16,9 @@ use crate::error::{Error, Fault, Result};
 /// Moves the log's pages while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
-    /// The database's file, to be synced. It is closed after all of the store's connections, and
-    /// never where that isn't known: closing a file drops the locks that all connections of this
-    /// process hold on it (POSIX).
+    /// The database's file, to be synced. The file is closed after all of the store's connections,
+    /// and never where that isn't known: closing a file drops the locks that all connections of
+    /// this process hold on it (POSIX).
     file: Mutex<Option<File>>,
     state: Mutex<State>,
     moved: Condvar,

@@ -1,5 +1,4 @@
-//! The only module with rows and SQL. It imports nothing of the modules above it.
-//!
+//! The only module with rows and SQL, which imports nothing of the modules above it.
 //!
 //! A function here runs one statement on a connection that a verb lends it, and the statement
 //! stands in the function's file: one text for both databases, or one for each ([`sql::Sql`]).

@@ -30,9 +30,9 @@ pub(super) const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph'";
 
-/// Sets up a transaction that recounts all rows. It takes long, and must not join by nested loops:
-/// PostgreSQL chooses these for tables that have grown since it last analyzed them, because it
-/// takes such tables for small.
+/// Sets up a transaction that recounts all rows. Recounting takes long, and must not join by nested
+/// loops: PostgreSQL chooses these for tables that have grown since it last analyzed them, because
+/// it takes such tables for small.
 pub(super) const RECOUNT: &str = r"
     SET LOCAL statement_timeout = 0;
     SET LOCAL enable_nestloop = off;
@@ -49,8 +49,8 @@ pub(super) const READER: &str = "SET random_page_cost = 0.1";
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
 /// Whether a connection was given back inside a transaction: `now()` stands still within a
-/// transaction. This is run as a simple query, since each message of an extended query has a time
-/// of its own.
+/// transaction. The statement is run as a simple query, since each message of an extended query has
+/// a time of its own.
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 

@@ -181,8 +181,8 @@ async fn statements_over_messages_look_at_their_days_alone() {
     }
 }
 
-/// The statements with a text for each database are those of the traffic. If one of them looks at a
-/// whole table, it is fast in every test and takes seconds once there are a million rows.
+/// The statements with a text for each database are those of the traffic. A statement that looks at
+/// a whole table is fast in every test and takes seconds once there are a million rows.
 #[tokio::test]
 async fn no_statement_of_the_traffic_scans_a_table() {
     let folder = tempfile::tempdir().unwrap();

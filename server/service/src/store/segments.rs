@@ -48,8 +48,8 @@ statements! {
                     ELSE segments.status END,
                 submits = 2, submitted_at = excluded.submitted_at",
     };
-    /// The same rows as for [`INSERT`]. Their status isn't used: the status of a segment whose
-    /// claim was over isn't known.
+    /// The same rows as for [`INSERT`]. The status in the rows isn't used: the status of a segment
+    /// whose claim was over isn't known.
     const NAME: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,

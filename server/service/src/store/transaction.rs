@@ -52,8 +52,8 @@ pub(super) enum Way<'a> {
     Own(&'a mut OwnConnection),
 }
 
-/// The turn's own connection to a PostgreSQL server. It belongs to the turn's thread, which nothing
-/// else waits on.
+/// The turn's own connection to a PostgreSQL server, which belongs to the turn's thread; nothing
+/// else waits on that thread.
 #[derive(Default)]
 pub(crate) struct OwnConnection {
     pub(super) conn: Option<AnyConnection>,

@@ -27,9 +27,9 @@ const CLAIM_BESIDE_SENDS: usize = 128;
 /// Messages that a turn claimed for a connection.
 pub(crate) type Handover = (Lease, Vec<Claimed>);
 
-/// A connection that takes messages of a carrier. Its credit is how many messages it would take;
-/// messages come as soon as their claim is durable. A consumer that is dropped takes no more, and
-/// the messages that it hasn't received go back into the queue.
+/// A connection that takes messages of a carrier. The connection's credit is how many messages it
+/// would take; messages come as soon as their claim is durable. A consumer that is dropped takes no
+/// more, and the messages that it hasn't received go back into the queue.
 pub struct Consumer {
     credit: Credit,
     received: mpsc::UnboundedReceiver<Handover>,

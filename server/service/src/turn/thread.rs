@@ -28,7 +28,6 @@ const SLOW: Duration = Duration::from_millis(250);
 
 /// Starts the turn's thread, which ends when the service is closed or dropped.
 ///
-///
 /// # Errors
 /// When the machine can't start a thread.
 pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {

@@ -228,7 +228,7 @@ impl Service {
             lease_token: 0,
         };
         let places = first..first + chunk.rows;
-        // Where there is only one route, the numbers needn't be read.
+        // Where the only route is one for all messages, the numbers needn't be read.
         if let Some(only) = only {
             return Ok(places
                 .map(|place| queued((only.to_owned(), place)))

@@ -159,9 +159,9 @@ impl Path {
         matches!(self, Self::Unusual | Self::Queue)
     }
 
-    /// The statement that lists messages. Its parameters are the application, whether messages are
-    /// test messages, the least id, the id below which to look, how many to list, and a value for
-    /// each condition. The statement is put together of fixed parts alone.
+    /// The statement that lists messages. The statement's parameters are the application, whether
+    /// messages are test messages, the least id, the id below which to look, how many to list, and
+    /// a value for each condition. The statement is put together of fixed parts alone.
     pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
         let source = self.source(dialect);
         let (messages, join) = if self.leads_elsewhere() {
