@@ -300,7 +300,7 @@ impl Service {
         &self.inner.routes_changed
     }
 
-    /// Wakes all tasks that wait for it after each commit that put messages into the queue.
+    /// Wakes all tasks that wait on this after each commit that put messages into the queue.
     pub fn queued(&self) -> &Notify {
         &self.inner.wakes.queued
     }

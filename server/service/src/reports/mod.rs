@@ -33,9 +33,9 @@ pub struct MessageFilter {
     /// The digits of the number, as stored.
     pub number: Option<String>,
     pub status: Option<MessageStatus>,
-    /// The first moment of acceptance, inclusive.
+    /// Only messages accepted at this moment or later.
     pub from: Option<Timestamp>,
-    /// The last moment of acceptance, exclusive.
+    /// Only messages accepted before this moment.
     pub to: Option<Timestamp>,
     /// The most messages of the answer, 1 to 1000.
     pub limit: i64,

@@ -38,7 +38,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Looks up each key, and reads the rows found by the names of their columns.
+    /// Looks up each key, and reads the columns of the found rows by name.
     pub(crate) async fn fetch_each<T, V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -55,8 +55,8 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Looks up each key in a table, and reads the rows found in the order of their columns; a
-    /// server returns all rows as one JSON value.
+    /// Looks up each key in a table, and reads the columns of the found rows in order; a server
+    /// returns all rows as one JSON value.
     pub(crate) async fn find_each<T: DeserializeOwned, V: Values<'a>>(
         self,
         conn: &mut dyn Connection,

@@ -1,5 +1,6 @@
-//! Expansion: turning accepted uploads into messages. A transaction takes some chunks of the spool
-//! and stores the new offset in the spool too, so that a crash repeats nothing and loses nothing.
+//! Expansion: turning accepted uploads into messages. A transaction takes some chunks of the spool,
+//! and with their messages stores the offset of the next chunk, so that a crash repeats nothing and
+//! loses nothing.
 
 use std::time::{Duration, Instant};
 
