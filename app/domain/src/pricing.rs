@@ -82,7 +82,7 @@ impl PageCount {
         }
     }
 
-    /// So many times these pages; `None` when that is more than can be held.
+    /// These pages, multiplied; `None` when the product is more than can be held.
     #[must_use]
     pub fn checked_times(self, times: u64) -> Option<Self> {
         Some(Self {
@@ -91,7 +91,7 @@ impl PageCount {
         })
     }
 
-    /// Of both kinds; `None` when that is more than can be held.
+    /// The pages of both kinds together; `None` when the sum is more than can be held.
     #[must_use]
     pub const fn total(self) -> Option<u64> {
         self.local.checked_add(self.international)

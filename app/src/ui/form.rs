@@ -144,8 +144,8 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
     }
 }
 
-/// Says that a form was accepted, where the page's address has this parameter. Screen readers read
-/// it out when it appears.
+/// The notice that a form was accepted: shown while the page's address has this parameter, and read
+/// out by screen readers when it appears.
 #[component]
 pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl IntoView {
     let query = use_query_map();

@@ -50,8 +50,8 @@ impl<'a, T> Table<'a, T> {
         self.styled("", heading, cell)
     }
 
-    /// Adds a column whose cells have a class. Of [`BUTTONS`] only screen readers are told the
-    /// heading.
+    /// Adds a column whose cells have a class. The heading of a column of [`BUTTONS`] is for screen
+    /// readers alone.
     pub fn styled<V: IntoView + 'static>(
         self,
         class: &'static str,

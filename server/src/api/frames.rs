@@ -18,9 +18,9 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy)]
 pub struct Allowed {
     pub bytes_max: u64,
-    /// What is said of a larger one.
+    /// The sentence that refuses a larger body.
     pub too_large: fn(bytes_max: u64) -> String,
-    /// How long the next bytes may take after so many in so much time.
+    /// How long the next bytes may take, by the bytes and the time so far.
     pub timeout: fn(received: u64, elapsed: Duration) -> Duration,
 }
 
@@ -56,7 +56,7 @@ impl Frames {
         while let Some(body) = &mut self.body {
             let timeout = (self.allowed.timeout)(self.received, self.started.elapsed());
             let Ok(frame) = tokio::time::timeout(timeout, body.frame()).await else {
-                // Its time is over: more of it isn't waited for, a stop included.
+                // The body's time is over: the rest isn't waited for, even while the server stops.
                 self.body = None;
                 return Err(Failure::of(Reason::Timeout).closing());
             };

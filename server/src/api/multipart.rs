@@ -22,8 +22,8 @@ pub fn boundary(content_type: &str) -> Result<String, Failure> {
         .ok_or_else(|| unreadable("The content type names no boundary."))
 }
 
-/// The parameter that a part is. `None` for a part with another name than the known ones, or with
-/// none: it is ignored, whatever it is.
+/// The parameter that a part is. `None` for a part without a name, or with an unknown one: such a
+/// part is ignored, whatever its content is.
 ///
 /// # Errors
 /// `invalid_parameter` when the part has two names; `unsupported_media_type` when a parameter's

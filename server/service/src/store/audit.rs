@@ -13,10 +13,10 @@ statements! {
         INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)");
 }
 
-/// Who did what an entry of the audit log says.
+/// The actor of an entry in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// Whoever runs the program on the command line.
+    /// The operator, who runs the program on the command line.
     CommandLine,
     /// A signed-in account.
     Account(i64),

@@ -305,8 +305,8 @@ pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,
 ) -> Result<Vec<String>> {
-    // What is overdue depends on the last sweep and not on the clock: a service that was down for
-    // days has done nothing wrong.
+    // Messages are overdue by the time of the last sweep and not by the clock: a service that was
+    // down for days has done nothing wrong.
     let swept = installation::swept(conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);

@@ -341,8 +341,8 @@ pub(crate) struct Requeued {
     pub(crate) hand_over: HandOver,
     /// Set where the message goes to another carrier.
     pub(crate) carrier: Option<String>,
-    /// What is added to the names of carriers that refused the message: a space and a name, or
-    /// nothing.
+    /// The text that is appended to the names of the carriers that refused the message: a space
+    /// and a name, or nothing.
     pub(crate) refused_by: String,
 }
 

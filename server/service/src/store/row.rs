@@ -88,7 +88,7 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(
     table: &'static str,
 ) -> Result<T> {
     let value: String = row.get("found")?;
-    // Says where the fault is and not which value is there: phone numbers and texts must not get
+    // The fault names its place and not the value there: phone numbers and texts must not get
     // into the log.
     serde_json::from_str(&value).map_err(|error| {
         Error::Failed(Fault::Corrupt {

@@ -146,7 +146,7 @@ pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) 
 /// Requests that were taken out of a key's bucket.
 pub(crate) struct TakenRequests {
     pub(crate) taken: i64,
-    /// What is left in the bucket, in thousandths of a request.
+    /// The level of the bucket, in thousandths of a request.
     pub(crate) level: i64,
 }
 

@@ -103,8 +103,8 @@ async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// How long the next bytes may take after so many in so much time. What is there already is taken
-/// even without any time left: it isn't the client who was slow then.
+/// How long the next bytes may take, by the bytes and the time so far. Bytes that have come already
+/// are taken even when no time is left: then it wasn't the client who was slow.
 fn timeout(received: u64, elapsed: Duration) -> Duration {
     let longer = Duration::from_millis(received.saturating_mul(1000) / BYTES_PER_SECOND_MIN);
     let left = (BODY_TIMEOUT + longer).saturating_sub(elapsed);
