@@ -147,8 +147,8 @@ CREATE TABLE transfers (
     amount         INTEGER NOT NULL CHECK (amount > 0), -- how much moves
     -- 0 deposit, 1 unmatched (deposit), 2 charge, 3 settle, 4 release
     kind           INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 4),
-    -- whose statement it is on; null between our own ledger accounts
-    application_id INTEGER,
+    -- whose statement it is on; 0 between our own ledger accounts
+    application_id INTEGER NOT NULL,
     -- the message of a charge or release; null if that is for a batch
     message_id     INTEGER,
     -- the batch of a charge, settle or release; null if that is for a message

@@ -402,6 +402,11 @@ impl Service {
     fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
+
+    /// The next id that this process makes.
+    fn next_id(&self, now: Timestamp) -> i64 {
+        self.inner.ids.next(now, self.inner.node.slot())
+    }
 }
 
 /// The work of a verb or a chore in its transaction.

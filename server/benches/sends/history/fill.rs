@@ -87,6 +87,8 @@ const POSTGRES: Dialect = Dialect {
         "SET maintenance_work_mem = '1GB'",
     ],
     after: &[
+        "UPDATE applications a SET last_transfer_id = COALESCE( \
+         (SELECT MAX(id) FROM transfers t WHERE t.home = a.home AND t.application_id = a.id), 0)",
         "VACUUM ANALYZE messages",
         "VACUUM ANALYZE transfers",
         "CHECKPOINT",
@@ -205,11 +207,10 @@ const COUNTS: &str = "message_days WHERE status = (SELECT status FROM one) AND n
 const PAY: &str = "UPDATE applications SET balance = balance - (SELECT amount FROM charge)";
 const PAYER: &str = "WHERE id = (SELECT application_id FROM one)";
 
-/// Copies of a row `t`, in which some columns have values of their own; `None` is for the database
-/// to say.
+/// Copies of a row `t`, in which some columns have values of their own.
 struct Rows {
     table: &'static str,
-    own: Vec<(&'static str, Option<String>)>,
+    own: Vec<(&'static str, String)>,
     /// What stands before SELECT and behind FROM.
     with: String,
     from: String,
@@ -220,13 +221,13 @@ fn messages(kind: &Kind, series: &str, id: &str, at: &str) -> Rows {
     Rows {
         table: "messages",
         own: vec![
-            ("id", Some(id.to_owned())),
-            ("number", Some(kind.copied_number.to_owned())),
-            ("requestid", Some(kind.requestid.to_owned())),
-            ("created_at", Some(at.to_owned())),
-            ("sending_at", Some(format!("{at} + 10"))),
-            ("submitted_at", Some(submitted)),
-            ("final_at", Some(format!("{at} + 520"))),
+            ("id", id.to_owned()),
+            ("number", kind.copied_number.to_owned()),
+            ("requestid", kind.requestid.to_owned()),
+            ("created_at", at.to_owned()),
+            ("sending_at", format!("{at} + 10")),
+            ("submitted_at", submitted),
+            ("final_at", format!("{at} + 520")),
         ],
         with: series.to_owned(),
         from: "one t CROSS JOIN n".to_owned(),
@@ -238,10 +239,11 @@ fn charges(series: &str, id: &str, at: &str) -> Rows {
     Rows {
         table: "transfers",
         own: vec![
-            ("id", None),
-            ("message_id", Some(id.to_owned())),
-            ("balance_after", Some(balance)),
-            ("created_at", Some(at.to_owned())),
+            // In the application's order, with either database's numbering.
+            ("id", "t.id * 100000000 + i".to_owned()),
+            ("message_id", id.to_owned()),
+            ("balance_after", balance),
+            ("created_at", at.to_owned()),
         ],
         with: series.to_owned(),
         from: "charge t CROSS JOIN n".to_owned(),
@@ -257,8 +259,8 @@ fn counts() -> Rows {
     Rows {
         table: "message_days",
         own: vec![
-            ("day", Some("d.day".to_owned())),
-            ("n", Some("d.n".to_owned())),
+            ("day", "d.day".to_owned()),
+            ("n", "d.n".to_owned()),
         ],
         with: String::new(),
         from: format!("counts t JOIN {counted} ON d.day <> t.day"),
@@ -281,8 +283,7 @@ impl Rows {
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for column in columns {
             let value = match own.iter().find(|(name, _)| *name == column) {
-                Some((_, None)) => continue,
-                Some((_, Some(value))) => value.clone(),
+                Some((_, value)) => value.clone(),
                 None => format!("t.{column}"),
             };
             names.push(column);

@@ -9,7 +9,7 @@ use crate::store::audit::{self, Actor};
 use crate::store::deposits::{self, DepositRecord};
 use crate::store::query::Connection;
 use crate::store::row::touched;
-use crate::store::transfers::{self, BANK, DepositTransfer, LedgerAccount, UNMATCHED};
+use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 use domain::records::TransferKind;
 
 /// The most characters of the id that a bank gives a payment.
@@ -70,9 +70,9 @@ impl Service {
         actor: &Actor,
         deposit: &DepositRequest,
     ) -> Result<DepositOutcome> {
-        let (actor, deposit) = (*actor, deposit.clone());
+        let (service, actor, deposit) = (self.clone(), *actor, deposit.clone());
         self.in_transaction(move |tx, now| {
-            Box::pin(async move { credit(tx, &actor, &deposit, now).await })
+            Box::pin(async move { credit(&service, tx, &actor, &deposit, now).await })
         })
         .await
     }
@@ -86,7 +86,7 @@ impl Service {
         actor: &Actor,
         requests: &[DepositRequest],
     ) -> Result<ImportOutcome> {
-        let (actor, requests) = (*actor, requests.to_vec());
+        let (service, actor, requests) = (self.clone(), *actor, requests.to_vec());
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 // Locks all applications at once and in their order, since sends lock them too.
@@ -97,7 +97,7 @@ impl Service {
                 applications::keys_by_references(tx, &references).await?;
                 let mut counts = ImportOutcome::default();
                 for (index, request) in requests.iter().enumerate() {
-                    let credited = credit(tx, &actor, request, now).await;
+                    let credited = credit(&service, tx, &actor, request, now).await;
                     let outcome = credited.map_err(|error| error.of_request(index))?;
                     match (outcome.already, outcome.status) {
                         (true, _) => counts.skipped += 1,
@@ -157,6 +157,7 @@ impl Service {
 }
 
 async fn credit(
+    service: &Service,
     conn: &mut dyn Connection,
     actor: &Actor,
     request: &DepositRequest,
@@ -188,14 +189,15 @@ async fn credit(
         let balance = transfer(conn, BANK, id, &request.bank_id, request.amount, now).await?;
         (DepositStatus::Credited, Some(balance))
     } else {
-        let waiting = DepositTransfer {
+        let waiting = Transfer {
+            id: service.next_id(now),
             debit: BANK,
             credit: UNMATCHED,
             amount: request.amount,
             kind: TransferKind::Unmatched,
-            application_id: None,
-            bank_id: &request.bank_id,
-            balance_after: None,
+            application: None,
+            bank_id: Some(&request.bank_id),
+            batch_id: None,
         };
         transfers::insert(conn, &waiting, now).await?;
         (DepositStatus::Unmatched, None)
@@ -249,15 +251,16 @@ async fn transfer(
         .balance
         .checked_add(amount)
         .ok_or(Error::Refused(Refusal::BalanceTooLarge))?;
-    let balance = applications::add_balance(conn, application_id, amount).await?;
-    let deposit = DepositTransfer {
+    let (balance, id) = applications::add_balance(conn, application_id, amount).await?;
+    let deposit = Transfer {
+        id,
         debit: from,
         credit: application_id.into(),
         amount,
         kind: TransferKind::Deposit,
-        application_id: Some(application_id),
-        bank_id,
-        balance_after: Some(balance),
+        application: Some((application_id, balance)),
+        bank_id: Some(bank_id),
+        batch_id: None,
     };
     transfers::insert(conn, &deposit, now).await?;
     Ok(balance)

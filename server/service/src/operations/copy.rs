@@ -145,10 +145,13 @@ async fn copy_table(
     let mut next = reader.next(from).await?;
     while let Some(chunk) = next {
         rows += chunk.rows;
-        let (read, written) = tokio::join!(reader.next(from), copy::write(to, table, chunk));
+        let columns = reader.columns.clone();
+        let writing = copy::write(to, table, &columns, chunk);
+        let (read, written) = tokio::join!(reader.next(from), writing);
         written?;
         next = read?;
     }
+    copy::complete(to, table).await?;
     tracing::info!(table, rows, "copied");
     Ok(())
 }

@@ -9,10 +9,19 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const INSERT: Sql = Sql::same(r"
-        INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at)
-        VALUES ($1, $2, $3, $4, $4)
-        ON CONFLICT (email) DO NOTHING RETURNING id");
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at)
+            VALUES ($1, $2, $3, $4, $4)
+            ON CONFLICT (email) DO NOTHING RETURNING id",
+        postgres: r"
+            INSERT INTO accounts (id, home, email, password_hash, role, created_at,
+                password_changed_at)
+            SELECT a.id, 1 + a.id % i.homes, $1, $2, $3, $4, $4
+            FROM (SELECT nextval(pg_get_serial_sequence('accounts', 'id')) AS id) a
+            CROSS JOIN installation i
+            ON CONFLICT (email) DO NOTHING RETURNING id",
+    };
     const BY_ID: Sql = Sql::same(r"
         SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE id = $1");
     const BY_EMAIL: Sql = Sql::same(r"

@@ -43,11 +43,25 @@ statements! {
     const BY_ACCOUNT: Sql = Sql::same(listed!("WHERE a.account_id = $1 ORDER BY a.id"));
     const BY_REFERENCE: Sql = Sql::same(listed!("WHERE a.reference = $1"));
     const ALL: Sql = Sql::same(listed!("ORDER BY a.id"));
-    const INSERT: Sql = Sql::same(r"
-        INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
-            sender_state, balance, test_balance, test_day, created_at)
-        VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7)
-        ON CONFLICT DO NOTHING RETURNING id");
+    /// Gives a reference to a new application of an account, whose home the application gets. Ids
+    /// follow each other, since verbs run one at a time.
+    const TAKE_REFERENCE: Sql = Sql::postgres(r"
+        INSERT INTO reference_homes (reference, home, application_id)
+        SELECT $1, (SELECT home FROM accounts WHERE id = $2), COALESCE(MAX(application_id), 0) + 1
+        FROM reference_homes
+        ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id, home");
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
+                sender_state, balance, test_balance, test_day, created_at)
+            VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7)
+            ON CONFLICT DO NOTHING RETURNING id",
+        postgres: r"
+            INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
+                sender_state, balance, test_balance, test_day, created_at, id, home)
+            VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7, $8, $9)
+            ON CONFLICT DO NOTHING RETURNING id",
+    };
     const HAS_CATEGORY: Sql = Sql::same(r"
         SELECT id FROM applications WHERE account_id = $1 AND category = $2");
     const HAS_SENDERLESS: Sql = Sql::same(r"
@@ -67,8 +81,14 @@ statements! {
         SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, balance,
                test_balance, test_day
         FROM applications WHERE reference = $1");
-    const ADD_BALANCE: Sql = Sql::same(r"
-        UPDATE applications SET balance = balance + $2 WHERE id = $1 RETURNING balance");
+    const ADD_BALANCE: Sql = Sql {
+        sqlite: r"
+            UPDATE applications SET balance = balance + $2
+            WHERE id = $1 RETURNING balance, 0 AS last_transfer_id",
+        postgres: r"
+            UPDATE applications SET balance = balance + $2, last_transfer_id = last_transfer_id + 1
+            WHERE id = $1 RETURNING balance, last_transfer_id",
+    };
     const BALANCES: Sql = Sql::same(r"
         SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1");
     const IDS_BY_ACCOUNT: Sql = Sql::same(r"
@@ -259,6 +279,15 @@ pub(crate) async fn insert(
     new: &NewRow<'_>,
     now: Timestamp,
 ) -> Result<Option<ApplicationId>> {
+    let mut place = None;
+    if conn.dialect().is_shared() {
+        let taking = query(TAKE_REFERENCE, (new.reference.as_str(), new.account_id));
+        let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("home")?));
+        place = taking.fetch_optional(&mut *conn, read).await?;
+        if place.is_none() {
+            return Ok(None);
+        }
+    }
     let values = (
         new.account_id,
         new.category.as_str(),
@@ -268,7 +297,9 @@ pub(crate) async fn insert(
         new.sender_state.as_str(),
         now,
     );
+    let place = place.map(|(id, home)| [id.into(), home.into()]);
     query(INSERT, values)
+        .bind(place.into_iter().flatten())
         .fetch_optional(conn, |row| row.get("id"))
         .await
 }
@@ -368,14 +399,17 @@ pub(crate) async fn keys_by_reference(
         .await
 }
 
-/// Adds to the balance of an application and returns the new balance.
+/// Adds to the balance of an application; returns the new balance, and the id of the transfer that
+/// states it, where ids aren't the database's.
 pub(crate) async fn add_balance(
     conn: &mut dyn Connection,
     id: ApplicationId,
     amount: Money,
-) -> Result<Money> {
+) -> Result<(Money, i64)> {
     query(ADD_BALANCE, (id, amount))
-        .fetch_one(conn, |row| row.get("balance"))
+        .fetch_one(conn, |row| {
+            Ok((row.get("balance")?, row.get("last_transfer_id")?))
+        })
         .await
 }
 

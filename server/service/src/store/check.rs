@@ -44,7 +44,7 @@ statements! {
             SELECT application_id, CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                                  WHEN debit_account = application_id THEN -amount
                                                  ELSE 0 END) AS BIGINT) AS total
-            FROM transfers WHERE application_id IS NOT NULL GROUP BY application_id) t
+            FROM transfers WHERE application_id <> 0 GROUP BY application_id) t
           ON t.application_id = a.id
         WHERE a.balance <> COALESCE(t.total, 0) OR a.balance < 0");
     const STATEMENT_IS_UNBROKEN: Sql = Sql::same(r"
@@ -54,7 +54,7 @@ statements! {
                      CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                    ELSE -amount END)
                           OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted
-              FROM transfers WHERE application_id IS NOT NULL) s
+              FROM transfers WHERE application_id <> 0) s
         WHERE balance_after IS NULL OR balance_after <> counted");
     const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = Sql::same(concat!(
         r"
@@ -67,11 +67,11 @@ statements! {
            OR (kind = 4 AND NOT (credit_account = application_id
                    AND debit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
            OR (kind = 3 AND NOT (debit_account = -4 AND credit_account = -3
-                   AND application_id IS NULL AND batch_id IS NOT NULL))
+                   AND application_id = 0 AND batch_id IS NOT NULL))
            OR (kind = 0 AND NOT (debit_account IN (-1, -2) AND credit_account = application_id))
            OR (kind = 1
-             AND NOT (debit_account = -1 AND credit_account = -2 AND application_id IS NULL))
-           OR (kind NOT IN (1, 3) AND application_id IS NULL)",
+             AND NOT (debit_account = -1 AND credit_account = -2 AND application_id = 0))
+           OR (kind NOT IN (1, 3) AND application_id = 0)",
     ));
     /// Repeats the rule of `domain::pricing::cost_at`.
     const MESSAGE_IS_PRICED: Sql = Sql::same(r"
@@ -199,7 +199,7 @@ statements! {
                 CAST(SUM(CASE kind WHEN 2 THEN amount ELSE 0 END) AS BIGINT) AS charged,
                    CAST(SUM(CASE kind WHEN 3 THEN amount ELSE 0 END) AS BIGINT) AS settled,
                    CAST(SUM(CASE kind WHEN 4 THEN amount ELSE 0 END) AS BIGINT) AS released,
-                   MIN(application_id) AS application_id
+                   MAX(application_id) AS application_id
             FROM transfers WHERE batch_id IS NOT NULL GROUP BY batch_id) t ON t.batch_id = b.id
         WHERE b.test = 0 AND (COALESCE(t.charged, 0) <> b.cost OR t.settled <> b.expanded_cost
                OR t.application_id <> b.application_id

@@ -27,6 +27,7 @@ pub(crate) const TABLES: [&str; 23] = [
     "applications",
     "sender_requests",
     "sender_name_owners",
+    "batches",
     "transfers",
     "deposits",
     "messages",
@@ -35,11 +36,24 @@ pub(crate) const TABLES: [&str; 23] = [
     "segments",
     "parked_receipts",
     "carriers",
-    "batches",
     "message_days",
     "dropped_days",
     "idempotency",
     "audit",
+];
+
+/// The copied tables whose rows are of an application, and have its home.
+const OF_APPLICATIONS: [&str; 10] = [
+    "sender_requests",
+    "batches",
+    "transfers",
+    "messages",
+    "message_events",
+    "queue",
+    "segments",
+    "message_days",
+    "dropped_days",
+    "idempotency",
 ];
 
 /// How many rows are in memory at a time; the longest rows have some kilobytes.
@@ -68,6 +82,13 @@ statements! {
         FROM information_schema.columns c
         WHERE c.table_schema = current_schema() AND c.column_name = 'id'
           AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')");
+    const TELL_REFERENCES: Sql = Sql::postgres(r"
+        INSERT INTO reference_homes (reference, home, application_id)
+        SELECT reference, home, id FROM applications");
+    const NUMBER_TRANSFERS: Sql = Sql::postgres(r"
+        UPDATE applications a SET last_transfer_id = COALESCE(
+            (SELECT MAX(t.id)
+             FROM transfers t WHERE t.home = a.home AND t.application_id = a.id), 0)");
     const SET_NUMBER: Sql = Sql::postgres("SELECT setval($1::text::regclass, $2)");
     const BY_KIND: Sql = Sql::same(r"
         SELECT kind, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers GROUP BY kind");
@@ -112,7 +133,12 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
 /// Makes this transaction the only one that writes to its PostgreSQL database, until it ends.
 pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
-    let lock = format!("LOCK TABLE {}, nodes IN EXCLUSIVE MODE", TABLES.join(", "));
+    // Who writes to these two writes to others too, and nobody may lock what nobody may change.
+    let lockable = TABLES
+        .iter()
+        .filter(|name| !["transfers", "audit"].contains(name));
+    let lockable = lockable.copied().collect::<Vec<_>>().join(", ");
+    let lock = format!("LOCK TABLE {lockable}, nodes IN EXCLUSIVE MODE");
     run_of(conn, lock).await?;
     Ok(())
 }
@@ -129,6 +155,7 @@ pub(crate) struct Reader {
     statements: [String; 2],
     /// The key of the last row that was read.
     after: Option<String>,
+    pub(crate) columns: Vec<String>,
 }
 
 impl Reader {
@@ -136,10 +163,10 @@ impl Reader {
         let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("pk")?));
         let columns: Vec<(String, i64)> = query(COLUMNS, table).fetch_all(conn, read).await?;
         let (mut values, mut keys) = (Vec::new(), BTreeMap::new());
-        for (name, place) in columns {
+        for (name, place) in &columns {
             values.push(format!("'{name}', \"{name}\""));
-            if place > 0 {
-                keys.insert(place, format!("\"{name}\""));
+            if *place > 0 {
+                keys.insert(*place, format!("\"{name}\""));
             }
         }
         let keys: Vec<String> = keys.into_values().collect();
@@ -157,6 +184,7 @@ impl Reader {
         Ok(Self {
             statements: [statement(""), statement(&next)],
             after: None,
+            columns: columns.into_iter().map(|(name, _)| name).collect(),
         })
     }
 
@@ -176,17 +204,59 @@ impl Reader {
     }
 }
 
+/// Where the home of a table's rows comes from: a value, and what is joined for it. An account is
+/// given a home, and what belongs to it has the same one.
+fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
+    match table {
+        "accounts" => Some(("1 + r.id % i.homes", "CROSS JOIN installation i")),
+        "applications" => Some(("a.home", "JOIN accounts a ON a.id = r.account_id")),
+        // A settlement is of no application, but of a batch.
+        "transfers" => Some((
+            "COALESCE(h.home, b.home, 1)",
+            "LEFT JOIN reference_homes h ON h.application_id = r.application_id \
+             LEFT JOIN batches b ON b.id = r.batch_id",
+        )),
+        _ if OF_APPLICATIONS.contains(&table) => Some((
+            "h.home",
+            "JOIN reference_homes h ON h.application_id = r.application_id",
+        )),
+        _ => None,
+    }
+}
+
 /// Writes rows into the table of the same name in a PostgreSQL database.
 pub(crate) async fn write(
     conn: &mut dyn Connection,
     table: &'static str,
+    columns: &[String],
     chunk: Chunk,
 ) -> Result<()> {
+    let quoted = |before: &str| -> String {
+        let columns = columns.iter().map(|name| format!("{before}\"{name}\""));
+        columns.collect::<Vec<_>>().join(", ")
+    };
+    let (into, (value, join)) = match home_of(table) {
+        Some((value, join)) => (", home", (format!(", {value}"), join)),
+        None => ("", (String::new(), "")),
+    };
     let insert = format!(
-        "INSERT INTO {table} SELECT * FROM json_populate_recordset(NULL::{table}, $1::text::json)"
+        "INSERT INTO {table} ({}{into}) SELECT {}{value} \
+         FROM json_populate_recordset(NULL::{table}, $1::text::json) r {join}",
+        quoted(""),
+        quoted("r."),
     );
     let written = query_of(insert, chunk.json).execute(conn).await?;
     row::touched(table, chunk.rows, written)
+}
+
+/// Fills what SQLite doesn't have, by the rows of a table that was copied just now.
+pub(crate) async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
+    let statement = match table {
+        "applications" => TELL_REFERENCES,
+        "transfers" => NUMBER_TRANSFERS,
+        _ => return Ok(()),
+    };
+    query(statement, ()).execute(conn).await.map(drop)
 }
 
 /// Lets PostgreSQL number new rows after those that were copied, and after the greatest id that
@@ -296,8 +366,14 @@ mod tests {
     const LEFT: [&str; 3] = ["_sqlx_migrations", "connections", "nodes"];
     /// Tables that only PostgreSQL has: with SQLite their contents are in memory or in files.
     const SHARED: [&str; 3] = ["rate_buckets", "spool_chunks", "uploads"];
-    /// Tables that PostgreSQL fills by itself when messages are written.
-    const FILLED: [&str; 1] = ["unusual_messages"];
+    /// Tables that are filled by what other tables have.
+    const FILLED: [&str; 2] = ["reference_homes", "unusual_messages"];
+    /// Columns that only PostgreSQL has.
+    const ADDED: [(&str, &str); 3] = [
+        ("installation", "homes"),
+        ("accounts", "home"),
+        ("applications", "last_transfer_id"),
+    ];
     const TABLES_OF_SQLITE: Sql = Sql::sqlite(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     );
@@ -336,8 +412,14 @@ mod tests {
             known(&[&TABLES, &LEFT, &SHARED, &FILLED])
         );
         for table in TABLES {
+            let mut columns = names(&mut from, COLUMNS, Some(table)).await;
+            let added = ADDED.iter().filter(|(to, _)| *to == table);
+            columns.extend(added.map(|(_, column)| (*column).to_owned()));
+            if home_of(table).is_some() {
+                columns.insert("home".to_owned());
+            }
             assert_eq!(
-                names(&mut from, COLUMNS, Some(table)).await,
+                columns,
                 names(&mut to, COLUMNS_OF_POSTGRES, Some(table)).await,
                 "{table}"
             );

@@ -4,16 +4,30 @@ use super::query::{Connection, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-statements! {
-    const SUM_UP: Sql = Sql::same(r"
+/// Adds to the sums of a day; with the first columns of the primary key.
+macro_rules! sum_up {
+    ($home:literal) => {
+        concat!(
+            r"
         INSERT INTO dropped_days (day, application_id, charged, released)
         SELECT $1, application_id,
                CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT),
                CAST(SUM(released) AS BIGINT)
         FROM messages WHERE id >= $2 AND id < $3 AND test = 0 GROUP BY application_id
-        ON CONFLICT (day, application_id)
+        ON CONFLICT (",
+            $home,
+            r"day, application_id)
         DO UPDATE SET charged = dropped_days.charged + excluded.charged,
-            released = dropped_days.released + excluded.released");
+            released = dropped_days.released + excluded.released"
+        )
+    };
+}
+
+statements! {
+    const SUM_UP: Sql = Sql {
+        sqlite: sum_up!(""),
+        postgres: sum_up!("home, "),
+    };
     const DELETE_MESSAGES: Sql = Sql::same("DELETE FROM messages WHERE id >= $1 AND id < $2");
     const DELETE_EVENTS: Sql = Sql::same(r"
         DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2");

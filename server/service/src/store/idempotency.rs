@@ -41,7 +41,7 @@ statements! {
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
                    value ->> 4, $2
             FROM jsonb_array_elements($1::text::jsonb)
-            ON CONFLICT (application_id, test, key)
+            ON CONFLICT (home, application_id, test, key)
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
     };

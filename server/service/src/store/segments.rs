@@ -41,7 +41,7 @@ statements! {
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
                    (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3
             FROM jsonb_array_elements($1::text::jsonb)
-            ON CONFLICT (message_id, segment)
+            ON CONFLICT (home, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, segments.carrier_message_id),
                 status = CASE segments.status WHEN 2 THEN excluded.status
@@ -64,7 +64,7 @@ statements! {
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
                    (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3
             FROM jsonb_array_elements($1::text::jsonb)
-            ON CONFLICT (message_id, segment)
+            ON CONFLICT (home, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 segments.carrier_message_id, excluded.carrier_message_id)",
     };

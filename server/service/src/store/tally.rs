@@ -12,6 +12,23 @@ use super::row::{self, json, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
+/// Adds up the counts of a day; with the first columns of the primary key.
+macro_rules! fold {
+    ($home:literal) => {
+        concat!(
+            r"
+        INSERT INTO message_days (application_id, test, day, status, node, writer, n)
+        SELECT application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
+        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)
+        GROUP BY application_id, test, day, status
+        ON CONFLICT (",
+            $home,
+            r"application_id, test, day, status, node, writer)
+        DO UPDATE SET n = message_days.n + excluded.n"
+        )
+    };
+}
+
 statements! {
     const DAYS: Sql = Sql::same(r"
         SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
@@ -33,13 +50,10 @@ statements! {
     /// in.
     const UNFOLDED: Sql = Sql::same(r"
         SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1");
-    const FOLD: Sql = Sql::same(r"
-        INSERT INTO message_days (application_id, test, day, status, node, writer, n)
-        SELECT application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
-        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)
-        GROUP BY application_id, test, day, status
-        ON CONFLICT (application_id, test, day, status, node, writer)
-        DO UPDATE SET n = message_days.n + excluded.n");
+    const FOLD: Sql = Sql {
+        sqlite: fold!(""),
+        postgres: fold!("home, "),
+    };
     /// Deletes counts of 0 among the counts that were just folded.
     const FORGET_NOTHING: Sql = Sql::same(r"
         DELETE FROM message_days
@@ -62,7 +76,7 @@ statements! {
                    (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
             ORDER BY place
-            ON CONFLICT (application_id, test, day, status, node, writer)
+            ON CONFLICT (home, application_id, test, day, status, node, writer)
             DO UPDATE SET n = message_days.n + excluded.n",
     };
     const LOCK_BATCHES: Sql = Sql::postgres(r"

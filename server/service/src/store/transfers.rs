@@ -1,5 +1,7 @@
 //! The ledger: transfers, never changed and never deleted.
 
+use std::collections::BTreeMap;
+
 use domain::records::{StatementLine, TransferKind};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
@@ -29,56 +31,77 @@ pub(crate) const REVENUE: LedgerAccount = LedgerAccount(-3);
 pub(crate) const RESERVED: LedgerAccount = LedgerAccount(-4);
 
 statements! {
-    const INSERT: Sql = Sql::same(r"
-        INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
-            bank_id, balance_after, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+                bank_id, batch_id, balance_after, created_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        postgres: r"
+            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+                bank_id, batch_id, balance_after, created_at, id)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    };
     const STATEMENT: Sql = Sql::same(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers WHERE application_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
     /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
-    const INSERT_OF_MESSAGES: Sql = Sql {
+    const CHARGE_OR_RELEASE: Sql = Sql {
         sqlite: r"
             INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
                 message_id, balance_after, batch_id, created_at)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         postgres: r"
-            -- In the order of the parameter, which is that of the balances.
-            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+            -- Numbered in the order of the parameter, which is that of the balances.
+            INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id,
                 message_id, balance_after, batch_id, created_at)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, (value ->> 5)::bigint,
+            SELECT a.last_transfer_id + ROW_NUMBER() OVER (PARTITION BY a.id ORDER BY place),
+                   (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, a.id, (value ->> 5)::bigint,
                    (value ->> 6)::bigint, (value ->> 7)::bigint, $2
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
-            ORDER BY place",
+            JOIN applications a ON a.id = (value ->> 4)::bigint",
     };
+    /// `[[application, how many transfers were added]]`.
+    const COUNT_ON: Sql = Sql::postgres(r"
+        UPDATE applications SET last_transfer_id = last_transfer_id + (r.value ->> 1)::bigint
+        FROM jsonb_array_elements($1::text::jsonb) AS r
+        WHERE applications.id = (r.value ->> 0)::bigint");
 }
 
-/// A transfer that a deposit makes.
-pub(crate) struct DepositTransfer<'a> {
+/// A transfer that a deposit or a settlement makes.
+pub(crate) struct Transfer<'a> {
+    /// Its number among the application's transfers, or the program's id for a transfer between the
+    /// house's own accounts. SQLite gives ids of its own.
+    pub(crate) id: i64,
     pub(crate) debit: LedgerAccount,
     pub(crate) credit: LedgerAccount,
     pub(crate) amount: Money,
     pub(crate) kind: TransferKind,
-    pub(crate) application_id: Option<ApplicationId>,
-    pub(crate) bank_id: &'a str,
-    pub(crate) balance_after: Option<Money>,
+    /// The application on whose statement the transfer is, and its balance afterwards; `None`
+    /// between the house's own accounts.
+    pub(crate) application: Option<(ApplicationId, Money)>,
+    /// The bank's id of a deposit.
+    pub(crate) bank_id: Option<&'a str>,
+    pub(crate) batch_id: Option<BatchId>,
 }
 
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
-    transfer: &DepositTransfer<'_>,
+    transfer: &Transfer<'_>,
     now: Timestamp,
 ) -> Result<()> {
+    let (application_id, balance_after) = transfer.application.unzip();
     let values = (
         transfer.debit.0,
         transfer.credit.0,
         transfer.amount,
         transfer.kind.code(),
-        transfer.application_id,
+        application_id.map_or(0, |id| id.0),
         transfer.bank_id,
-        transfer.balance_after,
+        transfer.batch_id.map(|id| id.0),
+        balance_after,
         now,
+        transfer.id,
     );
     query(INSERT, values).execute(conn).await.map(drop)
 }
@@ -131,19 +154,19 @@ impl Subject {
     }
 }
 
-/// A charge, a release, a reservation or a settlement.
+/// A charge, a release or a reservation.
 pub(crate) struct MessageTransfer {
     pub(crate) debit: LedgerAccount,
     pub(crate) credit: LedgerAccount,
     pub(crate) amount: Money,
     pub(crate) kind: TransferKind,
     pub(crate) subject: Subject,
-    /// The application on whose statement the transfer is, and its balance afterwards; `None`
-    /// between the house's own accounts.
+    /// The application on whose statement the transfer is, and its balance afterwards.
     pub(crate) application: Option<(ApplicationId, Money)>,
 }
 
-/// Stores transfers of messages and batches.
+/// Stores transfers of messages and batches, in the order of the balances. Where others write at the
+/// same time, the transaction has locked the applications.
 pub(crate) async fn insert_of_messages(
     conn: &mut dyn Connection,
     transfers: &[MessageTransfer],
@@ -164,8 +187,19 @@ pub(crate) async fn insert_of_messages(
             batch,
         )
     });
-    let written = query(INSERT_OF_MESSAGES, now)
+    let written = query(CHARGE_OR_RELEASE, now)
         .execute_each(conn, rows)
         .await?;
-    touched("transfers", transfers.len(), written)
+    touched("transfers", transfers.len(), written)?;
+    if conn.dialect().is_shared() {
+        let mut counts: BTreeMap<ApplicationId, i64> = BTreeMap::new();
+        for (application, _) in transfers.iter().filter_map(|t| t.application) {
+            *counts.entry(application).or_default() += 1;
+        }
+        let counted = query(COUNT_ON, ())
+            .execute_each(conn, counts.iter().map(|(id, n)| (*id, *n)))
+            .await?;
+        touched("applications", counts.len(), counted)?;
+    }
+    Ok(())
 }

@@ -192,7 +192,7 @@ impl Service {
         if pending.request.dry_run {
             return Ok(Ok(BatchDecision::Answered(accepted)));
         }
-        let id = BatchId(self.inner.ids.next(now, self.inner.node.slot()));
+        let id = BatchId(self.next_id(now));
         accepted.batchid = Some(id);
         let new = self.new_batch(id, pending, &accepted, &funds, prices, now);
         funds.spend(kind, accepted.cost);

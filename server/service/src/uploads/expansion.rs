@@ -16,7 +16,7 @@ use crate::store::gate::Priority;
 use crate::store::queue::{self, QueuedAs, QueuedRow};
 use crate::store::row::touched;
 use crate::store::tally::Tally;
-use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject};
+use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, Transfer};
 use crate::store::{Chore, WriteTx};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::Spools;
@@ -249,15 +249,21 @@ impl Service {
         cost: Money,
         now: Timestamp,
     ) -> Result<()> {
-        let settled = (!upload.test).then_some(MessageTransfer {
+        if upload.test {
+            return Ok(());
+        }
+        let settled = Transfer {
+            // The id of the first of these messages, which no other settlement has.
+            id: domain::ids::nth_id(upload.first_message_id, upload.expanded_rows),
             debit: RESERVED,
             credit: REVENUE,
             amount: cost,
             kind: TransferKind::Settle,
-            subject: Subject::Batch(upload.id),
             application: None,
-        });
-        transfers::insert_of_messages(tx, settled.as_slice(), now).await
+            bank_id: None,
+            batch_id: Some(upload.id),
+        };
+        transfers::insert(tx, &settled, now).await
     }
 
     /// Gives up the remaining rows, which become no messages: their price goes back.

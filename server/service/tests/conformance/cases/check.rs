@@ -63,15 +63,16 @@ const CASES: &[(&str, &str)] = &[
         "balance 650001, transfers 650000",
     ),
     (
-        "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
-          message_id, balance_after, created_at) SELECT debit_account, credit_account, amount, kind, \
-          application_id, message_id, balance_after, created_at FROM transfers WHERE kind = 2 \
-          LIMIT 1",
+        "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id, \
+          message_id, balance_after, created_at) SELECT id + 1000, debit_account, credit_account, \
+          amount, kind, application_id, message_id, balance_after, created_at FROM transfers \
+          WHERE kind = 2 LIMIT 1",
         "balance after it",
     ),
     (
-        "INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id, \
-          balance_after, created_at) SELECT id, -1, 1, 2, id, balance - 1, 0 FROM applications",
+        "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id, \
+          balance_after, created_at) SELECT 1000, id, -1, 1, 2, id, balance - 1, 0 \
+          FROM applications",
         "between wrong accounts",
     ),
     (

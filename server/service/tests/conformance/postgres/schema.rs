@@ -11,15 +11,72 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as 
 use crate::database::{Backend, Database};
 
 /// Tables that only PostgreSQL has, and where SQLite's one process keeps the same.
-const ONLY_POSTGRES: [(&str, &str); 4] = [
+const ONLY_POSTGRES: [(&str, &str); 5] = [
+    (
+        "reference_homes",
+        "in the unique column applications.reference",
+    ),
     ("rate_buckets", "in memory"),
     ("spool_chunks", "in files of the data folder"),
     ("unusual_messages", "in the index messages_unusual"),
     ("uploads", "in memory"),
 ];
 
+/// Tables that can be distributed: with PostgreSQL each of their unique keys begins with the home.
+const DISTRIBUTED: [&str; 11] = [
+    "applications",
+    "batches",
+    "dropped_days",
+    "idempotency",
+    "message_days",
+    "message_events",
+    "messages",
+    "queue",
+    "segments",
+    "sender_requests",
+    "transfers",
+];
+
+/// Columns that only PostgreSQL has besides, and what they are for.
+const OTHER_COLUMNS: [(&str, &str, &str); 3] = [
+    ("installation", "homes", "accounts are given homes"),
+    ("accounts", "home", "what belongs to the account has it"),
+    (
+        "applications",
+        "last_transfer_id",
+        "an application's transfers are numbered; SQLite numbers all transfers",
+    ),
+];
+
+/// References that PostgreSQL doesn't have: a table that is distributed refers to accounts alone, and
+/// nothing refers to it.
+const OTHER_REFERENCES: [(&str, &str); 2] = [
+    ("deposits", "applications"),
+    ("sender_requests", "applications"),
+];
+
+/// Primary keys that differ, with SQLite's and PostgreSQL's, and why.
+const OTHER_KEYS: [(&str, &[&str], &[&str], &str); 2] = [
+    (
+        "message_events",
+        &["id"],
+        &["message_id", "id"],
+        "events are partitioned by the message",
+    ),
+    (
+        "transfers",
+        &["id"],
+        &["application_id", "id"],
+        "transfers are numbered within their application",
+    ),
+];
+
 /// Indexes that differ, and why.
-const OTHER_INDEXES: [(&str, &str); 4] = [
+const OTHER_INDEXES: [(&str, &str); 5] = [
+    (
+        "transfers_by_application",
+        "with PostgreSQL the primary key does it",
+    ),
     (
         "queue_due",
         "with PostgreSQL rows of one moment are in order",
@@ -343,18 +400,70 @@ async fn migrated() -> Both {
     }
 }
 
+/// Takes the home out of a table that can be distributed.
+fn without_home(name: &str, table: &mut Table) {
+    let (kind, is_filled, _) = table.columns.remove("home").unwrap();
+    assert_eq!((kind.as_str(), is_filled), ("bigint", true), "{name}");
+    let unhoused = |columns: &[String]| {
+        assert_eq!(columns[0], "home", "{name}: {columns:?}");
+        columns[1..].to_vec()
+    };
+    table.primary_key = unhoused(&table.primary_key);
+    let indexes = std::mem::take(&mut table.indexes).into_iter();
+    let indexes = indexes.map(|(index, columns, unique, condition)| {
+        let columns = if unique { unhoused(&columns) } else { columns };
+        (index, columns, unique, condition)
+    });
+    table.indexes = indexes.collect();
+    let to = table.references.iter().map(|(_, to, _)| to.as_str());
+    assert!(to.into_iter().all(|to| to == "accounts"), "{name}");
+}
+
 /// The schemas without what differs on purpose; every exception is one.
 fn compared(mut sqlite: Schema, mut postgres: Schema) -> (Schema, Schema) {
     for (table, instead) in ONLY_POSTGRES {
         assert!(!sqlite.contains_key(table));
         assert!(postgres.remove(table).is_some(), "{table}: {instead}");
     }
-    let events = [
-        sqlite.get_mut("message_events"),
-        postgres.get_mut("message_events"),
-    ];
-    let keys = events.map(|table| std::mem::take(&mut table.unwrap().primary_key));
-    assert_eq!(keys, [vec!["id"], vec!["message_id", "id"]]);
+    for table in DISTRIBUTED {
+        without_home(table, postgres.get_mut(table).unwrap());
+    }
+    for (table, column, what_for) in OTHER_COLUMNS {
+        let columns = &mut postgres.get_mut(table).unwrap().columns;
+        assert!(columns.remove(column).is_some(), "{column}: {what_for}");
+    }
+    let homes = ["homes", ">", "0"].map(str::to_owned).to_vec();
+    assert!(
+        postgres
+            .get_mut("installation")
+            .unwrap()
+            .checks
+            .remove(&homes)
+    );
+    for (table, other) in OTHER_REFERENCES {
+        let references = &mut sqlite.get_mut(table).unwrap().references;
+        let before = references.len();
+        references.retain(|(_, to, _)| to != other);
+        assert_eq!(references.len(), before - 1, "{table}");
+    }
+    let unique = (
+        String::new(),
+        vec!["reference".to_owned()],
+        true,
+        Vec::new(),
+    );
+    assert!(
+        sqlite
+            .get_mut("applications")
+            .unwrap()
+            .indexes
+            .remove(&unique)
+    );
+    for (table, of_sqlite, of_postgres, why) in OTHER_KEYS {
+        let tables = [sqlite.get_mut(table), postgres.get_mut(table)];
+        let keys = tables.map(|table| std::mem::take(&mut table.unwrap().primary_key));
+        assert_eq!(keys, [of_sqlite, of_postgres], "{table}: {why}");
+    }
     // They fill the table that only PostgreSQL has.
     let fills = &mut postgres.get_mut("messages").unwrap().has_triggers;
     assert!(std::mem::take(fills));
@@ -423,8 +532,8 @@ async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
     let mut both = migrated().await;
     for conn in [&mut both.sqlite, &mut both.postgres] {
         conn.execute(
-            "INSERT INTO transfers (debit_account, credit_account, amount, kind, created_at) \
-             VALUES (-1, -2, 5, 1, 1)",
+            "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, \
+             application_id, created_at) VALUES (1, -1, -2, 5, 1, 0, 1)",
         )
         .await
         .unwrap();
