@@ -4,9 +4,10 @@
 -- that several processes share; the one process of a SQLite database has their content in memory or
 -- in files.
 --
--- Tables that grow have a column `home`, first in each of their unique keys, by which they can be
+-- Tables that grow have a column `home`, last in each of their unique keys, by which they can be
 -- distributed over several servers: rows of one home are on one server. An account has a home, which
--- never changes, and what belongs to the account has the same one.
+-- never changes, and what belongs to the account has the same one. (Were it first, PostgreSQL would
+-- read a whole index by the home alone, as long as its statistics take the table for small.)
 
 CREATE TABLE installation (
     id         BIGINT PRIMARY KEY CHECK (id = 1),
@@ -97,10 +98,10 @@ CREATE TABLE applications (
         CHECK (lost_answer IN ('hold', 'resend')),
     -- the id of the application's last transfer; its transfers are numbered from 1
     last_transfer_id        BIGINT NOT NULL DEFAULT 0,
-    PRIMARY KEY (home, id)
+    PRIMARY KEY (id, home)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-CREATE UNIQUE INDEX applications_one_per_category ON applications (home, account_id, category);
-CREATE UNIQUE INDEX applications_one_without_sender ON applications (home, account_id)
+CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, home);
+CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id, home)
     WHERE sender_state = 'none';
 
 -- Keeps references unique over all homes, and tells where an application is.
@@ -122,10 +123,10 @@ CREATE TABLE sender_requests (
     reason         TEXT,
     requested_at   BIGINT NOT NULL,
     decided_at     BIGINT,
-    PRIMARY KEY (home, id)
+    PRIMARY KEY (id, home)
 );
 CREATE INDEX sender_requests_by_application ON sender_requests (application_id, id);
-CREATE UNIQUE INDEX sender_requests_one_pending ON sender_requests (home, application_id)
+CREATE UNIQUE INDEX sender_requests_one_pending ON sender_requests (application_id, home)
     WHERE status = 'pending';
 
 CREATE TABLE sender_name_owners (
@@ -148,13 +149,13 @@ CREATE TABLE transfers (
     bank_id        TEXT,
     balance_after  BIGINT,
     created_at     BIGINT NOT NULL,
-    PRIMARY KEY (home, application_id, id)
+    PRIMARY KEY (application_id, id, home)
 );
 CREATE INDEX transfers_by_batch ON transfers (batch_id, kind) WHERE batch_id IS NOT NULL;
-CREATE UNIQUE INDEX transfers_one_release ON transfers (home, message_id) WHERE kind = 4;
-CREATE UNIQUE INDEX transfers_batch_once ON transfers (home, batch_id, kind)
+CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id, home) WHERE kind = 4;
+CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind, home)
     WHERE kind IN (2, 4);
-CREATE UNIQUE INDEX transfers_bank_once ON transfers (home, bank_id, kind)
+CREATE UNIQUE INDEX transfers_bank_once ON transfers (bank_id, kind, home)
     WHERE bank_id IS NOT NULL;
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$;
@@ -197,7 +198,7 @@ CREATE TABLE messages (
     sending_at     BIGINT,
     submitted_at   BIGINT,
     final_at       BIGINT,
-    PRIMARY KEY (home, id)
+    PRIMARY KEY (id, home)
 ) PARTITION BY RANGE (id);
 CREATE INDEX messages_by_application ON messages (application_id, test, id);
 CREATE INDEX messages_by_number ON messages (application_id, test, number, id);
@@ -218,7 +219,7 @@ CREATE TABLE unusual_messages (
     test           BIGINT NOT NULL,
     status         BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
-    PRIMARY KEY (home, application_id, test, status, message_id)
+    PRIMARY KEY (application_id, test, status, message_id, home)
 );
 CREATE FUNCTION note_unusual() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -248,7 +249,7 @@ CREATE TABLE message_events (
     status         BIGINT NOT NULL CHECK (status BETWEEN 0 AND 7),
     at             BIGINT NOT NULL,
     detail         TEXT,
-    PRIMARY KEY (home, message_id, id)
+    PRIMARY KEY (message_id, id, home)
 ) PARTITION BY RANGE (message_id);
 CREATE TABLE message_events_other PARTITION OF message_events DEFAULT;
 
@@ -266,7 +267,7 @@ CREATE TABLE queue (
     attempts       BIGINT NOT NULL,
     hand_over      BIGINT NOT NULL DEFAULT 0 CHECK (hand_over BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (home, message_id)
+    PRIMARY KEY (message_id, home)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
         autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
@@ -287,7 +288,7 @@ CREATE TABLE segments (
     error          TEXT,
     submits        BIGINT NOT NULL,
     submitted_at   BIGINT NOT NULL,
-    PRIMARY KEY (home, message_id, segment)
+    PRIMARY KEY (message_id, segment, home)
 ) WITH (fillfactor = 80);
 CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id)
     WHERE carrier_message_id IS NOT NULL;
@@ -360,8 +361,8 @@ CREATE TABLE batches (
     created_at     BIGINT NOT NULL,
     expanded_at    BIGINT,
     done_at        BIGINT,
-    PRIMARY KEY (home, id),
-    UNIQUE (home, last_message_id),
+    PRIMARY KEY (id, home),
+    UNIQUE (last_message_id, home),
     CHECK (queued + sending + unknown + submitted + delivered + failed + expired + rejected = rows),
     CHECK (expanded_rows <= rows AND expanded_cost <= cost)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
@@ -379,7 +380,7 @@ CREATE TABLE message_days (
     node           BIGINT NOT NULL,
     writer         BIGINT NOT NULL CHECK (writer IN (0, 1)),
     n              BIGINT NOT NULL,
-    PRIMARY KEY (home, application_id, test, day, status, node, writer)
+    PRIMARY KEY (application_id, test, day, status, node, writer, home)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 
@@ -389,7 +390,7 @@ CREATE TABLE dropped_days (
     application_id BIGINT NOT NULL,
     charged        BIGINT NOT NULL,
     released       BIGINT NOT NULL,
-    PRIMARY KEY (home, day, application_id)
+    PRIMARY KEY (day, application_id, home)
 );
 
 CREATE TABLE idempotency (
@@ -400,7 +401,7 @@ CREATE TABLE idempotency (
     digest         TEXT NOT NULL,
     answer         TEXT NOT NULL,
     created_at     BIGINT NOT NULL,
-    PRIMARY KEY (home, application_id, test, key)
+    PRIMARY KEY (application_id, test, key, home)
 );
 CREATE INDEX idempotency_by_age ON idempotency (created_at);
 
@@ -435,7 +436,7 @@ CREATE TABLE spool_chunks (
     chunk          BYTEA NOT NULL,    -- rows after a head, as in a spool file
     -- rows of an upload that was never accepted are deleted after a day
     created_at     BIGINT NOT NULL,
-    PRIMARY KEY (home, spool, start)
+    PRIMARY KEY (spool, start, home)
 );
 -- A chunk is read once: compressing it would cost more than it saves. (PostgreSQL 15 has no such
 -- option in CREATE TABLE.)

@@ -375,7 +375,10 @@ impl Dialect {
             Self::Postgres => &[(
                 1,
                 "schema",
-                include_str!("../../../../migrations/postgres/0001_schema.sql"),
+                concat!(
+                    include_str!("../../../../migrations/postgres/0001_schema.sql"),
+                    include_str!("../../../../migrations/postgres/turn.sql"),
+                ),
             )],
         }
     }

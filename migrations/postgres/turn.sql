@@ -1,0 +1,571 @@
+-- The turn: everything that sends, carriers and their connections bring within a moment is stored
+-- by one call of `run_turn`, which is one transaction. Whoever calls has decided already, by rows
+-- that it remembers: the call stores only what still holds by the rows that it reads itself, and
+-- returns those rows. Rows are locked in one order: the queue, messages, segments, applications,
+-- counts; the rows of each by key.
+--
+-- Statements over messages are run by EXECUTE, so that each is planned with its ids: a plan for any
+-- ids would open the tables of all days. Rows are found by `= ANY`, or looked up one by one in a
+-- LATERAL query that OFFSET 0 keeps apart: of new rows PostgreSQL knows so little that it would
+-- rather read the whole table and join. So rows that are changed alike are changed together.
+
+-- What a turn changes in the counts: `n` messages more, or fewer.
+CREATE TYPE counted AS (
+    application_id BIGINT,
+    test           BIGINT,
+    day            BIGINT,
+    batch_id       BIGINT,
+    status         BIGINT,
+    n              BIGINT
+);
+
+-- Turns that were stored, kept for a day: whoever gets no answer to a call inserts the turn's id
+-- itself. The key lets that wait for the original, and then either one is stored, never both.
+CREATE TABLE turns (
+    home       BIGINT NOT NULL,
+    id         BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    answer     TEXT,
+    PRIMARY KEY (home, id)
+);
+CREATE INDEX turns_by_age ON turns (created_at);
+
+-- What a call of `run_turn` is given: rows, each column as an array. Which messages a carrier took
+-- as a whole at their first submit, by the lease that they were submitted under.
+CREATE TYPE submitted_rows AS (
+    ids BIGINT[], tokens BIGINT[], carriers TEXT[], segment_counts BIGINT[]
+);
+-- The segments of these messages, where the carrier names segments.
+CREATE TYPE segment_rows AS (
+    ids BIGINT[], numbers BIGINT[], segment_counts BIGINT[], applications BIGINT[],
+    carriers TEXT[], names TEXT[]
+);
+-- Receipts that name the message.
+CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
+-- Receipts that have the carrier's name of the segment; a receipt may have several forms of it.
+CREATE TYPE named_receipt_rows AS (
+    receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
+);
+-- The applications of the sends, as the turn remembers them; nulls where it doesn't. `totals` and
+-- `test_totals` are what the sends cost together, and `transfers` how many live ones there are.
+CREATE TYPE application_rows AS (
+    ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
+    sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[]
+);
+-- The idempotency keys of sends: with the answer to keep, for sends that are accepted, in which the
+-- balance is still what the application's sends have spent so far.
+CREATE TYPE key_rows AS (
+    applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[]
+);
+-- Accepted sends. `spent` is what the application's sends cost so far, and `transfers` how many live
+-- ones there are, this one included.
+CREATE TYPE send_rows AS (
+    ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
+    senders TEXT[], bodies TEXT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],
+    unit_prices BIGINT[], costs BIGINT[], spent BIGINT[], transfers BIGINT[], created_ats BIGINT[],
+    sending_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[]
+);
+-- For which carriers messages are claimed: the most rows, of which the most single messages, and
+-- the moments that the search begins at.
+CREATE TYPE claim_rows AS (
+    carriers TEXT[], all_max BIGINT[], singles_max BIGINT[], singles_from BIGINT[],
+    batches_from BIGINT[]
+);
+
+-- Messages that a carrier took as a whole at their first submit. Returns the messages whose lease
+-- held: each left the queue, and its segments are stored.
+CREATE FUNCTION turn_submitted(
+    of_home BIGINT, now_ms BIGINT, submitted submitted_rows, parts segment_rows,
+    OUT held BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
+DECLARE
+    of_one RECORD;
+    more counted[];
+BEGIN
+    FOR of_one IN
+        SELECT r.token, array_agg(r.id) AS ids
+        FROM unnest(submitted.ids, submitted.tokens) AS r (id, token)
+        GROUP BY r.token
+    LOOP
+        WITH left_queue AS (
+            DELETE FROM queue
+            WHERE message_id = ANY (of_one.ids) AND lease_token = of_one.token AND hand_over = 0
+            RETURNING message_id)
+        SELECT held || array_agg(message_id) INTO held FROM left_queue;
+    END LOOP;
+    IF held IS NULL THEN
+        RETURN;
+    END IF;
+    FOR of_one IN
+        SELECT r.carrier, r.segments, array_agg(r.id) AS ids
+        FROM unnest(submitted.ids, submitted.carriers, submitted.segment_counts)
+            AS r (id, carrier, segments)
+        WHERE r.id = ANY (held)
+        GROUP BY r.carrier, r.segments
+    LOOP
+        EXECUTE $statement$
+            WITH moved AS (
+                UPDATE messages SET status = 3, carrier = $4, segments = COALESCE($5, segments),
+                    submitted_at = COALESCE(submitted_at, $3)
+                WHERE id = ANY ($2) AND status = 1
+                RETURNING application_id, test, created_at / 86400000 AS day, batch_id)
+            SELECT array_agg(
+                ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)
+            FROM (
+                SELECT application_id, test, day, batch_id, COUNT(*) AS n
+                FROM moved GROUP BY application_id, test, day, batch_id) summed,
+                (VALUES (1, -1), (3, 1)) AS s (status, sign)
+            $statement$
+            INTO more USING of_home, of_one.ids, now_ms, of_one.carrier, of_one.segments;
+        counts := counts || more;
+    END LOOP;
+    IF parts.ids <> '{}' THEN
+        INSERT INTO segments (home, message_id, segment, segments, application_id, carrier,
+            carrier_message_id, status, submits, submitted_at)
+        SELECT of_home, r.id, r.number, r.segments, r.application, r.carrier, r.name, 3, 1, now_ms
+        FROM unnest(parts.ids, parts.numbers, parts.segment_counts, parts.applications,
+            parts.carriers, parts.names)
+            AS r (id, number, segments, application, carrier, name)
+        WHERE r.id = ANY (held)
+        ON CONFLICT (home, message_id, segment)
+        DO UPDATE SET carrier_message_id = COALESCE(
+            excluded.carrier_message_id, segments.carrier_message_id),
+            status = CASE segments.status WHEN 2 THEN excluded.status ELSE segments.status END,
+            submits = 2, submitted_at = excluded.submitted_at;
+    END IF;
+END $$;
+
+-- Messages that receipts make final: by the message, or by the carrier's name of its only segment.
+-- Returns the messages that were submitted and are final now, and the names' receipts among them.
+CREATE FUNCTION turn_receipts(
+    of_home BIGINT, now_ms BIGINT, of_messages receipt_rows, of_names named_receipt_rows,
+    OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
+DECLARE
+    -- The receipt, the message, its status and its error, of each name that is known.
+    receipts BIGINT[];
+    named BIGINT[];
+    named_statuses BIGINT[];
+    named_errors TEXT[];
+    of_one RECORD;
+    ended BIGINT[];
+    more counted[];
+BEGIN
+    IF of_names.receipts <> '{}' THEN
+        -- Where a carrier used a name again, the newest message counts. Of several receipts for a
+        -- message only the first is stored here.
+        SELECT array_agg(receipt), array_agg(message_id), array_agg(status), array_agg(error)
+        INTO receipts, named, named_statuses, named_errors
+        FROM (
+            SELECT DISTINCT ON (message_id) *
+            FROM (
+                SELECT DISTINCT ON (r.receipt) r.receipt, r.status, r.error, s.*
+                FROM unnest(of_names.receipts, of_names.carriers, of_names.names,
+                    of_names.statuses, of_names.errors)
+                    AS r (receipt, carrier, name, status, error)
+                CROSS JOIN LATERAL (
+                    SELECT message_id, segments, status AS segment_status
+                    FROM segments
+                    WHERE carrier = r.carrier AND carrier_message_id = r.name
+                    OFFSET 0) s
+                ORDER BY r.receipt, s.message_id DESC) f
+            WHERE segments = 1 AND segment_status < 4
+            ORDER BY message_id, receipt) o;
+    END IF;
+    FOR of_one IN
+        SELECT r.status, r.error, array_agg(r.id) AS ids
+        FROM unnest(of_messages.ids || named, of_messages.statuses || named_statuses,
+            of_messages.errors || named_errors) AS r (id, status, error)
+        GROUP BY r.status, r.error
+    LOOP
+        EXECUTE $statement$
+            WITH moved AS (
+                UPDATE messages SET status = $4, error = $5, final_at = $3, released = 0,
+                    submitted_at = COALESCE(submitted_at, $3)
+                WHERE id = ANY ($2) AND status = 3
+                RETURNING id, application_id, test, created_at / 86400000 AS day, batch_id)
+            SELECT (SELECT array_agg(id) FROM moved),
+                   (SELECT array_agg(
+                        ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)
+                    FROM (
+                        SELECT application_id, test, day, batch_id, COUNT(*) AS n
+                        FROM moved GROUP BY application_id, test, day, batch_id) summed,
+                        (VALUES (3, -1), ($4, 1)) AS s (status, sign))
+            $statement$
+            INTO ended, more USING of_home, of_one.ids, now_ms, of_one.status, of_one.error;
+        IF named IS NOT NULL AND ended IS NOT NULL THEN
+            UPDATE segments SET status = of_one.status, error = of_one.error
+            WHERE message_id = ANY (ended) AND segment = 1 AND status < 4;
+        END IF;
+        done := done || ended;
+        counts := counts || more;
+    END LOOP;
+    IF named IS NOT NULL AND done IS NOT NULL THEN
+        SELECT array_agg(r.receipt) INTO done_receipts
+        FROM unnest(receipts, named) AS r (receipt, id) WHERE r.id = ANY (done);
+    END IF;
+END $$;
+
+-- Sends. The sends of an application are stored if its row is still as the turn remembers it and has
+-- the money, and none of their idempotency keys has an answer. Returns the rows as they were before
+-- the charge, each with whether it is as remembered; the applications whose sends are stored; and
+-- the answers that were kept for the keys.
+CREATE FUNCTION turn_sends(
+    of_home BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
+    remembered application_rows, keys key_rows, sends send_rows,
+    OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    -- The balances, before the charge, of the applications whose sends are stored.
+    balances BIGINT[];
+    test_balances BIGINT[];
+    last_transfers BIGINT[];
+    repeated BIGINT[];
+BEGIN
+    -- The lock comes in an earlier statement than the look at the keys: a statement sees the
+    -- moment before it waits for a lock.
+    SELECT json_agg(
+               json_build_array(id, same, balance, test_balance, test_day,
+                   CASE WHEN NOT same THEN json_build_array(category, status, live_hash, test_hash,
+                       sender_state, sender_name) END)),
+           array_agg(id) FILTER (WHERE pays), array_agg(balance) FILTER (WHERE pays),
+           array_agg(play) FILTER (WHERE pays), array_agg(last_transfer_id) FILTER (WHERE pays)
+    INTO read, charged, balances, test_balances, last_transfers
+    FROM (
+        SELECT *, same AND balance >= total AND play >= test_total
+                  AND total + test_total > 0 AS pays
+        FROM (
+            SELECT a.*, r.total, r.test_total,
+                   CASE WHEN a.test_day < today THEN play_money ELSE a.test_balance END AS play,
+                   r.status IS NOT NULL AND a.status = r.status AND a.live_hash = r.live_hash
+                     AND a.test_hash = r.test_hash AND a.sender_state = r.sender_state
+                     AND a.sender_name IS NOT DISTINCT FROM r.sender_name AS same
+            FROM unnest(remembered.ids, remembered.statuses, remembered.live_hashes,
+                remembered.test_hashes, remembered.sender_states, remembered.sender_names,
+                remembered.totals, remembered.test_totals)
+                AS r (id, status, live_hash, test_hash, sender_state, sender_name, total,
+                      test_total)
+            JOIN applications a ON a.id = ANY (remembered.ids) AND a.id = r.id
+            ORDER BY a.id FOR NO KEY UPDATE OF a) l) p;
+    IF keys.keys <> '{}' THEN
+        SELECT json_agg(json_build_array(i.application_id, i.test, i.key, i.digest, i.answer)),
+               array_agg(i.application_id)
+        INTO kept, repeated
+        FROM unnest(keys.applications, keys.tests, keys.keys) AS r (application, test, key)
+        CROSS JOIN LATERAL (
+            SELECT *
+            FROM idempotency
+            WHERE application_id = r.application AND test = r.test
+              AND key = r.key AND created_at > kept_since
+            OFFSET 0) i;
+        IF repeated IS NOT NULL THEN
+            SELECT array_agg(r.id), array_agg(r.balance), array_agg(r.play),
+                   array_agg(r.last_transfer)
+            INTO charged, balances, test_balances, last_transfers
+            FROM unnest(charged, balances, test_balances, last_transfers)
+                AS r (id, balance, play, last_transfer)
+            WHERE r.id <> ALL (repeated);
+        END IF;
+    END IF;
+    IF charged IS NULL THEN
+        RETURN;
+    END IF;
+    UPDATE applications a SET balance = a.balance - r.total, test_balance = c.play - r.test_total,
+        test_day = GREATEST(a.test_day, today),
+        last_transfer_id = a.last_transfer_id + r.transfers
+    FROM unnest(charged, test_balances) AS c (id, play)
+    JOIN unnest(remembered.ids, remembered.totals, remembered.test_totals, remembered.transfers)
+        AS r (id, total, test_total, transfers) ON r.id = c.id
+    WHERE a.id = ANY (charged) AND a.id = c.id;
+    INSERT INTO messages (home, id, application_id, test, number, kind, sender, body, requestid,
+        pages, segments, unit_price, cost, created_at, sending_at, status, released)
+    SELECT of_home, m.*, CASE WHEN m.sending_at IS NULL THEN 0 ELSE 1 END, 0
+    FROM unnest(sends.ids, sends.applications, sends.tests, sends.numbers, sends.kinds,
+        sends.senders, sends.bodies, sends.requestids, sends.pages, sends.segment_counts,
+        sends.unit_prices, sends.costs, sends.created_ats, sends.sending_ats)
+        AS m (id, application_id, test, number, kind, sender, body, requestid, pages, segments,
+              unit_price, cost, created_at, sending_at)
+    WHERE m.application_id = ANY (charged);
+    INSERT INTO transfers (home, application_id, id, debit_account, credit_account, amount, kind,
+        message_id, balance_after, created_at)
+    SELECT of_home, m.application, c.last_transfer + m.transfer, m.application, -3, m.cost, 2, m.id,
+           c.balance - m.spent, now_ms
+    FROM unnest(sends.ids, sends.applications, sends.tests, sends.costs, sends.spent,
+        sends.transfers)
+        AS m (id, application, test, cost, spent, transfer)
+    JOIN unnest(charged, balances, last_transfers) AS c (id, balance, last_transfer)
+      ON c.id = m.application
+    WHERE m.test = 0;
+    INSERT INTO queue (home, message_id, application_id, carrier, held, bulk, due_at, lease_token,
+        attempts)
+    SELECT of_home, m.id, m.application, m.carrier, 0, 0, m.due_at, m.token, 0
+    FROM unnest(sends.ids, sends.applications, sends.carriers, sends.due_ats, sends.tokens)
+        AS m (id, application, carrier, due_at, token)
+    WHERE m.application = ANY (charged);
+    IF keys.keys <> '{}' THEN
+        INSERT INTO idempotency (home, application_id, test, key, digest, answer, created_at)
+        SELECT of_home, k.application, k.test, k.key, k.digest,
+               jsonb_set(k.answer::jsonb, '{balance}', to_jsonb(
+                   CASE k.test WHEN 1 THEN c.play ELSE c.balance END
+                   - (k.answer::jsonb ->> 'balance')::bigint))::text,
+               now_ms
+        FROM unnest(keys.applications, keys.tests, keys.keys, keys.digests, keys.answers)
+            AS k (application, test, key, digest, answer)
+        JOIN unnest(charged, balances, test_balances) AS c (id, balance, play)
+          ON c.id = k.application
+        WHERE k.answer IS NOT NULL
+        ON CONFLICT (home, application_id, test, key)
+        DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
+            created_at = excluded.created_at;
+    END IF;
+    SELECT array_agg(ROW(application, test, day, NULL, status, n)::counted)
+    INTO counts
+    FROM (
+        SELECT application, test, created_at / 86400000 AS day,
+               CASE WHEN sending_at IS NULL THEN 0 ELSE 1 END AS status, COUNT(*) AS n
+        FROM unnest(sends.applications, sends.tests, sends.created_ats, sends.sending_ats)
+            AS m (application, test, created_at, sending_at)
+        WHERE application = ANY (charged)
+        GROUP BY 1, 2, 3, 4) s;
+END $$;
+
+-- Claims for a carrier: rows that are due, at most `all_max`, of which single messages at most
+-- `singles_max`. Rows of suspended applications are put aside. Returns the rows that were found,
+-- the messages that are being sent from now on, the segments that a carrier has of them or may
+-- have, and when the next row is due where fewer were found than asked for.
+CREATE FUNCTION turn_claims(
+    of_home BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
+    singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,
+    OUT answer JSON, OUT counts counted[]) LANGUAGE plpgsql AS $$
+DECLARE
+    due_rows JSON;
+    due_count BIGINT;
+    singles_count BIGINT;
+    aside BIGINT[];
+    due BIGINT[];
+    begun BIGINT[];
+    start CONSTANT TEXT := $statement$
+        WITH started AS (
+            UPDATE messages SET status = COALESCE($6, status),
+                sending_at = CASE WHEN status < 2 THEN $3 ELSE sending_at END
+            WHERE id = ANY ($2) AND status BETWEEN $4 AND $5
+            RETURNING id, application_id, test, batch_id, created_at, status, cost, number, kind,
+                sender, body)
+        SELECT (SELECT json_agg(
+                    json_build_array(
+                        json_build_array(
+                            id, application_id, test, batch_id, created_at, status, cost),
+                        number, kind, sender, body))
+                FROM started),
+               (SELECT array_agg(id) FROM started),
+               (SELECT array_agg(
+                    ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)
+                FROM (
+                    SELECT application_id, test, created_at / 86400000 AS day, batch_id,
+                           COUNT(*) AS n
+                    FROM started WHERE $6 IS NOT NULL
+                    GROUP BY 1, 2, 3, 4) summed,
+                    (VALUES ($4, -1), ($6, 1)) AS s (status, sign))
+        $statement$;
+    started JSON;
+    started_before JSON;
+    ids BIGINT[];
+    none counted[];
+    handed_over JSON;
+    next_due BIGINT;
+BEGIN
+    EXECUTE $statement$
+        WITH singles AS MATERIALIZED (
+            SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
+            FROM queue
+            WHERE carrier = $2 AND held = 0 AND bulk = 0
+              AND due_at BETWEEN $6 AND $3 AND message_id >= $8 AND lease_token = 0
+            ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
+        of_batches AS MATERIALIZED (
+            SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
+            FROM queue
+            WHERE carrier = $2 AND held = 0 AND bulk = 1
+              AND due_at BETWEEN $7 AND $3 AND message_id >= $8 AND lease_token = 0
+            ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
+            FOR UPDATE SKIP LOCKED),
+        due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches),
+        -- An application's row may have many dead versions: it is looked up once, not for each
+        -- message.
+        suspended AS MATERIALIZED (
+            SELECT id
+            FROM applications
+            WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due))
+              AND status = 'Suspended'),
+        judged AS (
+            SELECT *, CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END
+                AS aside
+            FROM due)
+        SELECT json_agg(
+                   json_build_array(message_id, hand_over, aside, due_at, bulk, application_id)),
+               COUNT(*), COUNT(*) FILTER (WHERE bulk = 0),
+               array_agg(message_id) FILTER (WHERE aside = 1),
+               array_agg(message_id ORDER BY message_id) FILTER (WHERE aside = 0),
+               array_agg(message_id) FILTER (WHERE aside = 0 AND hand_over <> 0)
+        FROM judged
+        $statement$
+        INTO due_rows, due_count, singles_count, aside, due, begun
+        USING of_home, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from, least_id;
+    IF aside IS NOT NULL THEN
+        UPDATE queue SET held = 1 WHERE message_id = ANY (aside);
+    END IF;
+    IF due IS NOT NULL THEN
+        UPDATE queue SET due_at = lease_until, lease_token = new_token
+        WHERE message_id = ANY (due);
+        -- Nearly all messages are queued. The others were claimed before, and keep their status.
+        EXECUTE start INTO started, ids, counts USING of_home, due, now_ms, 0, 0, 1;
+        IF COALESCE(cardinality(ids), 0) < cardinality(due) THEN
+            due := ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (COALESCE(ids, '{}')));
+            EXECUTE start INTO started_before, ids, none
+            USING of_home, due, now_ms, 1, 2, NULL::bigint;
+        END IF;
+    END IF;
+    IF begun IS NOT NULL THEN
+        SELECT json_agg(
+            json_build_array(message_id, segment, segments, status, error, submits,
+                CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END))
+        INTO handed_over
+        FROM segments WHERE message_id = ANY (begun);
+    END IF;
+    IF due_count < all_max AND singles_count < singles_max THEN
+        EXECUTE $statement$
+            SELECT LEAST(
+                (SELECT MIN(due_at)
+                 FROM queue
+                 WHERE carrier = $2 AND held = 0 AND bulk = 0 AND message_id >= $5
+                   AND lease_token = 0 AND due_at >= $3),
+                (SELECT MIN(due_at)
+                 FROM queue
+                 WHERE carrier = $2 AND held = 0 AND bulk = 1 AND message_id >= $5
+                   AND lease_token = 0 AND due_at >= $4))
+            $statement$
+            INTO next_due USING of_home, of_carrier, singles_from, batches_from, least_id;
+    END IF;
+    answer := json_build_object('carrier', of_carrier, 'found', due_rows, 'started', started,
+        'started_before', started_before, 'handed_over', handed_over, 'next_due', next_due);
+END $$;
+
+-- Adds to the counts what a turn changes.
+CREATE FUNCTION turn_counts(of_home BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
+RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO message_days (home, application_id, test, day, status, node, writer, n)
+    SELECT of_home, application_id, test, day, status, of_node, 0, SUM(n)
+    FROM unnest(counts)
+    GROUP BY application_id, test, day, status
+    HAVING SUM(n) <> 0
+    ORDER BY application_id, test, day, status
+    ON CONFLICT (home, application_id, test, day, status, node, writer)
+    DO UPDATE SET n = message_days.n + excluded.n;
+    IF NOT EXISTS (SELECT 1 FROM unnest(counts) WHERE batch_id IS NOT NULL) THEN
+        RETURN;
+    END IF;
+    PERFORM 1
+    FROM batches
+    WHERE id = ANY (ARRAY(SELECT DISTINCT batch_id FROM unnest(counts)))
+    ORDER BY id FOR NO KEY UPDATE;
+    UPDATE batches b SET queued = b.queued + c.queued, sending = b.sending + c.sending,
+        submitted = b.submitted + c.submitted, delivered = b.delivered + c.delivered,
+        failed = b.failed + c.failed, expired = b.expired + c.expired,
+        rejected = b.rejected + c.rejected,
+        done_at = CASE
+            WHEN b.expanded_at IS NOT NULL
+              AND b.rows = b.delivered + b.failed + b.expired + b.rejected
+                  + c.delivered + c.failed + c.expired + c.rejected
+            THEN COALESCE(b.done_at, now_ms) ELSE b.done_at END
+    FROM (
+        SELECT batch_id,
+               SUM(CASE status WHEN 0 THEN n ELSE 0 END)::bigint AS queued,
+               SUM(CASE status WHEN 1 THEN n ELSE 0 END)::bigint AS sending,
+               SUM(CASE status WHEN 3 THEN n ELSE 0 END)::bigint AS submitted,
+               SUM(CASE status WHEN 4 THEN n ELSE 0 END)::bigint AS delivered,
+               SUM(CASE status WHEN 5 THEN n ELSE 0 END)::bigint AS failed,
+               SUM(CASE status WHEN 6 THEN n ELSE 0 END)::bigint AS expired,
+               SUM(CASE status WHEN 7 THEN n ELSE 0 END)::bigint AS rejected
+        FROM unnest(counts) WHERE batch_id IS NOT NULL
+        GROUP BY batch_id) c
+    WHERE b.id = ANY (ARRAY(SELECT DISTINCT batch_id FROM unnest(counts)))
+      AND b.id = c.batch_id;
+END $$;
+
+-- Stores a turn. Sends and claims count on the prices and the drained carriers that the turn
+-- remembers: if these have changed, they are returned, and neither is done. The answer:
+-- `missing`: messages of `submitted` whose lease didn't hold; `done` and `done_receipts`: messages
+-- that receipts made final, and the receipts that named a segment of such a message; `prices` and
+-- `drained`, if they have changed; `applications`, `charged` and `kept`: see `turn_sends`; `claims`: see
+-- `turn_claims`.
+CREATE FUNCTION run_turn(
+    of_home BIGINT, turn_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
+    submitted submitted_rows, parts segment_rows, receipts receipt_rows,
+    named_receipts named_receipt_rows,
+    known_price BIGINT, known_drained TEXT[], play_money BIGINT, kept_since BIGINT,
+    applications application_rows, keys key_rows, sends send_rows,
+    claims claim_rows, lease_token BIGINT, lease_until BIGINT)
+RETURNS TEXT LANGUAGE plpgsql AS $$
+DECLARE
+    answer JSONB := '{}';
+    claimed JSON[];
+    one JSON;
+    counts counted[];
+    more counted[];
+    held BIGINT[];
+    done BIGINT[];
+    done_receipts BIGINT[];
+    read JSON;
+    kept JSON;
+    charged BIGINT[];
+    prices JSON;
+    drained TEXT[];
+    unchanged BOOLEAN := TRUE;
+BEGIN
+    IF submitted.ids <> '{}' THEN
+        SELECT * INTO held, counts FROM turn_submitted(of_home, now_ms, submitted, parts);
+        IF held IS NULL OR cardinality(held) < cardinality(submitted.ids) THEN
+            answer := jsonb_build_object('missing', ARRAY(
+                SELECT id FROM unnest(submitted.ids) AS id
+                WHERE id <> ALL (COALESCE(held, '{}'))));
+        END IF;
+    END IF;
+    IF receipts.ids <> '{}' OR named_receipts.receipts <> '{}' THEN
+        SELECT * INTO done, done_receipts, more
+        FROM turn_receipts(of_home, now_ms, receipts, named_receipts);
+        counts := counts || more;
+        answer := answer || jsonb_build_object('done', done, 'done_receipts', done_receipts);
+    END IF;
+    IF applications.ids <> '{}' OR claims.carriers <> '{}' THEN
+        SELECT ARRAY(SELECT name FROM carriers WHERE drained_at IS NOT NULL ORDER BY name)
+        INTO drained;
+        SELECT json_build_array(id, local, international) INTO prices
+        FROM prices ORDER BY id DESC LIMIT 1;
+        unchanged := drained = known_drained
+            AND (prices ->> 0)::bigint IS NOT DISTINCT FROM known_price;
+        IF NOT unchanged THEN
+            answer := answer || jsonb_build_object('prices', prices, 'drained', drained);
+        END IF;
+    END IF;
+    IF unchanged AND applications.ids <> '{}' THEN
+        SELECT * INTO read, kept, charged, more
+        FROM turn_sends(of_home, now_ms, now_ms / 86400000, play_money, kept_since, applications,
+            keys, sends);
+        counts := counts || more;
+        answer := answer || jsonb_build_object('applications', read, 'kept', kept, 'charged', charged);
+    END IF;
+    INSERT INTO turns (home, id, created_at, answer)
+    VALUES (of_home, turn_id, now_ms, answer::text);
+    IF unchanged THEN
+        FOR i IN 1 .. cardinality(claims.carriers) LOOP
+            SELECT * INTO one, more
+            FROM turn_claims(of_home, now_ms, claims.carriers[i], claims.singles_max[i],
+                claims.all_max[i], claims.singles_from[i], claims.batches_from[i], least_id,
+                lease_token, lease_until);
+            counts := counts || more;
+            claimed := claimed || one;
+        END LOOP;
+    END IF;
+    IF counts IS NOT NULL THEN
+        PERFORM turn_counts(of_home, now_ms, of_node, counts);
+    END IF;
+    RETURN (answer || jsonb_build_object('claims', claimed))::text;
+END $$;
