@@ -58,6 +58,8 @@ pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 use accounts::password::Hasher;
 use admission::rates::Rates;
+use applications::addresses::Addresses;
+use delivery::parked_names::ParkedNames;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use id_source::IdSource;
@@ -158,6 +160,8 @@ struct Inner {
     scan_starts: ScanStarts,
     routes_changed: Notify,
     wakes: Arc<Wakes>,
+    addresses: Addresses,
+    parked_names: ParkedNames,
     node: Node,
     /// The tasks that tell other processes of new work and listen to them; empty where there are no
     /// other processes.
@@ -229,6 +233,8 @@ impl Service {
                 scan_starts: ScanStarts::new(shared),
                 routes_changed: Notify::new(),
                 wakes: Arc::default(),
+                addresses: Addresses::default(),
+                parked_names: ParkedNames::default(),
                 node,
                 tasks: Mutex::default(),
             }),

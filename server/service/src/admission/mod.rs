@@ -59,6 +59,8 @@ pub struct SendRequest {
 /// A send with what can be computed of it before the database is asked.
 pub(crate) struct PreparedSend {
     pub(crate) request: SendRequest,
+    /// The application with the reference of the request's key, where it is looked up beforehand.
+    pub(crate) application: Option<ApplicationId>,
     /// The hash of the request's key.
     pub(crate) key_hash: String,
     pub(crate) pages: usize,
@@ -68,7 +70,7 @@ pub(crate) struct PreparedSend {
 }
 
 impl PreparedSend {
-    pub(crate) fn new(request: SendRequest) -> Self {
+    pub(crate) fn new(request: SendRequest, application: Option<ApplicationId>) -> Self {
         let digest = request.idempotency.is_some().then(|| {
             let requestid = request.requestid.as_ref();
             digest_of_send(&request.number, &request.message, requestid)
@@ -78,6 +80,7 @@ impl PreparedSend {
             pages: request.message.pages(),
             segments: request.message.segments(),
             digest,
+            application,
             request,
         }
     }
@@ -245,7 +248,16 @@ impl Service {
     /// # Errors
     /// See [`SendError`].
     pub async fn send(&self, request: SendRequest) -> Result<Sent, SendError> {
-        self.inner.turn.inbox.send(request).await
+        let application = match self.address_of(request.key.reference()).await {
+            Ok(application) => application,
+            Err(error) => {
+                tracing::error!(detail = ?error, "an application can't be looked up");
+                return Err(SendError::Refused(error.reason()));
+            }
+        };
+        // Prepared here, beside other senders, since the turn has only one thread.
+        let send = PreparedSend::new(request, application);
+        self.inner.turn.inbox.send(send).await
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Rates {
 pub(crate) type RateKey = (Reference, KeyKind);
 
 /// Requests that were taken for keys whose sends are about to be judged.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Allowance(BTreeMap<RateKey, i64>);
 
 #[derive(Clone, Copy)]
@@ -55,6 +55,11 @@ impl Rates {
             shared: shared && limit.is_some(),
             buckets: Mutex::default(),
         }
+    }
+
+    /// Whether processes count requests together.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Stores what all processes together have left of a key's requests, in thousandths of a
@@ -159,6 +164,24 @@ impl Service {
 }
 
 impl Allowance {
+    /// How many of a key's requests are left.
+    pub(crate) fn left(&self, key: RateKey) -> i64 {
+        self.0.get(&key).copied().unwrap_or(0)
+    }
+
+    /// The keys that these requests would be too few for, once for each request that is missing.
+    pub(crate) fn missing(&self, wanted: impl Iterator<Item = RateKey>) -> Vec<RateKey> {
+        let mut left = self.clone();
+        wanted.filter(|key| !left.take(*key)).collect()
+    }
+
+    /// Adds requests that were taken later.
+    pub(crate) fn add(&mut self, more: Self) {
+        for (key, count) in more.0 {
+            *self.0.entry(key).or_default() += count;
+        }
+    }
+
     /// Uses one of a key's requests; false when none is left.
     pub(crate) fn take(&mut self, key: RateKey) -> bool {
         let left = self.0.get_mut(&key).filter(|left| **left > 0);

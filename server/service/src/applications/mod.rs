@@ -1,5 +1,6 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
+pub(crate) mod addresses;
 pub(crate) mod keys;
 pub(crate) mod sender_names;
 

@@ -5,6 +5,7 @@ pub(crate) mod carriers;
 pub(crate) mod ended_leases;
 pub(crate) mod expiry;
 pub(crate) mod outcomes;
+pub(crate) mod parked_names;
 pub(crate) mod receipts;
 pub(crate) mod results;
 pub(crate) mod routing;
@@ -19,12 +20,13 @@ use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::routing::Network;
 use crate::error::Result;
-use crate::store::claims::{self, DueLimits, DueRow, Leased, StartedMessage};
+use crate::store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
 use crate::store::gate::Priority;
 use crate::store::messages;
 use crate::store::queue::{self, QueueState};
-use crate::store::segments;
+use crate::store::segments::{self, Segment};
 use crate::store::submits::{self, Outstanding};
+use crate::store::turn_call::ClaimAnswer;
 use crate::store::{WriteTx, installation};
 use crate::wakes::Wake;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
@@ -140,6 +142,85 @@ impl Lease {
     }
 }
 
+/// A search for due messages of a carrier.
+pub(crate) struct ClaimSearch {
+    pub(crate) carrier: String,
+    pub(crate) limits: DueLimits,
+    pub(crate) from: ScanStart,
+}
+
+impl ClaimSearch {
+    pub(crate) fn new(service: &Service, carrier: &str, limit: usize) -> Self {
+        let all = i64::try_from(limit).unwrap_or(i64::MAX);
+        Self {
+            carrier: carrier.to_owned(),
+            limits: DueLimits {
+                // Single messages go before messages of a batch, which are left a share all the
+                // same.
+                singles: all - all / BATCHES_SHARE.cast_signed() as i64,
+                all,
+            },
+            from: service.inner.scan_starts.of(carrier),
+        }
+    }
+
+    /// What a call claimed, and what it learned about the messages that are left in the queue.
+    pub(crate) fn claimed(
+        &self,
+        service: &Service,
+        answer: ClaimAnswer,
+        now: Timestamp,
+    ) -> (Vec<Claimed>, Learned) {
+        let found = answer.found.unwrap_or_default();
+        let scan_starts = &service.inner.scan_starts;
+        scan_starts.learn(&self.carrier, self.from, self.limits, &found, now);
+        let learned = self.learn(&found, answer.next_due.map(Timestamp::from_unix_ms), now);
+        let network = &service.inner.router.network;
+        let started = [answer.started, answer.started_before]
+            .into_iter()
+            .flatten();
+        let started = started.flatten().map(|row| Claimed::of(row, network));
+        let mut claimed: Vec<Claimed> = started.collect();
+        let segments = answer.handed_over.unwrap_or_default();
+        skip_handed_over(&begun(&found), segments, &mut claimed);
+        (claimed, learned)
+    }
+
+    /// Whether a search that found these rows found all that are due.
+    fn is_exhausted(&self, found: &[DueRow]) -> bool {
+        count(found.len()) < self.limits.all && singles(found) < self.limits.singles
+    }
+
+    /// What a search tells about the messages that are left in the queue, the first of which is due
+    /// at `next_due`.
+    fn learn(&self, found: &[DueRow], next_due: Option<Timestamp>, now: Timestamp) -> Learned {
+        let look_after = self.is_exhausted(found).then(|| {
+            // Due rows that weren't found are locked by another process for a moment.
+            let after = next_due.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
+            Duration::from_millis(after.unsigned_abs())
+        });
+        Learned {
+            no_single_waits: singles(found) < self.limits.singles,
+            look_after,
+        }
+    }
+}
+
+fn count(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+fn singles(found: &[DueRow]) -> i64 {
+    count(found.iter().filter(|row| !row.of_batch).count())
+}
+
+/// The found messages that a carrier has, or may have, in part.
+fn begun(found: &[DueRow]) -> HashMap<Transid, HandOver> {
+    let due = found.iter().filter(|row| !row.suspended);
+    let begun = due.filter(|row| row.hand_over != HandOver::None);
+    begun.map(|row| (row.id, row.hand_over)).collect()
+}
+
 /// Claims due messages of a carrier in a turn; none when no message is due or the carrier is
 /// drained.
 pub(crate) async fn claim_due(
@@ -150,56 +231,24 @@ pub(crate) async fn claim_due(
     lease: Lease,
 ) -> Result<(Vec<Claimed>, Learned)> {
     let now = service.now();
-    let all = i64::try_from(limit).unwrap_or(i64::MAX);
-    let limits = DueLimits {
-        // Single messages go before messages of a batch, which are left a share all the same.
-        singles: all - all / BATCHES_SHARE.cast_signed() as i64,
-        all,
-    };
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let scan_start = service.inner.scan_starts.of(carrier);
-        let found = claims::due(tx, carrier, limits, scan_start, first_unexpired(now), now).await?;
-        service
-            .inner
-            .scan_starts
-            .learn(carrier, scan_start, limits, &found, now);
+        let search = ClaimSearch::new(service, carrier, limit);
+        let (limits, least_id) = (search.limits, first_unexpired(now));
+        let found = claims::due(tx, carrier, limits, search.from, least_id, now).await?;
         let claimed = claim_found(service, tx, &found, lease, now).await?;
-        let learned = learn(service, tx, carrier, limits, &found, now).await?;
+        let next_due = if search.is_exhausted(&found) {
+            claims::next_due(tx, carrier, search.from, least_id).await?
+        } else {
+            None
+        };
         // Where all due rows were put aside, since their applications are suspended, more rows may
         // be due. After the last round the next turn looks for these.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
-            return Ok((claimed, learned));
+            return Ok((claimed, search.learn(&found, next_due, now)));
         }
     }
-}
-
-/// What a look at the queue tells about the messages that are left in it.
-async fn learn(
-    service: &Service,
-    tx: &mut WriteTx<'_>,
-    carrier: &str,
-    limits: DueLimits,
-    found: &[DueRow],
-    now: Timestamp,
-) -> Result<Learned> {
-    let count = |rows: usize| i64::try_from(rows).unwrap_or(i64::MAX);
-    let singles = found.iter().filter(|row| !row.of_batch).count();
-    let none_waits = count(found.len()) < limits.all && count(singles) < limits.singles;
-    let look_after = if none_waits {
-        let scan_start = service.inner.scan_starts.of(carrier);
-        let next = claims::next_due(tx, carrier, scan_start, first_unexpired(now)).await?;
-        // Due rows that weren't found are locked by another process for a moment.
-        let after = next.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
-        Some(Duration::from_millis(after.unsigned_abs()))
-    } else {
-        None
-    };
-    Ok(Learned {
-        no_single_waits: count(singles) < limits.singles,
-        look_after,
-    })
 }
 
 /// Claims the rows that were found, and puts rows of suspended applications aside.
@@ -228,13 +277,11 @@ async fn claim_found(
     let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
     let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, network)).collect();
-    let begun: HashMap<Transid, HandOver> = due
-        .iter()
-        .filter(|row| row.hand_over != HandOver::None)
-        .map(|row| (row.id, row.hand_over))
-        .collect();
+    let begun = begun(found);
     if !begun.is_empty() {
-        skip_handed_over(tx, &begun, &mut claimed).await?;
+        let ids: Vec<Transid> = begun.keys().copied().collect();
+        let segments = segments::of(tx, &ids).await?;
+        skip_handed_over(&begun, segments, &mut claimed);
     }
     Ok(claimed)
 }
@@ -359,15 +406,14 @@ impl Service {
     }
 }
 
-/// Finds the segments that a carrier has, or may have, of messages that were handed over in part.
-async fn skip_handed_over(
-    tx: &mut WriteTx<'_>,
+/// Notes the segments that a carrier has, or may have, of messages that were handed over in part.
+fn skip_handed_over(
     begun: &HashMap<Transid, HandOver>,
+    segments: Vec<Segment>,
     claimed: &mut [Claimed],
-) -> Result<()> {
-    let ids: Vec<Transid> = begun.keys().copied().collect();
+) {
     let mut skipped: HashMap<Transid, Vec<u16>> = HashMap::new();
-    for segment in segments::of(tx, &ids).await? {
+    for segment in segments {
         let hand_over = begun.get(&segment.message_id);
         let repeats =
             hand_over.is_some_and(|it| it.repeats_segment(segment.is_taken(), segment.submits));
@@ -379,5 +425,4 @@ async fn skip_handed_over(
     for message in claimed {
         message.handed_over = skipped.remove(&message.id).unwrap_or_default();
     }
-    Ok(())
 }

@@ -163,6 +163,11 @@ impl Service {
         messages::lock(tx, &ids).await?;
         apply(tx, &matched, now).await?;
         if count > 0 {
+            if tx.must_lock() {
+                for receipt in &parked {
+                    self.inner.parked_names.add(carrier, receipt.name);
+                }
+            }
             parked::park(tx, &parked, carrier, now).await?;
             carriers::add_parked(tx, carrier, count, 0).await?;
         }
@@ -228,6 +233,9 @@ impl Service {
         names: &[&str],
         now: Timestamp,
     ) -> Result<()> {
+        for name in names {
+            self.inner.parked_names.remove(carrier, name);
+        }
         let since = now.plus_ms(-AHEAD_MS);
         let parked = parked::unpark(tx, carrier, names, since).await?;
         if parked.is_empty() {

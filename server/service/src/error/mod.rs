@@ -150,12 +150,6 @@ impl Error {
         code.is_some_and(|code| CODES.contains(&code.as_ref()))
     }
 
-    /// Whether the error means that the connection was cut: if it came from a begin, nothing was
-    /// begun.
-    pub(crate) fn is_cut(&self) -> bool {
-        matches!(self, Self::Failed(Fault::Database(error)) if is_cut(error))
-    }
-
     /// Whether waiting helps: the database has no time, or can't be reached now.
     pub(crate) fn is_busy(&self) -> bool {
         match self {

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use domain::Timestamp;
+use domain::ids::Home;
 
 use crate::admission::idempotency::kept_since;
 use crate::error::{Fault, OpenError, Refusal, Result};
 use crate::store::gate::Priority;
-use crate::store::{Chore, Store, batches, idempotency, installation, messages};
+use crate::store::{Chore, Store, batches, idempotency, installation, messages, turn_call};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_blocking};
@@ -70,17 +71,29 @@ pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)
 /// Clocks differ a little; a greater difference is worth a warning.
 const CLOCK_AHEAD_MS: i64 = 60_000;
 
-/// How many answers one transaction deletes.
+/// How many answers, and how many turns, one transaction deletes.
 const FORGOTTEN_CHUNK: i64 = 1000;
+/// How long the ids of turns are kept. A process asks for a turn for less than a minute, and a busy
+/// process stores hundreds of turns a second.
+const TURNS_KEPT_MS: i64 = 60 * 60 * 1000;
 
 impl Service {
-    /// Forgets the answers whose idempotency keys are too old to count.
+    /// Forgets the answers whose idempotency keys are too old to count, and the turns that nobody
+    /// asks for any more.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_answers(&self) -> Result<()> {
         self.do_chore(Chore::ForgetAnswers, Priority::Bulk, |tx, now| {
-            Box::pin(async move { idempotency::sweep(tx, kept_since(now), FORGOTTEN_CHUNK).await })
+            Box::pin(async move {
+                let more = idempotency::sweep(tx, kept_since(now), FORGOTTEN_CHUNK).await?;
+                if !tx.must_lock() {
+                    return Ok(more);
+                }
+                let before = now.plus_ms(-TURNS_KEPT_MS);
+                let forgotten = turn_call::forget(tx, Home::FIRST, before, FORGOTTEN_CHUNK).await?;
+                Ok(more || forgotten)
+            })
         })
         .await
     }

@@ -50,6 +50,8 @@ statements! {
         SELECT $1, (SELECT home FROM accounts WHERE id = $2), COALESCE(MAX(application_id), 0) + 1
         FROM reference_homes
         ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id, home");
+    const ID_BY_REFERENCE: Sql = Sql::postgres(r"
+        SELECT application_id AS id FROM reference_homes WHERE reference = $1");
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
@@ -139,6 +141,7 @@ pub(crate) struct ApplicationRow {
 }
 
 /// The fields of an application that decide whether its keys may send.
+#[derive(Clone)]
 pub(crate) struct KeyRow {
     pub(crate) id: ApplicationId,
     pub(crate) category: Category,
@@ -387,6 +390,16 @@ pub(crate) async fn set_hash(
     };
     let set = query(statement, (id, hash)).execute(conn).await?;
     touched("applications", 1, set)
+}
+
+/// The application with this reference.
+pub(crate) async fn id_by_reference(
+    conn: &mut dyn Connection,
+    reference: Reference,
+) -> Result<Option<ApplicationId>> {
+    query(ID_BY_REFERENCE, reference.as_str())
+        .fetch_optional(conn, |row| row.get("id"))
+        .await
 }
 
 /// What decides whether the keys with this reference may send.

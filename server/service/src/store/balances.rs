@@ -2,27 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use domain::{ApplicationId, Money, Reference};
+use domain::{ApplicationId, Money};
 
 use super::query::{Connection, Row, query};
-use super::row::{json, touched};
+use super::row::touched;
 use super::sql::{Sql, statements};
-use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// Locks rows in the order of their ids, including those that are named by reference:
-    /// transactions that lock in one order can't deadlock.
-    const LOCK: Sql = Sql::postgres(r"
-        SELECT COUNT(*) AS n
-        FROM (
-            SELECT 1
-            FROM applications
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              OR reference = ANY (
-                  ARRAY(SELECT value FROM jsonb_array_elements_text($2::text::jsonb)))
-            ORDER BY id FOR UPDATE) a");
     const BALANCES: Sql = Sql {
         sqlite: r"
             SELECT id, balance FROM applications WHERE id = ?1",
@@ -46,20 +33,6 @@ statements! {
             WHERE applications.id = (r.value ->> 0)::bigint
               AND applications.balance = (r.value ->> 1)::bigint",
     };
-}
-
-/// Locks applications, given by id or by reference, in the order of their ids. Does nothing with
-/// SQLite, where nobody else writes meanwhile.
-pub(crate) async fn lock(
-    tx: &mut WriteTx<'_>,
-    ids: &[ApplicationId],
-    references: &[Reference],
-) -> Result<()> {
-    if tx.must_lock() {
-        let locking = query(LOCK, (json(&ids)?, json(&references)?));
-        locking.finds(tx).await?;
-    }
-    Ok(())
 }
 
 /// The balance of an application.

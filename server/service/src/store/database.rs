@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use domain::Reason;
 use sqlx::any::AnyPoolOptions;
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Transaction};
 
 use super::chore::Chore;
 use super::dialect::without_password;
@@ -23,7 +23,7 @@ use super::query::query;
 use super::sql::{Dialect, Sql, statements};
 use super::sqlite;
 use super::tally::{Counter, Tally};
-use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, OwnConnection, Unanswered, Way, WriteTx};
+use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, Unanswered, Way, WriteTx};
 use crate::error::{Fault, OpenError, Refusal, Result, is_cut};
 
 /// How long to wait for a connection, for other verbs, and for a transaction to begin.
@@ -144,6 +144,11 @@ impl Store {
         self.node.store(slot, Ordering::Relaxed);
     }
 
+    /// The URL that a server is connected to with.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -224,7 +229,7 @@ impl Store {
         Ok(self.transaction(way, counter))
     }
 
-    fn transaction<'a>(&'a self, way: Way<'a>, counter: Counter) -> WriteTx<'a> {
+    fn transaction(&self, way: Way, counter: Counter) -> WriteTx<'_> {
         WriteTx {
             way,
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
@@ -250,55 +255,6 @@ impl Store {
                 started => return Ok(started?),
             }
         }
-    }
-
-    /// Begins a turn's transaction, on the gate's connection to a SQLite file, or on the turn's own
-    /// connection to a server.
-    pub(crate) async fn begin_turn<'a>(
-        &'a self,
-        own: &'a mut OwnConnection,
-    ) -> Result<WriteTx<'a>> {
-        if !self.dialect.is_shared() {
-            return self.begin_as(Priority::Turn).await;
-        }
-        if self.has_failed() || self.is_closed() {
-            return Err(Fault::Stopped.into());
-        }
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, self.begin_own(own)).await;
-            match beginning.unwrap_or_else(|_| Err(BEGIN_TIMED_OUT.into())) {
-                Ok(()) => break,
-                Err(error) => {
-                    own.conn = None;
-                    // A server that was restarted has cut the connection: no transaction was begun
-                    // on it.
-                    if !error.is_cut() || tries > 1 {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        Ok(self.transaction(Way::Own(own), Counter::Traffic))
-    }
-
-    async fn begin_own(&self, own: &mut OwnConnection) -> Result<()> {
-        if own.conn.is_none() {
-            let mut conn = self.connect().await?;
-            self.dialect.prepare_writer(&mut conn).await?;
-            *own = OwnConnection {
-                conn: Some(conn),
-                ..OwnConnection::default()
-            };
-        }
-        if let Some(conn) = &mut own.conn {
-            if std::mem::replace(&mut own.open, true) {
-                conn.execute("ROLLBACK").await?;
-            }
-            own.transaction = self.dialect.begin_named(conn).await?;
-        }
-        Ok(())
     }
 
     /// Ends a move of SQLite's log: moves the pages that were added to the log during the move.

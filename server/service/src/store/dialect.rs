@@ -13,7 +13,7 @@ use super::history::Range;
 use super::query::{Connection, run};
 use super::sql::Dialect;
 use super::{postgres, sqlite};
-use crate::error::{Error, Fault, OpenError, Result, timed_out};
+use crate::error::{Error, OpenError, Result, timed_out};
 
 /// How long a connection that is given back to its pool may take to answer.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -313,26 +313,6 @@ impl Dialect {
         }
     }
 
-    /// Begins a transaction that writes, and asks for its name, in one round trip.
-    pub(crate) async fn begin_named(
-        self,
-        conn: &mut AnyConnection,
-    ) -> Result<Option<TransactionName>> {
-        match self {
-            Self::Sqlite => Ok(conn.execute(self.begin()).await.map(|_| None)?),
-            Self::Postgres => {
-                // The first of the two statements returns no row.
-                let rows = sqlx::raw_sql(postgres::BEGIN_NAMED).fetch_all(conn).await?;
-                let row = rows.first();
-                let row = row.ok_or(Fault::NoRow(postgres::BEGIN_NAMED.into()))?;
-                Ok(Some(TransactionName {
-                    id: row.try_get("id")?,
-                    server: row.try_get("server")?,
-                }))
-            }
-        }
-    }
-
     /// Whether a statement failed because a table doesn't exist.
     pub(crate) fn is_missing_table(self, error: &Error) -> bool {
         // SQLite's code stands for any error in a statement; tests prepare each of our statements,
@@ -377,7 +357,7 @@ impl Dialect {
                 "schema",
                 concat!(
                     include_str!("../../../../migrations/postgres/0001_schema.sql"),
-                    include_str!("../../../../migrations/postgres/turn.sql"),
+                    include_str!("run_turn.sql"),
                 ),
             )],
         }

@@ -50,7 +50,8 @@ pub(crate) mod tally;
 pub(crate) mod throttles;
 mod transaction;
 pub(crate) mod transfers;
+pub(crate) mod turn_call;
 
 pub(crate) use chore::Chore;
 pub(crate) use database::{Missing, Store};
-pub(crate) use transaction::{Committed, OwnConnection, Unanswered, WriteTx};
+pub(crate) use transaction::{Committed, Unanswered, WriteTx};

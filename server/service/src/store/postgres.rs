@@ -30,6 +30,14 @@ pub(super) const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph'";
 
+/// Sets up the connection of turns, after [`SESSION`]. Their statements are planned once for any
+/// parameters, except those over messages, which are planned at each execution anyway. Such plans
+/// must hold when a table has grown: without sequential scans, which suit an empty table.
+pub(super) const TURN_SESSION: &str = r"
+    SET plan_cache_mode = force_generic_plan;
+    SET enable_seqscan = off;
+    SET jit = off";
+
 /// Sets up a transaction that recounts all rows. Recounting takes long, and must not join by nested
 /// loops: PostgreSQL chooses these for tables that have grown since it last analyzed them, because
 /// it takes such tables for small.
@@ -58,13 +66,6 @@ pub(super) const IN_TRANSACTION: &str =
 /// crash changes one of them, whether the whole server went down or one of its processes.
 pub(super) const TRANSACTION: &str = r"
     SELECT pg_current_xact_id_if_assigned()::text AS id,
-           concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
-               AS server";
-
-/// Begins a transaction and gives it its number at once.
-pub(super) const BEGIN_NAMED: &str = r"
-    BEGIN;
-    SELECT pg_current_xact_id()::text AS id,
            concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
                AS server";
 

@@ -68,6 +68,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::tally::STATEMENTS,
     super::throttles::STATEMENTS,
     super::transfers::STATEMENTS,
+    super::turn_call::STATEMENTS,
 ];
 
 /// Every statement that a file declares, with its name.

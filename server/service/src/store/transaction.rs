@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::{ApplicationId, Transid};
-use sqlx::{Any, AnyConnection, AnyPool, Executor as _, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 
 use super::dialect::{Outcome, TransactionName};
 use super::file::FileConnection;
@@ -24,7 +24,7 @@ pub(super) const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 
 /// A transaction that writes; dropping it rolls it back.
 pub(crate) struct WriteTx<'a> {
-    pub(super) way: Way<'a>,
+    pub(super) way: Way,
     /// What the transaction changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
     /// The applications whose messages the transaction reads and writes; statements over messages
@@ -39,7 +39,7 @@ pub(crate) struct WriteTx<'a> {
 }
 
 /// How a transaction reaches the database.
-pub(super) enum Way<'a> {
+pub(super) enum Way {
     /// On the connection that writes to a SQLite file, which comes with the permit.
     File(Permit),
     /// On a connection of the pool. The permit is the last field, so that the connection is given
@@ -48,19 +48,6 @@ pub(super) enum Way<'a> {
         Option<Box<Transaction<'static, Any>>>,
         #[expect(dead_code, reason = "held until it is dropped")] Permit,
     ),
-    /// On the turn's own connection.
-    Own(&'a mut OwnConnection),
-}
-
-/// The turn's own connection to a PostgreSQL server, which belongs to the turn's thread; nothing
-/// else waits on that thread.
-#[derive(Default)]
-pub(crate) struct OwnConnection {
-    pub(super) conn: Option<AnyConnection>,
-    /// Whether a transaction may be open on the connection.
-    pub(super) open: bool,
-    /// The name that the server knows the transaction by.
-    pub(super) transaction: Option<TransactionName>,
 }
 
 /// The result of a commit.
@@ -181,17 +168,6 @@ impl WriteTx<'_> {
                     known_as,
                 )
             }
-            Way::Own(own) => {
-                let conn = own.conn.as_mut().ok_or(Fault::Stopped)?;
-                let known_as = own.transaction.take();
-                let committed = tokio::time::timeout(COMMIT_TIMEOUT, conn.execute("COMMIT")).await;
-                let committed = committed.unwrap_or_else(|_| Err(timed_out("a commit")));
-                let committed = committed_on_server(committed.map(drop), known_as)?;
-                // After any other result it isn't known whether the transaction is over: the next
-                // one finds out.
-                own.open = !matches!(committed, Committed::Yes);
-                Ok(committed)
-            }
         }
     }
 
@@ -199,7 +175,7 @@ impl WriteTx<'_> {
     pub(crate) fn log_bytes(&mut self) -> u64 {
         match &mut self.way {
             Way::File(permit) => permit.file().map_or(0, |file| file.log_bytes()),
-            _ => 0,
+            Way::Pool(..) => 0,
         }
     }
 }
@@ -221,7 +197,6 @@ impl Connection for WriteTx<'_> {
             Way::Pool(tx, _) => tx
                 .as_deref_mut()
                 .map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
-            Way::Own(own) => own.conn.as_mut().map_or(Conn::File(None), Conn::Sqlx),
         }
     }
 }

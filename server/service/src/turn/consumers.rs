@@ -147,6 +147,7 @@ fn give_back(inbox: &Inbox, carrier: &str, (lease, messages): Handover) {
     let input = Input::Results {
         carrier: carrier.to_owned(),
         results: results.collect(),
+        taken: Vec::new(),
         answer: None,
     };
     if inbox.push(input).is_err() {
@@ -373,6 +374,16 @@ impl Places {
     /// Puts a message into its place.
     pub(crate) fn fill(&mut self, place: &Place, message: Claimed) {
         self.handovers[place.0].1.push(message);
+    }
+
+    /// Takes messages that weren't stored out of their places.
+    pub(crate) fn retain(&mut self, is_stored: impl Fn(&Claimed) -> bool) {
+        for (consumer, messages) in &mut self.handovers {
+            let before = messages.len();
+            messages.retain(&is_stored);
+            let mut places = consumer.places();
+            places.handed = places.handed.saturating_sub(before - messages.len());
+        }
     }
 
     /// The carriers that have places and messages waiting, with the number of messages to claim in

@@ -89,6 +89,12 @@ impl Figures {
         self.log_bytes.store(log_bytes, Ordering::Relaxed);
     }
 
+    /// A turn that was stored by one call, which is its commit too.
+    pub(super) fn called(&self, call: Duration) {
+        self.turn.add(call);
+        self.commit.add(call);
+    }
+
     pub(super) fn input(&self, input: &Input) {
         let (kind, count) = match input {
             Input::Send { .. } => (0, 1),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use domain::{Reason, Transid};
 use tokio::sync::oneshot;
 
-use crate::admission::{PreparedSend, SendError, SendRequest, Sent};
+use crate::admission::{PreparedSend, SendError, Sent};
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::{Error, Fault, Result, Uncertain};
@@ -42,6 +42,8 @@ pub(crate) enum Input {
     Results {
         carrier: String,
         results: Vec<Submitted>,
+        /// The messages of further results that are stored already.
+        taken: Vec<Transid>,
         answer: Option<oneshot::Sender<Result<Vec<Transid>>>>,
     },
     /// A sandbox's receipts.
@@ -78,9 +80,17 @@ impl Input {
             (Self::Send { answer, .. }, Answer::Sent(outcome)) => {
                 let _ = answer.send(outcome.map_err(SendError::Refused));
             }
-            (Self::Results { answer, .. }, Answer::Recorded(taken)) => {
+            (
+                Self::Results {
+                    answer,
+                    taken: mut all,
+                    ..
+                },
+                Answer::Recorded(taken),
+            ) => {
+                all.extend(taken);
                 if let Some(answer) = answer {
-                    let _ = answer.send(Ok(taken));
+                    let _ = answer.send(Ok(all));
                 }
             }
             (Self::Receipts { answer, .. } | Self::CarrierReceipts { answer, .. }, _) => {
@@ -92,6 +102,15 @@ impl Input {
             // An input that is dropped counts as lost for whoever brought it.
             (input, _) => drop(input),
         }
+    }
+
+    /// Answers an input with nothing left to store; returns any other input.
+    pub(super) fn unless_empty(self) -> Option<Self> {
+        if self.rows() > 0 {
+            return Some(self);
+        }
+        self.answer(Answer::Recorded(Vec::new()));
+        None
     }
 
     /// How many results or receipts the input has, or messages it asks for.
@@ -185,10 +204,9 @@ impl Inbox {
     }
 
     /// Sends a message; the answer comes once the turn that stored the message is committed.
-    pub(crate) async fn send(&self, request: SendRequest) -> std::result::Result<Sent, SendError> {
+    pub(crate) async fn send(&self, send: PreparedSend) -> std::result::Result<Sent, SendError> {
         let (answer, answered) = oneshot::channel();
-        // Prepared here, beside other senders, since the turn has only one thread.
-        let send = Box::new(PreparedSend::new(request));
+        let send = Box::new(send);
         if self.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
@@ -216,6 +234,7 @@ impl Inbox {
         let input = |answer| Input::Results {
             carrier,
             results,
+            taken: Vec::new(),
             answer: Some(answer),
         };
         self.ask(input).await

@@ -10,8 +10,11 @@
 
 mod consumers;
 mod figures;
+mod guess;
 mod inbox;
+mod remembered;
 mod sends;
+mod server;
 mod thread;
 
 use std::sync::{Arc, Mutex, PoisonError};

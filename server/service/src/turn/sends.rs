@@ -24,16 +24,18 @@ use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use domain::records::TransferKind;
 
 /// A send that was accepted, and what is written for it.
-struct Accepted {
+pub(super) struct Accepted {
     reference: Reference,
-    sent: Sent,
-    message: NewMessage,
+    pub(super) sent: Sent,
+    pub(super) message: NewMessage,
     /// The balance after a live send, which the send's transfer states.
     balance_after: Option<Money>,
+    /// The idempotency key that the answer is kept under, and the digest of the request.
+    pub(super) kept: Option<(KeptKey, String)>,
 }
 
 /// The decision about a send that isn't refused.
-enum Decision {
+pub(super) enum Decision {
     /// The send is accepted, and something is written for it.
     Accepted(Box<Accepted>),
     /// Nothing is written for the send: it repeats a request, or is a dry run.
@@ -41,17 +43,15 @@ enum Decision {
 }
 
 /// The rows that the sends of a turn are admitted by, and what was decided about the sends so far.
-struct AdmittedSends {
-    now: Timestamp,
-    prices: Prices,
+pub(super) struct AdmittedSends {
+    pub(super) now: Timestamp,
+    pub(super) prices: Prices,
     /// Requests that were taken out of the keys' limits, where processes count requests together.
-    allowance: Option<Allowance>,
-    applications: HashMap<Reference, Funds>,
+    pub(super) allowance: Option<Allowance>,
+    pub(super) applications: HashMap<Reference, Funds>,
     /// Answers kept for the idempotency keys of the sends, including the answers of this turn.
-    kept: HashMap<KeptKey, KeptAnswer>,
-    /// The answers of this turn, which are written at its end.
-    to_keep: Vec<(KeptKey, KeptAnswer)>,
-    accepted: Vec<Accepted>,
+    pub(super) kept: HashMap<KeptKey, KeptAnswer>,
+    pub(super) accepted: Vec<Accepted>,
 }
 
 /// Admits sends and writes the accepted ones; returns the answers, in the order of the sends. A
@@ -123,12 +123,11 @@ impl AdmittedSends {
             allowance,
             applications,
             kept: kept.into_iter().collect(),
-            to_keep: Vec::new(),
             accepted: Vec::new(),
         })
     }
 
-    fn decide(
+    pub(super) fn decide(
         &mut self,
         service: &Service,
         send: &PreparedSend,
@@ -151,13 +150,10 @@ impl AdmittedSends {
             (Ok(Admission::Repeated), Some(kept)) => return Ok(repeated(kept)),
             (Ok(_), _) => {}
         }
-        let decision = self.charge(service, send);
-        if let (Ok(Decision::Accepted(accepted)), Some(key)) = (&decision, key) {
-            let digest = digest.to_owned();
-            let answer = crate::store::row::json(&accepted.sent)?;
-            let answer = KeptAnswer { digest, answer };
-            self.kept.insert(key.clone(), answer.clone());
-            self.to_keep.push((key, answer));
+        let mut decision = self.charge(service, send);
+        if let (Ok(Decision::Accepted(accepted)), Some(key)) = (&mut decision, key) {
+            accepted.kept = Some((key, digest.to_owned()));
+            self.kept.extend(accepted.kept_answer()?);
         }
         Ok(decision)
     }
@@ -221,6 +217,7 @@ impl AdmittedSends {
             sent,
             message,
             balance_after: (kind == KeyKind::Live).then_some(sent.balance),
+            kept: None,
         })))
     }
 
@@ -253,14 +250,18 @@ impl AdmittedSends {
         messages::insert(tx, &stored).await?;
         let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
         transfers::insert_of_messages(tx, &charges, now).await?;
-        idempotency::keep(tx, &self.to_keep, now).await?;
+        let to_keep = self.accepted.iter().map(Accepted::kept_answer);
+        let to_keep = to_keep
+            .filter_map(Result::transpose)
+            .collect::<Result<Vec<_>>>()?;
+        idempotency::keep(tx, &to_keep, now).await?;
         queue::insert(tx, &queued, QueuedAs::default()).await
     }
 }
 
 impl Accepted {
     /// The row of the message in the queue: claimed at once where its carrier has a place.
-    fn queue(
+    pub(super) fn queue(
         &mut self,
         service: &Service,
         places: &mut Places,
@@ -302,6 +303,15 @@ impl Accepted {
         };
         let router = &service.inner.router;
         router.carrier(&facts, service.entropy().number(), &[])
+    }
+
+    /// The answer that is kept for the send's idempotency key.
+    fn kept_answer(&self) -> Result<Option<(KeptKey, KeptAnswer)>> {
+        let Some((key, digest)) = self.kept.clone() else {
+            return Ok(None);
+        };
+        let answer = crate::store::row::json(&self.sent)?;
+        Ok(Some((key, KeptAnswer { digest, answer })))
     }
 
     fn charge(&self) -> Option<MessageTransfer> {
@@ -360,7 +370,7 @@ fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
 }
 
 /// The key that the answer to this request is kept under, if it is to be kept.
-fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
+pub(super) fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
     let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;
     Some(KeptKey {

@@ -6,7 +6,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use domain::{ApiKey, ApplicationId, Money, Reference, Transid};
+use domain::Transid;
+use domain::ids::Home;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -14,12 +15,14 @@ use super::consumers::{Consumers, Places};
 use super::figures::Figures;
 use super::inbox::{Answer, Inbox, Input, LastTurn, lose_all, refuse_all};
 use super::sends::admit_all;
+use super::server::ServerTurns;
 use crate::admission::PreparedSend;
 use crate::delivery::{Claimed, Lease, Submitted, claim_due};
 use crate::error::{Error, Fault, Result};
 use crate::money::releases::settle;
+use crate::store::gate::Priority;
 use crate::store::messages::Ended;
-use crate::store::{Committed, OwnConnection, Unanswered, WriteTx, balances, installation};
+use crate::store::{Committed, Unanswered, WriteTx, installation};
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
@@ -39,7 +42,11 @@ pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
         consumers: Arc::clone(&turn.consumers),
         figures: Arc::clone(&turn.figures),
         others: Handle::current(),
-        own: OwnConnection::default(),
+        server: service.store().dialect().is_shared().then(|| {
+            let (inbox, consumers) = (Arc::clone(&turn.inbox), Arc::clone(&turn.consumers));
+            let figures = Arc::clone(&turn.figures);
+            ServerTurns::new(Home::FIRST, inbox, consumers, figures, Handle::current())
+        }),
         last: LastTurn {
             sends: 0,
             ended: Instant::now(),
@@ -72,7 +79,8 @@ struct Worker {
     figures: Arc<Figures>,
     /// The runtime of all other tasks.
     others: Handle,
-    own: OwnConnection,
+    /// Stores turns on a server; a file is written by statements.
+    server: Option<ServerTurns>,
     last: LastTurn,
 }
 
@@ -95,16 +103,27 @@ impl Worker {
             }
         }
         let _context = runtime.enter();
-        self.own = OwnConnection::default();
+        self.server = None;
     }
 
     /// Runs one turn. A part of it that certainly stored nothing because of a fault in its rows is
-    /// halved until the input at fault stands alone; a part whose outcome isn't known is never
-    /// repeated.
+    /// halved until the input at fault stands alone.
     async fn turn(&mut self, service: &Service, inputs: Vec<Input>) {
         for input in &inputs {
             self.figures.input(input);
         }
+        let inputs = match &mut self.server {
+            Some(server) => server.turn(service, inputs).await,
+            None => inputs,
+        };
+        if !inputs.is_empty() || self.server.is_none() {
+            self.run_statements(service, inputs).await;
+        }
+    }
+
+    /// Stores inputs by statements: all of them in a file, and on a server those that take more
+    /// than a call.
+    async fn run_statements(&mut self, service: &Service, inputs: Vec<Input>) {
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
             match self.transact(service, &inputs).await {
@@ -159,7 +178,7 @@ impl Worker {
     ) -> Result<(Outcome, Committed)> {
         let begun = Instant::now();
         let store = service.store();
-        let mut tx = store.begin_turn(&mut self.own).await?;
+        let mut tx = store.begin_as(Priority::Turn).await?;
         let lease = Lease::begin(service, begun, service.now());
         let places = Consumers::begin(&self.consumers);
         let writing = write(service, &mut tx, inputs, places, lease);
@@ -187,15 +206,15 @@ async fn write(
     lease: Lease,
 ) -> Result<Outcome> {
     let (mut recorded, ended) = record(service, tx, inputs, &mut places).await?;
+    settle(tx, &ended, service.now()).await?;
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
-    // Before the first application's row is written: transactions lock all their applications at
-    // once, in one order.
-    settle_in_turn(service, tx, &ended, &sends).await?;
-    let mut prices = None;
-    if !sends.is_empty() || !places.claimable(0).is_empty() {
+    let (mut prices, mut claimable) = (None, Vec::new());
+    // On a server a call admits sends and claims.
+    if !tx.must_lock() && (!sends.is_empty() || !places.claimable(0).is_empty()) {
         let drained;
         (prices, drained) = installation::prices_and_drained(tx).await?;
         places.close(drained);
+        claimable = places.claimable(sends.len());
     }
     let sent = admit_all(service, tx, &sends, prices, &mut places, lease).await?;
     let mut sent = sent.into_iter();
@@ -210,7 +229,7 @@ async fn write(
             _ => recorded.pop_front().map(Answer::Recorded),
         });
     }
-    for (carrier, count) in places.claimable(sends.len()) {
+    for (carrier, count) in claimable {
         let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
         places.fill_all(&carrier, claimed, learned);
     }
@@ -258,25 +277,6 @@ async fn record(
         });
     }
     Ok((recorded, ended))
-}
-
-/// Gives back the prices that ended messages release, after locking their applications and those of
-/// the sends together.
-async fn settle_in_turn(
-    service: &Service,
-    tx: &mut WriteTx<'_>,
-    ended: &[Ended],
-    sends: &[&PreparedSend],
-) -> Result<()> {
-    let released = ended.iter().filter(|ended| ended.released > Money::ZERO);
-    let ids: Vec<ApplicationId> = released.map(|ended| ended.application_id).collect();
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let keys = sends.iter().map(|send| &send.request.key);
-    let references: Vec<Reference> = keys.map(ApiKey::reference).collect();
-    balances::lock(tx, &ids, &references).await?;
-    settle(tx, ended, service.now()).await
 }
 
 /// What a turn decided; this is told once the turn is on disk.

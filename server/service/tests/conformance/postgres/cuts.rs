@@ -60,6 +60,13 @@ struct State {
 
 /// The simple query that sqlx commits with.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
+/// The function that stores a turn, which is a commit too. It is prepared once on a connection, and
+/// then called by messages that begin with a Bind.
+const TURN: &[u8] = b"run_turn";
+
+fn has(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
 
 impl Proxy {
     async fn before(url: &str, random: Option<Entropy>) -> Self {
@@ -113,13 +120,16 @@ impl State {
     async fn relay(&self, mut client: TcpStream, mut server: TcpStream) {
         let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
         let mut left = self.random.as_ref().map(|random| random.number() % 60_000);
+        let mut is_of_turns = false;
         loop {
             let (bytes, to) = tokio::select! {
                 count = client.read(&mut up) => (&up[..count.unwrap_or(0)], true),
                 count = server.read(&mut down) => (&down[..count.unwrap_or(0)], false),
             };
             let mut fate = Fate::Pass;
-            if to && bytes.windows(COMMIT.len()).any(|window| window == COMMIT) {
+            is_of_turns |= to && has(bytes, TURN);
+            let calls = is_of_turns && bytes.first() == Some(&b'B');
+            if to && (calls || has(bytes, COMMIT)) {
                 fate = self.fates.lock().unwrap().pop().unwrap_or(fate);
             }
             let mut bytes = bytes;
@@ -211,15 +221,10 @@ async fn a_send_is_answered_truly_when_the_connection_is_cut_during_its_commit()
         let answer = service
             .send(request(&customer.live, "12345678", "hello"))
             .await;
-        // Within: the server may have read it, or not.
-        assert!(
-            fate == Fate::Within || answer.is_ok() == (fate != Fate::Before),
-            "{fate:?}"
-        );
+        assert!(answer.is_ok(), "{fate:?}");
         answers.add(answer);
     }
     assert_eq!(proxy.state.cut.load(Ordering::Relaxed), 45);
-    assert!(answers.refused >= 15 && answers.accepted.len() >= 30);
     answers.assert_true(&world, &customer, "100").await;
 }
 
@@ -304,7 +309,7 @@ async fn connections_that_are_cut_at_any_byte_lose_and_double_no_send() {
         }
     }
     proxy.state.calm.store(true, Ordering::Relaxed);
-    assert!(answers.accepted.len() > 20 && answers.refused > 0);
+    assert!(answers.accepted.len() > 20);
     answers.assert_true(&world, &customer, "1000").await;
 }
 
@@ -331,10 +336,10 @@ async fn customer(service: &Service) -> ApiKey {
     new.live_key
 }
 
-/// A killed server forgets what it hadn't written, the numbers of transactions among it: it gives
-/// them to others.
+/// A killed server forgets what it hadn't written, and gives the numbers of those transactions to
+/// others: a turn is known by an id of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_later_transaction_with_the_same_number_is_not_taken_for_an_unanswered_one() {
+async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transactions_number() {
     let server = Arc::new(Server::start());
     let url = server.url.clone();
     let world = World::new(Backend::Postgres).await;
@@ -383,8 +388,8 @@ async fn a_later_transaction_with_the_same_number_is_not_taken_for_an_unanswered
             accepted.insert(sent.transid.unwrap().0);
         }
         proxy.state.release.notify_one();
-        let refused = Err(SendError::Refused(domain::Reason::Unavailable));
-        assert_eq!(lost.await.unwrap(), refused);
+        let sent = lost.await.unwrap().unwrap();
+        assert!(accepted.insert(sent.transid.unwrap().0));
         assert_eq!(stored(&mut conn).await, accepted);
         assert_eq!(b.check().await.unwrap(), Vec::<String>::new());
         b.close().await;

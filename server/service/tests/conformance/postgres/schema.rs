@@ -11,13 +11,14 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as 
 use crate::database::{Backend, Database};
 
 /// Tables that only PostgreSQL has, and where SQLite's one process keeps the same.
-const ONLY_POSTGRES: [(&str, &str); 5] = [
+const ONLY_POSTGRES: [(&str, &str); 6] = [
     (
         "reference_homes",
         "in the unique column applications.reference",
     ),
     ("rate_buckets", "in memory"),
     ("spool_chunks", "in files of the data folder"),
+    ("turns", "the commit to a file is answered"),
     ("unusual_messages", "in the index messages_unusual"),
     ("uploads", "in memory"),
 ];

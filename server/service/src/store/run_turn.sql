@@ -26,7 +26,7 @@ CREATE TABLE turns (
     id         BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     answer     TEXT,
-    PRIMARY KEY (home, id)
+    PRIMARY KEY (id, home)
 );
 CREATE INDEX turns_by_age ON turns (created_at);
 
@@ -164,7 +164,8 @@ BEGIN
                 CROSS JOIN LATERAL (
                     SELECT message_id, segments, status AS segment_status
                     FROM segments
-                    WHERE carrier = r.carrier AND carrier_message_id = r.name
+                    WHERE home = of_home AND carrier = r.carrier
+                      AND carrier_message_id = r.name
                     OFFSET 0) s
                 ORDER BY r.receipt, s.message_id DESC) f
             WHERE segments = 1 AND segment_status < 4
@@ -376,13 +377,13 @@ BEGIN
         WITH singles AS MATERIALIZED (
             SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
             FROM queue
-            WHERE carrier = $2 AND held = 0 AND bulk = 0
+            WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 0
               AND due_at BETWEEN $6 AND $3 AND message_id >= $8 AND lease_token = 0
             ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
         of_batches AS MATERIALIZED (
             SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
             FROM queue
-            WHERE carrier = $2 AND held = 0 AND bulk = 1
+            WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 1
               AND due_at BETWEEN $7 AND $3 AND message_id >= $8 AND lease_token = 0
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
             FOR UPDATE SKIP LOCKED),
@@ -434,16 +435,16 @@ BEGIN
             SELECT LEAST(
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE carrier = $2 AND held = 0 AND bulk = 0 AND message_id >= $5
+                 WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 0 AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $3),
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE carrier = $2 AND held = 0 AND bulk = 1 AND message_id >= $5
+                 WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 1 AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $4))
             $statement$
             INTO next_due USING of_home, of_carrier, singles_from, batches_from, least_id;
     END IF;
-    answer := json_build_object('carrier', of_carrier, 'found', due_rows, 'started', started,
+    answer := json_build_object('found', due_rows, 'started', started,
         'started_before', started_before, 'handed_over', handed_over, 'next_due', next_due);
 END $$;
 

@@ -1,0 +1,396 @@
+//! A turn on PostgreSQL: one call of the function `run_turn`, which is one transaction. What the
+//! parameters and the answer mean stands with the function, in `run_turn.sql`.
+
+use std::time::Duration;
+
+use domain::ids::Home;
+use domain::{ApplicationId, Money, Timestamp};
+use serde::Deserialize;
+use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::query::Query;
+use sqlx::{Connection as _, Executor as _, Postgres, Row as _};
+
+use super::claims::{DueRow, StartedMessage};
+use super::database::Store;
+use super::postgres::{SESSION, TURN_SESSION};
+use super::query::{Connection, query};
+use super::row;
+use super::segments::Segment;
+use super::sql::{Sql, statements};
+use crate::Entropy;
+use crate::error::{Result, Uncertain, is_cut, timed_out};
+
+/// How long a call may take before its connection counts as lost: longer than the server lets a
+/// statement take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(40);
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The call. It stands outside the list of statements since its parameters are arrays.
+const RUN: &str = r"
+        SELECT run_turn($1, $2, $3, $4, $5,
+            ROW($6, $7, $8, $9)::submitted_rows,
+            ROW($10, $11, $12, $13, $14, $15)::segment_rows,
+            ROW($16, $17, $18)::receipt_rows,
+            ROW($19, $20, $21, $22, $23)::named_receipt_rows,
+            $24, $25, $26, $27,
+            ROW($28, $29, $30, $31, $32, $33, $34, $35, $36)::application_rows,
+            ROW($37, $38, $39, $40, $41)::key_rows,
+            ROW($42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57,
+                $58, $59, $60)::send_rows,
+            ROW($61, $62, $63, $64, $65)::claim_rows, $66, $67) AS answer";
+
+statements! {
+    /// Waits until the turn with this id is stored or can't be stored any more; no row if it is.
+    const PREVENT: Sql = Sql::postgres(r"
+        INSERT INTO turns (home, id, created_at) VALUES ($1, $2, $3)
+        ON CONFLICT (id, home) DO NOTHING RETURNING id");
+    const ANSWER: Sql = Sql::postgres("SELECT answer FROM turns WHERE home = $1 AND id = $2");
+    const GIVE_BACK: Sql = Sql::postgres(r"
+        UPDATE queue SET lease_token = 0, due_at = $3
+        WHERE home = $1 AND lease_token = $2
+          AND NOT message_id = ANY (
+              ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($4::text::jsonb)))");
+    const FORGET: Sql = Sql::postgres(r"
+        DELETE FROM turns
+        WHERE home = $1
+          AND id IN (
+              SELECT id FROM turns WHERE home = $1 AND created_at < $2
+              ORDER BY created_at LIMIT $3)");
+}
+
+type Bound<'q> = Query<'q, Postgres, PgArguments>;
+
+/// Declares rows as columns: each field is a list with a value per row.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {
+        $($(#[$doc])*
+        #[derive(Default)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: Vec<$type>,)*
+        }
+
+        impl $name {
+            fn bind<'q>(&'q self, query: Bound<'q>) -> Bound<'q> {
+                query$(.bind(&self.$field))*
+            }
+        })*
+    };
+}
+
+columns! {
+    /// Messages that a carrier took as a whole at their first submit.
+    SubmittedRows {
+        ids: i64,
+        tokens: i64,
+        carriers: String,
+        segment_counts: Option<i64>,
+    }
+
+    /// The segments of these messages, where the carrier names segments.
+    SegmentRows {
+        ids: i64,
+        numbers: i64,
+        segment_counts: i64,
+        applications: i64,
+        carriers: String,
+        names: Option<String>,
+    }
+
+    /// Receipts that name the message.
+    ReceiptRows {
+        ids: i64,
+        statuses: i64,
+        errors: Option<String>,
+    }
+
+    /// Receipts that have the carrier's name of a segment.
+    NamedReceiptRows {
+        receipts: i64,
+        carriers: String,
+        names: String,
+        statuses: i64,
+        errors: Option<String>,
+    }
+
+    /// Applications of sends, as the turn remembers them.
+    ApplicationRows {
+        ids: i64,
+        statuses: Option<String>,
+        live_hashes: Option<String>,
+        test_hashes: Option<String>,
+        sender_states: Option<String>,
+        sender_names: Option<String>,
+        totals: i64,
+        test_totals: i64,
+        transfers: i64,
+    }
+
+    /// Idempotency keys of sends, with the answers to keep.
+    KeyRows {
+        applications: i64,
+        tests: i64,
+        keys: String,
+        digests: String,
+        answers: Option<String>,
+    }
+
+    /// Accepted sends.
+    SendRows {
+        ids: i64,
+        applications: i64,
+        tests: i64,
+        numbers: String,
+        kinds: String,
+        senders: Option<String>,
+        bodies: String,
+        requestids: Option<String>,
+        pages: i64,
+        segment_counts: i64,
+        unit_prices: i64,
+        costs: i64,
+        spent: i64,
+        transfers: i64,
+        created_ats: i64,
+        sending_ats: Option<i64>,
+        carriers: String,
+        due_ats: i64,
+        tokens: i64,
+    }
+
+    /// Carriers that messages are claimed for.
+    ClaimRows {
+        carriers: String,
+        all_max: i64,
+        singles_max: i64,
+        singles_from: i64,
+        batches_from: i64,
+    }
+}
+
+/// Everything that a turn stores of one home.
+pub(crate) struct TurnCall {
+    pub(crate) home: Home,
+    pub(crate) id: i64,
+    pub(crate) now: Timestamp,
+    /// The slot of this process.
+    pub(crate) node: i64,
+    /// The least id of a message that is claimed: older messages have no time left.
+    pub(crate) least_id: i64,
+    pub(crate) submitted: SubmittedRows,
+    pub(crate) segments: SegmentRows,
+    pub(crate) receipts: ReceiptRows,
+    pub(crate) named_receipts: NamedReceiptRows,
+    /// The id of the prices that the sends were decided by.
+    pub(crate) price: Option<i64>,
+    pub(crate) drained: Vec<String>,
+    pub(crate) play_money: Money,
+    pub(crate) kept_since: Timestamp,
+    pub(crate) applications: ApplicationRows,
+    pub(crate) keys: KeyRows,
+    pub(crate) sends: SendRows,
+    pub(crate) claims: ClaimRows,
+    pub(crate) lease_token: i64,
+    pub(crate) lease_until: Timestamp,
+}
+
+/// What a turn stored, and the rows that it read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TurnAnswer {
+    pub(crate) missing: Option<Vec<i64>>,
+    pub(crate) done: Option<Vec<i64>>,
+    pub(crate) done_receipts: Option<Vec<i64>>,
+    pub(crate) prices: Option<(i64, Money, Money)>,
+    /// Set where the prices or the drained carriers have changed: then no send was stored, and
+    /// nothing claimed.
+    pub(crate) drained: Option<Vec<String>>,
+    pub(crate) applications: Option<Vec<FoundApplication>>,
+    pub(crate) kept: Option<Vec<KeptFields>>,
+    pub(crate) charged: Option<Vec<ApplicationId>>,
+    pub(crate) claims: Option<Vec<ClaimAnswer>>,
+}
+
+/// An application before its sends were charged. The fields are in the order of `turn_sends`.
+#[derive(Deserialize)]
+pub(crate) struct FoundApplication {
+    pub(crate) id: ApplicationId,
+    /// Whether the application is as the turn remembered it, its balances aside.
+    pub(crate) same: bool,
+    pub(crate) balance: Money,
+    pub(crate) test_balance: Money,
+    pub(crate) test_day: i64,
+    pub(crate) row: Option<ApplicationFields>,
+}
+
+/// What the turn didn't remember of an application: category, status, live hash, test hash, sender
+/// state, sender name.
+pub(crate) type ApplicationFields = (String, String, String, String, String, Option<String>);
+
+/// A kept answer: application, whether it is of the test key (0|1), key, digest, answer.
+pub(crate) type KeptFields = (ApplicationId, i64, String, String, String);
+
+/// What was claimed for a carrier.
+#[derive(Deserialize)]
+pub(crate) struct ClaimAnswer {
+    pub(crate) found: Option<Vec<DueRow>>,
+    pub(crate) started: Option<Vec<StartedMessage>>,
+    pub(crate) started_before: Option<Vec<StartedMessage>>,
+    pub(crate) handed_over: Option<Vec<Segment>>,
+    /// In unix milliseconds.
+    pub(crate) next_due: Option<i64>,
+}
+
+/// What is known after a call.
+pub(crate) enum Called {
+    Answered(TurnAnswer),
+    /// Whether the turn is stored has to be asked.
+    Unanswered(sqlx::Error),
+}
+
+/// The connection that a home's turns are called on.
+#[derive(Default)]
+pub(crate) struct TurnConnection(Option<PgConnection>);
+
+impl TurnConnection {
+    /// Runs a turn.
+    ///
+    /// # Errors
+    /// When nothing was stored.
+    pub(crate) async fn run(&mut self, store: &Store, call: &TurnCall) -> Result<Called> {
+        let mut conn = match self.0.take() {
+            Some(conn) => conn,
+            None => connect(store).await?,
+        };
+        let calling = call.bind(sqlx::query(RUN)).fetch_one(&mut conn);
+        let called = tokio::time::timeout(CALL_TIMEOUT, calling).await;
+        match called.unwrap_or_else(|_| Err(timed_out("a turn"))) {
+            Ok(row) => {
+                self.0 = Some(conn);
+                let answer: String = row.try_get("answer")?;
+                Ok(Called::Answered(read(&answer)?))
+            }
+            // The server itself refused the work, and didn't only end the connection.
+            Err(error @ sqlx::Error::Database(_)) if !is_cut(&error) => {
+                self.0 = Some(conn);
+                Err(error.into())
+            }
+            Err(error) => Ok(Called::Unanswered(error)),
+        }
+    }
+}
+
+/// Reads the answer of a turn, which is stored.
+///
+/// # Errors
+/// `Uncertain` when the answer can't be read.
+fn read(answer: &str) -> Result<TurnAnswer> {
+    let read = serde_json::from_str(answer);
+    let unreadable = |error| Uncertain::Task(format!("a turn's answer can't be read: {error}"));
+    Ok(read.map_err(unreadable)?)
+}
+
+/// An id that no other turn has.
+pub(crate) fn turn_id(entropy: &Entropy) -> i64 {
+    (entropy.number() >> 1).cast_signed()
+}
+
+async fn connect(store: &Store) -> Result<PgConnection> {
+    let connecting = async {
+        let mut conn = PgConnection::connect(store.url()).await?;
+        conn.execute(SESSION).await?;
+        conn.execute(TURN_SESSION).await?;
+        Ok(conn)
+    };
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
+    let connected: std::result::Result<_, sqlx::Error> =
+        connected.unwrap_or_else(|_| Err(timed_out("connecting")));
+    Ok(connected?)
+}
+
+impl TurnCall {
+    /// Gives the turn another id, after it was certainly not stored under this one.
+    pub(crate) fn renew(&mut self, entropy: &Entropy) {
+        self.id = turn_id(entropy);
+    }
+
+    fn bind<'q>(&'q self, query: Bound<'q>) -> Bound<'q> {
+        let query = query
+            .bind(self.home.0)
+            .bind(self.id)
+            .bind(self.now.unix_ms())
+            .bind(self.node)
+            .bind(self.least_id);
+        let query = self.submitted.bind(query);
+        let query = self.segments.bind(query);
+        let query = self.receipts.bind(query);
+        let query = self.named_receipts.bind(query);
+        let query = query
+            .bind(self.price)
+            .bind(&self.drained)
+            .bind(self.play_money.micros())
+            .bind(self.kept_since.unix_ms());
+        let query = self.applications.bind(query);
+        let query = self.keys.bind(query);
+        let query = self.sends.bind(query);
+        let query = self.claims.bind(query);
+        query
+            .bind(self.lease_token)
+            .bind(self.lease_until.unix_ms())
+    }
+}
+
+/// A turn whose call wasn't answered.
+#[derive(Clone)]
+pub(crate) struct UnansweredCall {
+    home: Home,
+    id: i64,
+    now: Timestamp,
+    lease_token: i64,
+    /// The ids of its sends.
+    sends: Vec<i64>,
+}
+
+impl UnansweredCall {
+    pub(crate) fn of(call: &TurnCall) -> Self {
+        Self {
+            home: call.home,
+            id: call.id,
+            now: call.now,
+            lease_token: call.lease_token,
+            sends: call.sends.ids.clone(),
+        }
+    }
+
+    /// Makes sure that the turn is stored, or never will be: its answer if it is stored, without
+    /// the claims. The messages that it claimed from the queue go back there, since nobody knows
+    /// of them; the sends that it stored as claimed are known.
+    ///
+    /// # Errors
+    /// When the database can't be asked, or the turn is still under way.
+    pub(crate) async fn settle(&self, conn: &mut dyn Connection) -> Result<Option<TurnAnswer>> {
+        let preventing = query(PREVENT, (self.home.0, self.id, self.now));
+        if preventing.finds(&mut *conn).await? {
+            return Ok(None);
+        }
+        let known = row::json(&self.sends)?;
+        query(GIVE_BACK, (self.home.0, self.lease_token, self.now, known))
+            .execute(&mut *conn)
+            .await?;
+        let answer: String = query(ANSWER, (self.home.0, self.id))
+            .fetch_one(conn, |row| row.get("answer"))
+            .await?;
+        read(&answer).map(Some)
+    }
+}
+
+/// Forgets turns that were stored before this moment, the oldest first; true when there are more.
+pub(crate) async fn forget(
+    conn: &mut dyn Connection,
+    home: Home,
+    before: Timestamp,
+    limit: i64,
+) -> Result<bool> {
+    let forgotten = query(FORGET, (home.0, before, limit)).execute(conn).await?;
+    Ok(forgotten == limit.unsigned_abs())
+}

@@ -1,0 +1,731 @@
+//! A guess: what a turn decides by remembered rows, and the call that stores it as far as the rows
+//! are still so.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use domain::ids::Home;
+use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp};
+
+use super::consumers::Places;
+use super::inbox::{Answer, Inbox, Input};
+use super::remembered::Remembered;
+use super::sends::{Accepted, AdmittedSends, Decision, kept_key};
+use crate::Service;
+use crate::admission::idempotency::kept_since;
+use crate::admission::rates::RateKey;
+use crate::admission::{PreparedSend, Sent, play_money, play_money_max};
+use crate::delivery::expiry::first_unexpired;
+use crate::delivery::outcomes::SubmitOutcome;
+use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::{ClaimSearch, Claimed, Learned, Lease, Submitted};
+use crate::error::Result;
+use crate::money::funds::Funds;
+use crate::store::idempotency::KeptKey;
+use crate::store::turn_call::{
+    ApplicationRows, ClaimAnswer, ClaimRows, FoundApplication, KeyRows, NamedReceiptRows,
+    ReceiptRows, SegmentRows, SendRows, SubmittedRows, TurnAnswer, TurnCall, turn_id,
+};
+use crate::wakes::Wake;
+
+/// What was decided of a turn's inputs, and the call that stores it.
+pub(super) struct Guess {
+    pub(super) call: TurnCall,
+    /// In the order of the sends among the inputs.
+    sends: Vec<GuessedSend>,
+    places: Places,
+    lease: Lease,
+    searches: Vec<ClaimSearch>,
+}
+
+/// What was decided of a send.
+struct GuessedSend {
+    application: Option<ApplicationId>,
+    /// The idempotency key, if its answer isn't known.
+    key: Option<KeptKey>,
+    /// The key whose limit the send was taken out of.
+    counted: Option<RateKey>,
+    decided: Decided,
+}
+
+enum Decided {
+    /// By rows that were read in this turn.
+    Known(std::result::Result<Sent, Reason>),
+    /// Holds if the application is as it is remembered, and no answer is kept for the key.
+    Refused(Reason),
+    /// Holds like a refusal. `sent.balance` is what was spent before.
+    DryRun { kind: KeyKind, sent: Sent },
+    /// Holds if the application is charged. `sent.balance` is what was spent with this send.
+    Accepted { kind: KeyKind, sent: Sent },
+    /// The send is decided after the call.
+    NotYet,
+}
+
+/// What an application's sends cost together.
+#[derive(Default)]
+struct Spent {
+    live: Money,
+    test: Money,
+    transfers: i64,
+}
+
+/// Inputs that are still to be stored.
+#[derive(Default)]
+pub(super) struct Left {
+    /// Sends and claims that are decided again, by what the call returned.
+    pub(super) again: Vec<Input>,
+    /// Results and receipts that take more than a call.
+    pub(super) others: Vec<Input>,
+}
+
+impl Guess {
+    /// Decides all inputs that a call can store. A message whose carrier has a place is stored as
+    /// claimed under the lease.
+    ///
+    /// # Errors
+    /// When an answer can't be written as JSON.
+    pub(super) fn of(
+        service: &Service,
+        home: Home,
+        remembered: &mut Remembered,
+        mut places: Places,
+        lease: Lease,
+        inputs: &[Input],
+    ) -> Result<Self> {
+        let now = service.now();
+        let mut call = TurnCall {
+            home,
+            id: turn_id(service.entropy()),
+            now,
+            node: service.inner.node.slot(),
+            least_id: first_unexpired(now),
+            submitted: SubmittedRows::default(),
+            segments: SegmentRows::default(),
+            receipts: ReceiptRows::default(),
+            named_receipts: NamedReceiptRows::default(),
+            price: remembered.prices.map(|(id, _)| id),
+            drained: remembered.drained.clone(),
+            play_money: play_money_max(),
+            kept_since: kept_since(now),
+            applications: ApplicationRows::default(),
+            keys: KeyRows::default(),
+            sends: SendRows::default(),
+            claims: ClaimRows::default(),
+            lease_token: lease.token,
+            lease_until: lease.until,
+        };
+        add_of_carriers(service, &mut call, inputs);
+        let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
+        let claimable = places.claimable(sends.len());
+        places.close(remembered.drained.clone());
+        // For a drained carrier nothing is claimed, but the call finds out whether it still is so.
+        let limit = |carrier: &String, limit: usize| {
+            let is_drained = remembered.drained.contains(carrier);
+            if is_drained { 0 } else { limit }
+        };
+        let mut searches = Vec::new();
+        for input in inputs {
+            if let Input::Claim {
+                carrier,
+                limit: most,
+                ..
+            } = input
+            {
+                searches.push(ClaimSearch::new(service, carrier, limit(carrier, *most)));
+            }
+        }
+        for (carrier, most) in claimable {
+            searches.push(ClaimSearch::new(service, &carrier, limit(&carrier, most)));
+        }
+        for search in &searches {
+            call.claims.push(search);
+        }
+        let guessing = Guessing {
+            service,
+            remembered,
+            call: &mut call,
+            places: &mut places,
+            lease,
+            spent: BTreeMap::new(),
+            new_keys: HashSet::new(),
+        };
+        let guessed = guessing.decide_all(&sends)?;
+        Ok(Self {
+            call,
+            sends: guessed,
+            places,
+            lease,
+            searches,
+        })
+    }
+
+    /// Whether there is anything to call for.
+    pub(super) fn needs_call(&self) -> bool {
+        let call = &self.call;
+        !call.submitted.ids.is_empty()
+            || !call.receipts.ids.is_empty()
+            || !call.named_receipts.receipts.is_empty()
+            || !call.applications.ids.is_empty()
+            || !call.claims.carriers.is_empty()
+    }
+}
+
+/// Results and receipts that a call can store: messages that were taken as a whole at their first
+/// submit, and receipts for messages of one segment. The others are left for statements.
+fn add_of_carriers(service: &Service, call: &mut TurnCall, inputs: &[Input]) {
+    let (mut submitted, mut received, mut named) = (HashSet::new(), HashSet::new(), 0);
+    for input in inputs {
+        match input {
+            Input::Results {
+                carrier, results, ..
+            } => {
+                for result in results {
+                    if submitted.insert(result.id) && service.is_simple(carrier, result) {
+                        add_submitted(service, call, carrier, result);
+                    }
+                }
+            }
+            Input::Receipts { receipts, .. } => {
+                for receipt in receipts {
+                    if received.insert(receipt.id) {
+                        call.receipts.push(receipt);
+                    }
+                }
+            }
+            Input::CarrierReceipts {
+                carrier, receipts, ..
+            } => {
+                for receipt in receipts {
+                    call.named_receipts.push(carrier, receipt, named);
+                    named += 1;
+                }
+            }
+            Input::Send { .. } | Input::Claim { .. } => {}
+        }
+    }
+}
+
+impl Service {
+    /// Whether a call can store a result: the whole message was submitted at once and taken, and
+    /// no receipt waits for its segments.
+    fn is_simple(&self, carrier: &str, result: &Submitted) -> bool {
+        result.outcomes.len() == usize::from(result.segments)
+            && result.outcomes.iter().all(|(_, outcome)| match outcome {
+                SubmitOutcome::Accepted { carrier_message_id } => carrier_message_id
+                    .as_ref()
+                    .is_none_or(|name| !self.inner.parked_names.has(carrier, name)),
+                _ => false,
+            })
+    }
+}
+
+fn add_submitted(service: &Service, call: &mut TurnCall, carrier: &str, result: &Submitted) {
+    let network = &service.inner.router.network;
+    let noted = !network.is_sandbox(carrier);
+    let counted = noted && !network.takes_whole(carrier);
+    let rows = &mut call.submitted;
+    rows.ids.push(result.id.0);
+    rows.tokens.push(result.lease.token);
+    rows.carriers.push(carrier.to_owned());
+    rows.segment_counts
+        .push(counted.then_some(i64::from(result.segments)));
+    if !noted {
+        return;
+    }
+    let rows = &mut call.segments;
+    for (number, outcome) in &result.outcomes {
+        let SubmitOutcome::Accepted { carrier_message_id } = outcome else {
+            continue;
+        };
+        rows.ids.push(result.id.0);
+        rows.numbers.push(i64::from(*number));
+        rows.segment_counts.push(i64::from(result.segments));
+        rows.applications.push(result.application_id.0);
+        rows.carriers.push(carrier.to_owned());
+        rows.names.push(carrier_message_id.clone());
+    }
+}
+
+impl ReceiptRows {
+    fn push(&mut self, receipt: &Receipt) {
+        self.ids.push(receipt.id.0);
+        self.statuses.push(receipt.status.code());
+        self.errors.push(receipt.error.clone());
+    }
+}
+
+impl NamedReceiptRows {
+    fn push(&mut self, carrier: &str, receipt: &CarrierReceipt, number: i64) {
+        for name in &receipt.names {
+            self.receipts.push(number);
+            self.carriers.push(carrier.to_owned());
+            self.names.push(name.clone());
+            self.statuses.push(receipt.status.code());
+            self.errors.push(receipt.error.clone());
+        }
+    }
+}
+
+impl ClaimRows {
+    fn push(&mut self, search: &ClaimSearch) {
+        self.carriers.push(search.carrier.clone());
+        self.all_max.push(search.limits.all);
+        self.singles_max.push(search.limits.singles);
+        self.singles_from.push(search.from.singles);
+        self.batches_from.push(search.from.of_batches);
+    }
+}
+
+/// Deciding the sends of a turn.
+struct Guessing<'g> {
+    service: &'g Service,
+    remembered: &'g mut Remembered,
+    call: &'g mut TurnCall,
+    places: &'g mut Places,
+    lease: Lease,
+    spent: BTreeMap<ApplicationId, Spent>,
+    /// The idempotency keys of the sends that were accepted.
+    new_keys: HashSet<KeptKey>,
+}
+
+impl Guessing<'_> {
+    fn decide_all(mut self, sends: &[&PreparedSend]) -> Result<Vec<GuessedSend>> {
+        let Some((_, prices)) = self.remembered.prices else {
+            let unknown = sends
+                .iter()
+                .map(|send| GuessedSend::not_yet(send.application));
+            let unknown: Vec<GuessedSend> = unknown.collect();
+            self.add_applications(&unknown);
+            return Ok(unknown);
+        };
+        let mut admitted = AdmittedSends {
+            now: self.call.now,
+            prices,
+            allowance: self.remembered.in_turn.allowance.clone(),
+            applications: self.remembered_funds(sends),
+            kept: self.remembered.in_turn.kept.clone(),
+            accepted: Vec::new(),
+        };
+        let mut guessed = Vec::with_capacity(sends.len());
+        for send in sends {
+            guessed.push(self.decide(&mut admitted, send)?);
+        }
+        self.add_applications(&guessed);
+        Ok(guessed)
+    }
+
+    fn remembered_funds(&self, sends: &[&PreparedSend]) -> HashMap<Reference, Funds> {
+        let mut found = HashMap::new();
+        for send in sends {
+            let row = send
+                .application
+                .and_then(|id| self.remembered.application(id));
+            if let Some(row) = row {
+                let funds = || Funds::new(row.clone(), self.call.now);
+                found
+                    .entry(send.request.key.reference())
+                    .or_insert_with(funds);
+            }
+        }
+        found
+    }
+
+    fn decide(&mut self, admitted: &mut AdmittedSends, send: &PreparedSend) -> Result<GuessedSend> {
+        let Some(id) = send.application else {
+            return Ok(GuessedSend::known(None, Err(Reason::ApiInvalid)));
+        };
+        let has_read = self.remembered.in_turn.has_read(id);
+        let (reference, kind) = (send.request.key.reference(), send.request.key.kind());
+        let Some(funds) = admitted.applications.get(&reference) else {
+            return Ok(if has_read {
+                let is_there = self.remembered.in_turn.unreadable.contains(&id);
+                let reason = if is_there {
+                    Reason::Internal
+                } else {
+                    Reason::ApiInvalid
+                };
+                GuessedSend::known(Some(id), Err(reason))
+            } else {
+                GuessedSend::not_yet(Some(id))
+            });
+        };
+        let key = kept_key(send, funds).filter(|_| send.opens(&funds.row));
+        if key.as_ref().is_some_and(|key| self.new_keys.contains(key)) {
+            return Ok(GuessedSend::not_yet(Some(id)));
+        }
+        let of_limit = (reference, kind);
+        let left = admitted
+            .allowance
+            .as_ref()
+            .map(|allowance| allowance.left(of_limit));
+        let decision = admitted.decide(self.service, send)?;
+        let used = admitted
+            .allowance
+            .as_ref()
+            .map(|allowance| allowance.left(of_limit))
+            != left;
+        let is_looked_up = |key: &KeptKey| self.remembered.in_turn.has_looked_up(key);
+        let is_known = has_read && key.as_ref().is_none_or(is_looked_up);
+        let asked = key.filter(|key| !is_looked_up(key));
+        let decided = match decision {
+            Ok(Decision::Accepted(accepted)) => self.accept(kind, id, *accepted)?,
+            Ok(Decision::Answered(answer)) if answer.replayed => Decided::Known(Ok(answer)),
+            Ok(Decision::Answered(answer)) => {
+                let balance = self.spent.entry(id).or_default().of(kind);
+                Decided::DryRun {
+                    kind,
+                    sent: Sent { balance, ..answer },
+                }
+            }
+            // By a balance that the application had earlier no send is refused.
+            Err(Reason::InsufficientFunds) if !has_read => Decided::NotYet,
+            // What accepted sends spend is only known to be spent after the call.
+            Err(reason) if is_known && !self.spent.contains_key(&id) => Decided::Known(Err(reason)),
+            Err(reason) => Decided::Refused(reason),
+        };
+        if !matches!(decided, Decided::Known(_) | Decided::Accepted { .. })
+            && let Some(key) = &asked
+        {
+            self.call.keys.push(key, "", None);
+        }
+        Ok(GuessedSend {
+            application: Some(id),
+            key: asked,
+            counted: used.then_some(of_limit),
+            decided,
+        })
+    }
+
+    /// Adds an accepted send to the call.
+    fn accept(
+        &mut self,
+        kind: KeyKind,
+        id: ApplicationId,
+        mut accepted: Accepted,
+    ) -> Result<Decided> {
+        let so_far = self.spent.entry(id).or_default();
+        so_far.add(kind, accepted.sent.cost);
+        let balance = so_far.of(kind);
+        let (total, transfers) = (balance.micros(), so_far.transfers);
+        let sent = Sent {
+            balance,
+            ..accepted.sent
+        };
+        let row = accepted.queue(self.service, self.places, self.lease, self.call.now);
+        let message = accepted.message;
+        if let Some((key, digest)) = accepted.kept {
+            let answer = crate::store::row::json(&sent)?;
+            self.call.keys.push(&key, &digest, Some(answer));
+            self.new_keys.insert(key);
+        }
+        let rows = &mut self.call.sends;
+        rows.ids.push(message.id.0);
+        rows.applications.push(id.0);
+        rows.tests.push(i64::from(message.test));
+        rows.numbers.push(message.number.digits().to_owned());
+        rows.kinds.push(message.number.kind().as_str().to_owned());
+        rows.senders.push(message.sender);
+        rows.bodies.push(message.body.as_str().to_owned());
+        rows.requestids.push(message.requestid);
+        rows.pages.push(message.pages.cast_signed() as i64);
+        rows.segment_counts
+            .push(message.segments.cast_signed() as i64);
+        rows.unit_prices.push(message.unit_price.micros());
+        rows.costs.push(message.cost.micros());
+        rows.spent.push(total);
+        rows.transfers.push(transfers);
+        rows.created_ats.push(domain::ids::id_unix_ms(message.id.0));
+        rows.sending_ats
+            .push(message.sending_at.map(Timestamp::unix_ms));
+        rows.carriers.push(row.carrier);
+        rows.due_ats.push(row.due_at);
+        rows.tokens.push(row.lease_token);
+        Ok(Decided::Accepted { kind, sent })
+    }
+
+    /// Adds the applications of the sends that aren't known yet to the call, in the order of their
+    /// ids.
+    fn add_applications(&mut self, guessed: &[GuessedSend]) {
+        let open = guessed
+            .iter()
+            .filter(|guess| !matches!(guess.decided, Decided::Known(_)));
+        let ids: BTreeSet<ApplicationId> = open.filter_map(|guess| guess.application).collect();
+        for id in ids {
+            let row = self.remembered.application(id);
+            let spent = self.spent.remove(&id).unwrap_or_default();
+            let rows = &mut self.call.applications;
+            rows.ids.push(id.0);
+            rows.statuses
+                .push(row.map(|row| row.status.as_str().to_owned()));
+            rows.live_hashes.push(row.map(|row| row.live_hash.clone()));
+            rows.test_hashes.push(row.map(|row| row.test_hash.clone()));
+            rows.sender_states
+                .push(row.map(|row| row.sender_state.as_str().to_owned()));
+            rows.sender_names
+                .push(row.and_then(|row| row.sender_name.clone()));
+            rows.totals.push(spent.live.micros());
+            rows.test_totals.push(spent.test.micros());
+            rows.transfers.push(spent.transfers);
+        }
+    }
+}
+
+impl KeyRows {
+    fn push(&mut self, key: &KeptKey, digest: &str, answer: Option<String>) {
+        self.applications.push(key.application_id.0);
+        self.tests.push(i64::from(key.test));
+        self.keys.push(key.key.clone());
+        self.digests.push(digest.to_owned());
+        self.answers.push(answer);
+    }
+}
+
+impl Spent {
+    const fn of(&self, kind: KeyKind) -> Money {
+        match kind {
+            KeyKind::Live => self.live,
+            KeyKind::Test => self.test,
+        }
+    }
+
+    /// Adds the cost of a send that its application's money was enough for.
+    fn add(&mut self, kind: KeyKind, cost: Money) {
+        let sum = |spent: Money| spent.checked_add(cost).unwrap_or(spent);
+        match kind {
+            KeyKind::Live => {
+                self.live = sum(self.live);
+                self.transfers += 1;
+            }
+            KeyKind::Test => self.test = sum(self.test),
+        }
+    }
+}
+
+impl GuessedSend {
+    const fn known(
+        application: Option<ApplicationId>,
+        outcome: std::result::Result<Sent, Reason>,
+    ) -> Self {
+        Self {
+            application,
+            key: None,
+            counted: None,
+            decided: Decided::Known(outcome),
+        }
+    }
+
+    const fn not_yet(application: Option<ApplicationId>) -> Self {
+        Self {
+            application,
+            key: None,
+            counted: None,
+            decided: Decided::NotYet,
+        }
+    }
+
+    /// The outcome, as far as the call shows it.
+    fn outcome(&self, rows: &AnsweredRows<'_>) -> Option<std::result::Result<Sent, Reason>> {
+        if let Decided::Known(outcome) = &self.decided {
+            return Some(*outcome);
+        }
+        let id = self.application?;
+        let found = rows.applications.get(&id).filter(|found| found.same)?;
+        if self.key.as_ref().is_some_and(|key| rows.kept.contains(key)) {
+            return None;
+        }
+        let before = |kind: KeyKind| match kind {
+            KeyKind::Live => found.balance,
+            KeyKind::Test => play_money(found.test_balance, found.test_day, rows.now),
+        };
+        let charged = rows.charged.contains(&id);
+        match &self.decided {
+            Decided::Accepted { kind, sent } if charged => {
+                let balance = before(*kind).checked_sub(sent.balance)?;
+                Some(Ok(Sent { balance, ..*sent }))
+            }
+            // Sends before this one may have been accepted, and not stored.
+            Decided::DryRun { kind, sent } if charged || sent.balance == Money::ZERO => {
+                let balance = before(*kind).checked_sub(sent.balance)?;
+                let is_enough = balance >= sent.cost;
+                let refused = Err(Reason::InsufficientFunds);
+                Some(if is_enough {
+                    Ok(Sent { balance, ..*sent })
+                } else {
+                    refused
+                })
+            }
+            Decided::Refused(Reason::InsufficientFunds) if !charged => None,
+            Decided::Refused(reason) => Some(Err(*reason)),
+            _ => None,
+        }
+    }
+}
+
+/// What a call's answer says of sends.
+struct AnsweredRows<'a> {
+    now: Timestamp,
+    applications: HashMap<ApplicationId, &'a FoundApplication>,
+    charged: HashSet<ApplicationId>,
+    kept: HashSet<KeptKey>,
+}
+
+impl<'a> AnsweredRows<'a> {
+    fn of(call: &TurnCall, answer: &'a TurnAnswer) -> Self {
+        let applications = answer.applications.iter().flatten();
+        Self {
+            now: call.now,
+            applications: applications.map(|found| (found.id, found)).collect(),
+            charged: answer.charged.iter().flatten().copied().collect(),
+            kept: answer.kept_answers().map(|(key, _)| key).collect(),
+        }
+    }
+}
+
+impl Guess {
+    /// Answers the inputs that are stored, and those that nothing is stored for; hands messages
+    /// over. Returns the inputs that are left.
+    pub(super) fn tell(
+        self,
+        service: &Service,
+        remembered: &mut Remembered,
+        answer: TurnAnswer,
+        inputs: Vec<Input>,
+        inbox: &Inbox,
+    ) -> Left {
+        let Self {
+            call,
+            sends,
+            mut places,
+            lease,
+            searches,
+        } = self;
+        let rows = AnsweredRows::of(&call, &answer);
+        places.retain(|message| rows.charged.contains(&message.application_id));
+        let mut outcomes = Vec::with_capacity(sends.len());
+        for send in &sends {
+            let outcome = send.outcome(&rows);
+            if let (Some(_), Some(key)) = (&outcome, send.counted) {
+                remembered.in_turn.use_request(key);
+            }
+            outcomes.push(outcome);
+        }
+        drop(rows);
+        let mut outcomes = outcomes.into_iter();
+        let mut claimed = answered_claims(service, &searches, answer.claims, call.now);
+        let mut stored =
+            StoredOfCarriers::of(&call, answer.missing, answer.done, answer.done_receipts);
+        let mut left = Left::default();
+        for input in inputs {
+            match input {
+                Input::Send { .. } => match outcomes.next().flatten() {
+                    Some(outcome) => input.answer(Answer::Sent(outcome)),
+                    None => left.again.push(input),
+                },
+                Input::Claim { .. } => match claimed.next() {
+                    Some((_, claimed, _)) => input.answer(Answer::Claimed(lease, claimed)),
+                    None => left.again.push(input),
+                },
+                other => left.others.extend(stored.tell(other)),
+            }
+        }
+        for (carrier, claimed, learned) in claimed {
+            places.fill_all(&carrier, claimed, learned);
+        }
+        if places.has_queued() {
+            service.inner.wakes.tell_others(Wake::Queued);
+        }
+        places.hand_over(lease, inbox);
+        left
+    }
+}
+
+/// What was claimed for each search, in their order; nothing where the call claimed nothing.
+fn answered_claims(
+    service: &Service,
+    searches: &[ClaimSearch],
+    answers: Option<Vec<ClaimAnswer>>,
+    now: Timestamp,
+) -> std::vec::IntoIter<(String, Vec<Claimed>, Learned)> {
+    let answers = answers.unwrap_or_default();
+    let claims = searches.iter().zip(answers).map(|(search, answer)| {
+        let (claimed, learned) = search.claimed(service, answer, now);
+        (search.carrier.clone(), claimed, learned)
+    });
+    claims.collect::<Vec<_>>().into_iter()
+}
+
+/// The results and receipts that a call stored.
+struct StoredOfCarriers {
+    submitted: HashSet<i64>,
+    received: HashSet<i64>,
+    /// The numbers of the carriers' receipts.
+    named: HashSet<i64>,
+    /// The number of the next carrier's receipt.
+    next: i64,
+}
+
+impl StoredOfCarriers {
+    fn of(
+        call: &TurnCall,
+        missing: Option<Vec<i64>>,
+        done: Option<Vec<i64>>,
+        done_receipts: Option<Vec<i64>>,
+    ) -> Self {
+        let missing: HashSet<i64> = missing.into_iter().flatten().collect();
+        let submitted = call.submitted.ids.iter().copied();
+        let done: HashSet<i64> = done.into_iter().flatten().collect();
+        let received = call.receipts.ids.iter().copied();
+        Self {
+            submitted: submitted.filter(|id| !missing.contains(id)).collect(),
+            received: received.filter(|id| done.contains(id)).collect(),
+            named: done_receipts.into_iter().flatten().collect(),
+            next: 0,
+        }
+    }
+
+    /// Answers an input that is stored as a whole; returns what is left of another one.
+    fn tell(&mut self, input: Input) -> Option<Input> {
+        match input {
+            Input::Results {
+                carrier,
+                results,
+                mut taken,
+                answer,
+            } => {
+                let is_stored = |result: &Submitted| self.submitted.remove(&result.id.0);
+                let (stored, results): (Vec<_>, _) = results.into_iter().partition(is_stored);
+                taken.extend(stored.iter().map(|result| result.id));
+                let input = Input::Results {
+                    carrier,
+                    results,
+                    taken,
+                    answer,
+                };
+                input.unless_empty()
+            }
+            Input::Receipts { receipts, answer } => {
+                let is_stored = |receipt: &Receipt| self.received.remove(&receipt.id.0);
+                let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
+                Input::Receipts { receipts, answer }.unless_empty()
+            }
+            Input::CarrierReceipts {
+                carrier,
+                receipts,
+                answer,
+            } => {
+                let is_stored = |_: &CarrierReceipt| {
+                    let number = self.next;
+                    self.next += 1;
+                    self.named.contains(&number)
+                };
+                let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
+                let input = Input::CarrierReceipts {
+                    carrier,
+                    receipts,
+                    answer,
+                };
+                input.unless_empty()
+            }
+            other => Some(other),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a process remembers between turns, to decide sends by before the database is asked.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::{ApplicationId, ApplicationStatus, Category, Money, Prices, SenderState};
+
+use crate::admission::play_money;
+use crate::admission::rates::{Allowance, RateKey};
+use crate::error::{Error, Fault, Result};
+use crate::store::applications::KeyRow;
+use crate::store::idempotency::{KeptAnswer, KeptKey};
+use crate::store::turn_call::{ApplicationFields, FoundApplication, TurnAnswer, TurnCall};
+
+/// The most applications that a process remembers.
+const APPLICATIONS_MAX: usize = 65_536;
+
+/// Rows as the last call that read them returned them.
+#[derive(Default)]
+pub(super) struct Remembered {
+    /// The prices in force and their id.
+    pub(super) prices: Option<(i64, Prices)>,
+    pub(super) drained: Vec<String>,
+    applications: HashMap<ApplicationId, KeyRow>,
+    pub(super) in_turn: InTurn,
+}
+
+/// What was read in the turn that is under way: sends are refused by that alone.
+#[derive(Default)]
+pub(super) struct InTurn {
+    /// Applications that were read, or that don't exist.
+    applications: HashSet<ApplicationId>,
+    /// Applications whose rows can't be read.
+    pub(super) unreadable: HashSet<ApplicationId>,
+    /// Idempotency keys that were looked up, and the answers that were kept for them.
+    keys: HashSet<KeptKey>,
+    pub(super) kept: HashMap<KeptKey, KeptAnswer>,
+    /// Requests that were taken out of the keys' limits and aren't used yet.
+    pub(super) allowance: Option<Allowance>,
+}
+
+impl InTurn {
+    pub(super) fn has_read(&self, application: ApplicationId) -> bool {
+        self.applications.contains(&application)
+    }
+
+    /// Uses a request that was taken out of a key's limit.
+    pub(super) fn use_request(&mut self, key: RateKey) {
+        if let Some(allowance) = &mut self.allowance {
+            allowance.take(key);
+        }
+    }
+
+    pub(super) fn has_looked_up(&self, key: &KeptKey) -> bool {
+        self.keys.contains(key)
+    }
+}
+
+impl Remembered {
+    pub(super) fn application(&self, id: ApplicationId) -> Option<&KeyRow> {
+        self.applications.get(&id)
+    }
+
+    /// Learns from the answer to a call.
+    pub(super) fn learn(&mut self, call: &TurnCall, answer: &TurnAnswer) {
+        if let Some(drained) = &answer.drained {
+            self.drained.clone_from(drained);
+            self.prices = answer.prices.map(|(id, local, international)| {
+                let prices = Prices {
+                    local,
+                    international,
+                };
+                (id, prices)
+            });
+            return;
+        }
+        if self.applications.len() > APPLICATIONS_MAX {
+            self.applications.clear();
+        }
+        let asked = &call.applications.ids;
+        self.in_turn
+            .applications
+            .extend(asked.iter().map(|id| ApplicationId(*id)));
+        for found in answer.applications.iter().flatten() {
+            if let Err(error) = self.learn_application(call, answer, found) {
+                tracing::error!(detail = ?error, "an application can't be read");
+                self.applications.remove(&found.id);
+                self.in_turn.unreadable.insert(found.id);
+            }
+        }
+        let keys = &call.keys;
+        for ((application, test), key) in keys.applications.iter().zip(&keys.tests).zip(&keys.keys)
+        {
+            self.in_turn.keys.insert(KeptKey {
+                application_id: ApplicationId(*application),
+                test: *test == 1,
+                key: key.clone(),
+            });
+        }
+        self.in_turn.kept.extend(answer.kept_answers());
+    }
+
+    fn learn_application(
+        &mut self,
+        call: &TurnCall,
+        answer: &TurnAnswer,
+        found: &FoundApplication,
+    ) -> Result<()> {
+        if let Some(fields) = &found.row {
+            let row = key_row(found, fields)?;
+            self.applications.insert(found.id, row);
+        }
+        let Some(row) = self.applications.get_mut(&found.id) else {
+            return Ok(());
+        };
+        (row.balance, row.test_balance) = (found.balance, found.test_balance);
+        row.test_day = found.test_day;
+        if answer.has_charged(found.id)
+            && let Some(place) = call
+                .applications
+                .ids
+                .iter()
+                .position(|id| *id == found.id.0)
+        {
+            let spent = |totals: &[i64]| Money::from_micros(totals[place]);
+            let left = |balance: Money, spent| {
+                balance
+                    .checked_sub(spent)
+                    .ok_or(Error::Failed(Fault::MoneyOverflow))
+            };
+            row.balance = left(row.balance, spent(&call.applications.totals))?;
+            let play = play_money(found.test_balance, found.test_day, call.now);
+            row.test_balance = left(play, spent(&call.applications.test_totals))?;
+            row.test_day = row.test_day.max(call.now.day());
+        }
+        Ok(())
+    }
+}
+
+impl TurnAnswer {
+    /// The answers that are kept for the idempotency keys of sends.
+    pub(super) fn kept_answers(&self) -> impl Iterator<Item = (KeptKey, KeptAnswer)> {
+        self.kept
+            .iter()
+            .flatten()
+            .map(|(application_id, test, key, digest, answer)| {
+                let key = KeptKey {
+                    application_id: *application_id,
+                    test: *test == 1,
+                    key: key.clone(),
+                };
+                let (digest, answer) = (digest.clone(), answer.clone());
+                (key, KeptAnswer { digest, answer })
+            })
+    }
+
+    /// Whether the sends of an application were stored.
+    fn has_charged(&self, application: ApplicationId) -> bool {
+        self.charged
+            .as_ref()
+            .is_some_and(|ids| ids.contains(&application))
+    }
+}
+
+fn key_row(found: &FoundApplication, fields: &ApplicationFields) -> Result<KeyRow> {
+    let (category, status, live_hash, test_hash, sender_state, sender_name) = fields;
+    let corrupt = |column: &'static str, value: &str| Fault::Corrupt {
+        table: "applications",
+        column: column.into(),
+        value: value.to_owned(),
+    };
+    Ok(KeyRow {
+        id: found.id,
+        category: Category::parse(category).ok_or_else(|| corrupt("category", category))?,
+        status: ApplicationStatus::parse(status).ok_or_else(|| corrupt("status", status))?,
+        live_hash: live_hash.clone(),
+        test_hash: test_hash.clone(),
+        sender_state: SenderState::parse(sender_state)
+            .ok_or_else(|| corrupt("sender_state", sender_state))?,
+        sender_name: sender_name.clone(),
+        balance: found.balance,
+        test_balance: found.test_balance,
+        test_day: found.test_day,
+    })
+}

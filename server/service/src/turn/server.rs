@@ -1,0 +1,260 @@
+//! Turns on PostgreSQL: what waits is decided by rows that are remembered from earlier turns, and
+//! stored by one call, if the rows are still so. Sends that the call did not store are decided
+//! again, by the rows that it returned.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::ids::Home;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::error::Elapsed;
+
+use super::consumers::Consumers;
+use super::figures::Figures;
+use super::guess::{Guess, Left};
+use super::inbox::{Inbox, Input, lose_all, refuse_all};
+use super::remembered::{InTurn, Remembered};
+use crate::delivery::Lease;
+use crate::error::{Error, Fault, Result, Uncertain};
+use crate::store::turn_call::{Called, TurnAnswer, TurnConnection, UnansweredCall};
+use crate::{Service, TRIES};
+
+/// How long a turn itself asks whether its call is stored; after that a task of its own asks on.
+const ASK_IN_TURN: Duration = Duration::from_secs(2);
+/// How long that task asks.
+const ASK: Duration = Duration::from_secs(40);
+/// How long to wait before asking again.
+const ASK_PAUSE: Duration = Duration::from_millis(100);
+/// How many calls the sends of a turn may take. One is enough unless rows have changed; then each
+/// further call goes by the rows that the call before it read.
+const CALLS_MAX: usize = 16;
+
+/// The turns of a home.
+pub(super) struct ServerTurns {
+    pub(super) home: Home,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) consumers: Arc<Consumers>,
+    pub(super) figures: Arc<Figures>,
+    /// The runtime of all other tasks.
+    pub(super) others: Handle,
+    conn: TurnConnection,
+    remembered: Remembered,
+}
+
+/// What became of a guess.
+enum Stored {
+    Answered(TurnAnswer),
+    /// It isn't known yet whether the guess is stored.
+    Unknown(Asking, sqlx::Error),
+}
+
+/// A task that asks whether a call is stored: its answer, or `None` if it never will be. It isn't
+/// known when the task fails.
+type Asking = JoinHandle<std::result::Result<Option<TurnAnswer>, Elapsed>>;
+
+impl ServerTurns {
+    pub(super) fn new(
+        home: Home,
+        inbox: Arc<Inbox>,
+        consumers: Arc<Consumers>,
+        figures: Arc<Figures>,
+        others: Handle,
+    ) -> Self {
+        Self {
+            home,
+            inbox,
+            consumers,
+            figures,
+            others,
+            conn: TurnConnection::default(),
+            remembered: Remembered::default(),
+        }
+    }
+
+    /// Stores the inputs of a turn by calls, and answers them. Returns results and receipts that
+    /// take more than a call. A part of the inputs that certainly stored nothing because of a fault
+    /// in its rows is halved until the input at fault stands alone.
+    pub(super) async fn turn(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
+        self.remembered.in_turn = InTurn::default();
+        let mut others = Vec::new();
+        let mut parts = vec![(inputs, 0)];
+        while let Some((mut inputs, calls)) = parts.pop() {
+            if calls == CALLS_MAX {
+                let error = Fault::TimedOut("deciding sends whose rows change");
+                refuse_all(inputs, error.into());
+                continue;
+            }
+            match self.part(service, &inputs).await {
+                Ok((guess, Stored::Answered(answer))) => {
+                    let remembered = &mut self.remembered;
+                    let left = guess.tell(service, remembered, answer, inputs, &self.inbox);
+                    others.extend(left.others);
+                    if !left.again.is_empty() {
+                        parts.push((left.again, calls + 1));
+                    }
+                }
+                Ok((guess, Stored::Unknown(asking, error))) => {
+                    self.ask_on(service, guess, inputs, asking, error);
+                }
+                Err(error) if error.is_about_rows() && inputs.len() > 1 => {
+                    self.figures.halved();
+                    parts.push((inputs.split_off(inputs.len() / 2), calls));
+                    parts.push((inputs, calls));
+                }
+                Err(error) => {
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not stored");
+                    self.consumers.pause();
+                    if let Error::Uncertain(_) = error {
+                        lose_all(inputs, error);
+                    } else {
+                        refuse_all(inputs, error);
+                    }
+                }
+            }
+        }
+        self.give_requests_back(service).await;
+        others
+    }
+
+    /// Decides inputs, and stores what was decided as far as it holds.
+    async fn part(&mut self, service: &Service, inputs: &[Input]) -> Result<(Guess, Stored)> {
+        self.take_requests(service, inputs).await?;
+        let begun = Instant::now();
+        let lease = Lease::begin(service, begun, service.now());
+        let places = Consumers::begin(&self.consumers);
+        let remembered = &mut self.remembered;
+        let mut guess = Guess::of(service, self.home, remembered, places, lease, inputs)?;
+        if !guess.needs_call() {
+            return Ok((guess, Stored::Answered(TurnAnswer::default())));
+        }
+        let stored = self.call(service, &mut guess).await?;
+        if let Stored::Answered(answer) = &stored {
+            self.remembered.learn(&guess.call, answer);
+            self.figures.called(begun.elapsed());
+        }
+        Ok((guess, stored))
+    }
+
+    /// Calls until the database answers. When it ends the call in favour of another process's, or
+    /// loses its connection before it stored the call, the call is repeated.
+    async fn call(&mut self, service: &Service, guess: &mut Guess) -> Result<Stored> {
+        let mut tries = 1;
+        loop {
+            match self.conn.run(service.store(), &guess.call).await {
+                Ok(Called::Answered(answer)) => return Ok(Stored::Answered(answer)),
+                Ok(Called::Unanswered(error)) => {
+                    tracing::warn!(%error, "a turn's call wasn't answered");
+                    let call = UnansweredCall::of(&guess.call);
+                    let asking = tokio::time::timeout(ASK, ask(service.clone(), call));
+                    // A task of its own: a question that is broken off keeps its connection.
+                    let mut asking = self.others.spawn(asking);
+                    match tokio::time::timeout(ASK_IN_TURN, &mut asking).await {
+                        Ok(Ok(Ok(Some(answer)))) => return Ok(Stored::Answered(answer)),
+                        Ok(Ok(Ok(None))) if tries == TRIES => {
+                            return Err(Fault::NotCommitted(error).into());
+                        }
+                        Ok(Ok(Ok(None))) => {}
+                        Ok(_) => return Err(Uncertain::Unanswered(error).into()),
+                        Err(_) => return Ok(Stored::Unknown(asking, error)),
+                    }
+                }
+                Err(error) if error.is_conflict() && tries < TRIES => {
+                    self.figures.repeated();
+                    tracing::debug!(detail = ?error, "another process was in the way; trying again");
+                }
+                Err(error) => return Err(error),
+            }
+            tries += 1;
+            guess.call.renew(service.entropy());
+        }
+    }
+
+    /// Answers the inputs of a guess, beside the next turns, once it is known whether it is stored.
+    fn ask_on(
+        &self,
+        service: &Service,
+        guess: Guess,
+        inputs: Vec<Input>,
+        asking: Asking,
+        error: sqlx::Error,
+    ) {
+        let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
+        self.others.spawn(async move {
+            let left = match asking.await {
+                Ok(Ok(Some(answer))) => {
+                    let remembered = &mut Remembered::default();
+                    guess.tell(&service, remembered, answer, inputs, &inbox)
+                }
+                Ok(Ok(None)) => Left {
+                    again: inputs,
+                    others: Vec::new(),
+                },
+                _ => return lose_all(inputs, Uncertain::Unanswered(error).into()),
+            };
+            for input in left.others {
+                if let Err(input) = inbox.push(input) {
+                    refuse_all(vec![input], Fault::Stopped.into());
+                }
+            }
+            refuse_all(left.again, Fault::NotCommitted(error).into());
+        });
+    }
+
+    /// Takes a request out of its key's limit for each send, where processes count together.
+    async fn take_requests(&mut self, service: &Service, inputs: &[Input]) -> Result<()> {
+        if !service.inner.rates.is_shared() {
+            return Ok(());
+        }
+        let sends = inputs.iter().filter_map(Input::send);
+        let opened = sends.filter(|send| {
+            let row = send
+                .application
+                .and_then(|id| self.remembered.application(id));
+            row.is_some_and(|row| send.opens(row))
+        });
+        let keys = opened.map(|send| (send.request.key.reference(), send.request.key.kind()));
+        let mut allowance = self
+            .remembered
+            .in_turn
+            .allowance
+            .clone()
+            .unwrap_or_default();
+        let missing = allowance.missing(keys);
+        let mut conn = service.store().read().await?;
+        let taken = service
+            .take_for(&mut conn, missing.into_iter(), service.now())
+            .await?;
+        allowance.add(taken.unwrap_or_default());
+        self.remembered.in_turn.allowance = Some(allowance);
+        Ok(())
+    }
+
+    async fn give_requests_back(&mut self, service: &Service) {
+        let Some(allowance) = self.remembered.in_turn.allowance.take() else {
+            return;
+        };
+        let giving = async {
+            let mut conn = service.store().read().await?;
+            service.give_back(&mut conn, allowance, service.now()).await
+        };
+        if let Err(error) = giving.await {
+            tracing::warn!(detail = ?error, "requests that weren't made can't be given back");
+        }
+    }
+}
+
+/// Asks whether a call is stored until the database answers; `None` if it is not, and never will be.
+async fn ask(service: Service, call: UnansweredCall) -> Option<TurnAnswer> {
+    loop {
+        let asking = async {
+            let mut conn = service.store().read().await?;
+            call.settle(&mut conn).await
+        };
+        match asking.await {
+            Ok(answer) => return answer,
+            Err(error) => tracing::debug!(detail = ?error, "a turn can't be asked about yet"),
+        }
+        tokio::time::sleep(ASK_PAUSE).await;
+    }
+}
