@@ -51,6 +51,11 @@ test-browser: build ## Run the browser tests against the release build
 	@.make/setup browser end2end
 	@cd end2end && npm test
 
+.PHONY: test-citus
+test-citus: setup ## Run the tests on Citus, built from the release's source that CITUS_SOURCE names (archive or folder)
+	@.make/setup citus
+	@.make/citus run cargo test -p service --test citus
+
 .PHONY: soak
 soak: setup ## Run the long tests: histories, kills during an upload of a million, 10,000 cuts, storms, ten minutes' hold
 	@.make/setup postgres
