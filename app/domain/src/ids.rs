@@ -198,6 +198,16 @@ prefixed_id!(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ApplicationId(pub i64);
 
+/// Where the rows of an account's applications are, in a database that can be spread over servers:
+/// each home is on one of them. An account's home never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Home(pub i64);
+
+impl Home {
+    /// The least home, which also has the rows that are of no account.
+    pub const FIRST: Self = Self(1);
+}
+
 /// A text that the caller chose to find a message or batch by; it needn't be unique.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RequestId(String);

@@ -258,10 +258,7 @@ fn counts() -> Rows {
     );
     Rows {
         table: "message_days",
-        own: vec![
-            ("day", "d.day".to_owned()),
-            ("n", "d.n".to_owned()),
-        ],
+        own: vec![("day", "d.day".to_owned()), ("n", "d.n".to_owned())],
         with: String::new(),
         from: format!("counts t JOIN {counted} ON d.day <> t.day"),
     }

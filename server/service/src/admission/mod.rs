@@ -210,7 +210,8 @@ impl Service {
             test: access.kind == KeyKind::Test,
             key: key.as_str().to_owned(),
         }];
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let kept = kept_answers::find(&mut conn, &keys, kept_since(self.now())).await?;
         Ok(!kept.is_empty())
     }
@@ -220,8 +221,11 @@ impl Service {
         self.inner.rates.state(key, self.now())
     }
 
-    async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {
-        let mut conn = self.store().read().await?;
+    pub(crate) async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {
+        let Some(home) = self.find_home(reference).await? else {
+            return Ok(None);
+        };
+        let mut conn = self.store().read_at(home).await?;
         applications::keys_by_reference(&mut conn, reference).await
     }
 
@@ -230,7 +234,8 @@ impl Service {
     /// # Errors
     /// `Refused` when there is no such application; `Failed` when the database can't be read.
     pub async fn balance(&self, access: &KeyAccess) -> Result<Money, Error> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let found = applications::balances(&mut conn, access.application_id).await?;
         let found = found.ok_or(crate::error::Refusal::NoSuchApplication)?;
         Ok(match access.kind {

@@ -13,6 +13,7 @@ pub(crate) mod scan_starts;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use domain::ids::Home;
 use domain::{ApplicationId, HandOver, MessageText, Number, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
@@ -213,7 +214,6 @@ async fn claim_found(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    tx.concerns(found.iter().map(|row| row.application_id));
     let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
     if !aside.is_empty() {
         let aside: Vec<Transid> = aside.into_iter().map(|row| row.id).collect();
@@ -252,8 +252,13 @@ impl Service {
     /// Whether a message is stored; asks again while the database can't be reached.
     pub(crate) async fn is_message_stored(&self, id: Transid) -> Result<bool> {
         let look = async || {
-            let mut conn = self.store().read().await?;
-            messages::exists(&mut conn, id).await
+            for home in self.homes() {
+                let mut conn = self.store().read_at(home).await?;
+                if messages::exists(&mut conn, id).await? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         };
         self.store().insist(look).await
     }
@@ -262,10 +267,15 @@ impl Service {
     /// the messages of such a claim.
     pub(crate) async fn is_claimed(&self, message: &Claimed, lease: Lease) -> Result<bool> {
         let look = async || {
-            let mut tx = self.store().begin_as(Priority::Results).await?;
-            tx.concerns([message.application_id].into_iter());
-            let held = claims::held(&mut tx, &[lease.of(message.id)]).await?;
-            Ok(!held.is_empty())
+            for home in self.homes() {
+                let mut tx = self.store().begin_as(Priority::Results).await?;
+                tx.at(home);
+                let held = claims::held(&mut tx, &[lease.of(message.id)]).await?;
+                if !held.is_empty() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         };
         self.store().insist(look).await
     }
@@ -275,29 +285,35 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn resume_put_aside(&self) -> Result<()> {
+        let resumed = self.in_each_home(|home| self.resume_at(home));
+        if resumed.await?.into_iter().any(|resumed| resumed > 0) {
+            self.inner.wake(Wake::Queued);
+        }
+        Ok(())
+    }
+
+    async fn resume_at(&self, home: Home) -> Result<u64> {
         let applications = {
-            let mut conn = self.store().read().await?;
+            let mut conn = self.store().read_at(home).await?;
             queue::put_aside_without_suspension(&mut conn).await?
         };
         let mut resumed = 0;
         for application_id in applications {
             loop {
-                let some = self.resume_some(application_id).await?;
+                let some = self.resume_some(home, application_id).await?;
                 resumed += some;
                 if some < RESUME_CHUNK.unsigned_abs() {
                     break;
                 }
             }
         }
-        if resumed > 0 {
-            self.inner.wake(Wake::Queued);
-        }
-        Ok(())
+        Ok(resumed)
     }
 
-    async fn resume_some(&self, application_id: ApplicationId) -> Result<u64> {
+    async fn resume_some(&self, home: Home, application_id: ApplicationId) -> Result<u64> {
         run_detached_with_tries(self, move |service| async move {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            tx.at(home);
             let resumed =
                 queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
             tx.commit().await?;
@@ -311,16 +327,27 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
-        let mut conn = self.store().read().await?;
         let scan_start = self.inner.scan_starts.of(carrier);
-        claims::next_due(&mut conn, carrier, scan_start, first_unexpired(self.now())).await
+        let least = first_unexpired(self.now());
+        let next = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            claims::next_due(&mut conn, carrier, scan_start, least).await
+        });
+        Ok(next.await?.into_iter().flatten().min())
     }
 
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn queue_state(&self) -> Result<QueueState> {
-        let mut conn = self.store().read().await?;
-        queue::state(&mut conn).await
+        let states = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            queue::state(&mut conn).await
+        });
+        let states = states.await?;
+        Ok(QueueState {
+            waiting: states.iter().map(|state| state.waiting).sum(),
+            oldest: states.iter().filter_map(|state| state.oldest).min(),
+        })
     }
 
     /// Messages that a carrier took before this moment and that aren't final, in the order of their
@@ -335,10 +362,10 @@ impl Service {
         after: Option<Transid>,
         limit: i64,
     ) -> Result<Vec<Outstanding>> {
-        let mut conn = self.store().read().await?;
         let mut after = if let Some(id) = after {
             id.0
         } else {
+            let mut conn = self.store().read().await?;
             // Every message with a smaller id is final.
             let swept = installation::swept(&mut conn).await?.low - 1;
             swept.max(least_queued(submitted_before))
@@ -348,9 +375,14 @@ impl Service {
         // at once.
         loop {
             let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
-            let found =
+            let found = self.in_each_home(|home| async move {
+                let mut conn = self.store().read_at(home).await?;
                 submits::outstanding(&mut conn, after, below, carrier, submitted_before, limit)
-                    .await?;
+                    .await
+            });
+            let mut found: Vec<_> = found.await?.into_iter().flatten().collect();
+            found.sort_unstable_by_key(|message| message.id);
+            found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
             if !found.is_empty() || below >= end {
                 return Ok(found);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use domain::ids::Home;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
@@ -24,7 +25,7 @@ const AHEAD_MS: i64 = 60 * 60 * 1000;
 /// How long parked receipts are looked at again: no transaction is open for longer.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// How many names one transaction looks at.
-const CROSSED_CHUNK: i64 = 500;
+const CROSSED_CHUNK: usize = 500;
 /// How long receipts for unknown names and the carriers' names of segments are kept: carriers
 /// report within days.
 const KEPT_MS: i64 = 7 * DAY_MS;
@@ -124,8 +125,7 @@ impl Service {
         tx: &mut WriteTx<'_>,
         receipts: Vec<Receipt>,
     ) -> Result<()> {
-        tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
-        end(tx, receipts, self.now()).await
+        end(self, tx, receipts, self.now()).await
     }
 
     /// Writes a carrier's receipts in a turn.
@@ -159,9 +159,8 @@ impl Service {
             }
         }
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
-        tx.concerns(matched.iter().map(|m| m.segment.application_id));
         messages::lock(tx, &ids).await?;
-        apply(tx, &matched, now).await?;
+        apply(self, tx, &matched, now).await?;
         if count > 0 {
             parked::park(tx, &parked, carrier, now).await?;
             carriers::add_parked(tx, carrier, count, 0).await?;
@@ -249,9 +248,8 @@ impl Service {
                 })
             })
             .collect();
-        tx.concerns(matched.iter().map(|m| m.segment.application_id));
         carriers::add_parked(tx, carrier, 0, matched.len()).await?;
-        apply(tx, &matched, now).await
+        apply(self, tx, &matched, now).await
     }
 
     /// Matches receipts that crossed the answers to their submits; returns how many. Receipt and
@@ -266,29 +264,50 @@ impl Service {
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let tx = service
-                .store()
-                .begin_chore(Chore::MatchCrossed, Priority::Results)
-                .await?;
-            let Some(mut tx) = tx else { return Ok(0) };
-            let since = now.plus_ms(-CROSSED_MS);
-            let crossed = parked::crossed(&mut tx, since, CROSSED_CHUNK).await?;
-            tx.concerns(crossed.iter().map(|crossed| crossed.application_id));
-            let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
-            messages::lock(&mut tx, &ids).await?;
-            for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
-                let names: Vec<&str> = of_one.iter().map(|of_one| of_one.name.as_str()).collect();
-                let carrier = &of_one[0].carrier;
-                let matching = service.match_parked(&mut tx, carrier, &names, now);
-                matching.await?;
-            }
+        let names = {
+            let mut conn = self.store().read().await?;
+            parked::names(&mut conn, self.now().plus_ms(-CROSSED_MS)).await?
+        };
+        let mut matched = 0;
+        for some in names.chunks(CROSSED_CHUNK) {
+            let found = self.in_each_home(|home| async move {
+                let (service, some) = (self.clone(), some.to_vec());
+                run_detached(async move { service.match_some(home, &some).await }).await
+            });
+            matched += found.await?.into_iter().sum::<usize>();
+        }
+        Ok(matched)
+    }
+
+    /// Matches parked receipts for some names, each with its carrier; returns for how many of the
+    /// names there are segments.
+    async fn match_some(&self, home: Home, names: &[(String, String)]) -> Result<usize> {
+        let now = self.now();
+        let tx = self
+            .store()
+            .begin_chore(Chore::MatchCrossed, Priority::Results)
+            .await?;
+        let Some(mut tx) = tx else { return Ok(0) };
+        tx.at(home);
+        let mut crossed = Vec::new();
+        for of_one in names.chunk_by(|(a, _), (b, _)| a == b) {
+            let carrier = of_one[0].0.as_str();
+            let names: Vec<&str> = of_one.iter().map(|(_, name)| name.as_str()).collect();
+            let found = segments::named(&mut tx, carrier, &names).await?;
+            let found = found.into_iter();
+            crossed.extend(found.map(|(place, segment)| (carrier, names[place], segment)));
+        }
+        let ids: Vec<Transid> = crossed.iter().map(|(.., s)| s.message_id).collect();
+        messages::lock(&mut tx, &ids).await?;
+        for of_one in crossed.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let names: Vec<&str> = of_one.iter().map(|(_, name, _)| *name).collect();
+            let matching = self.match_parked(&mut tx, of_one[0].0, &names, now);
+            matching.await?;
+        }
+        if !crossed.is_empty() {
             tx.commit().await?;
-            Ok(crossed.len())
-        })
-        .await
+        }
+        Ok(crossed.len())
     }
 
     /// Forgets the carriers' names of segments, and parked receipts, after a week. Receipts that
@@ -339,7 +358,12 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
 
 /// Makes segments final, and messages whose segments all are. A second receipt for a segment goes
 /// into the timeline when it says something else than the first one.
-async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) -> Result<()> {
+async fn apply(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    matched: &[Matched<'_>],
+    now: Timestamp,
+) -> Result<()> {
     let mut known: HashMap<(Transid, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut contradictions = Vec::new();
@@ -373,8 +397,8 @@ async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) ->
     }
     segments::finish(tx, &rows).await?;
     receipts.extend(whole_messages(tx, &in_parts).await?);
-    end(tx, receipts, now).await?;
-    events::insert(tx, &contradictions, now).await
+    end(service, tx, receipts, now).await?;
+    events::insert(tx, &contradictions, now, || service.next_id(now)).await
 }
 
 fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
@@ -413,7 +437,12 @@ async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<V
 }
 
 /// Makes messages final by receipts for whole messages.
-async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Result<()> {
+async fn end(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    receipts: Vec<Receipt>,
+    now: Timestamp,
+) -> Result<()> {
     if receipts.is_empty() {
         return Ok(());
     }
@@ -440,7 +469,7 @@ async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Re
             events.push(late(receipt));
         }
     }
-    events::insert(tx, &events, now).await
+    events::insert(tx, &events, now, || service.next_id(now)).await
 }
 
 fn late(receipt: &Receipt) -> Event {
