@@ -33,7 +33,7 @@ CREATE TABLE accounts (
     role                TEXT NOT NULL CHECK (role IN ('customer', 'staff')),
     created_at          BIGINT NOT NULL,
     password_changed_at BIGINT NOT NULL,
-    home                BIGINT NOT NULL DEFAULT 1 -- of everything that belongs to the account
+    home                BIGINT NOT NULL -- of everything that belongs to the account
 );
 
 CREATE TABLE sessions (
@@ -74,11 +74,11 @@ CREATE TABLE outbox (
 -- Each turn updates the balances of the applications that send: with free room in the page the new
 -- version of a row needs no new index entry.
 CREATE TABLE applications (
-    home                    BIGINT NOT NULL DEFAULT 1,
+    home                    BIGINT NOT NULL,
     id                      BIGINT NOT NULL,
     account_id              BIGINT NOT NULL REFERENCES accounts (id),
     category                TEXT NOT NULL,
-    reference               TEXT NOT NULL, -- unique by reference_homes
+    reference               TEXT NOT NULL,
     live_hash               TEXT NOT NULL,
     test_hash               TEXT NOT NULL,
     status                  TEXT NOT NULL
@@ -98,7 +98,8 @@ CREATE TABLE applications (
         CHECK (lost_answer IN ('hold', 'resend')),
     -- the id of the application's last transfer; its transfers are numbered from 1
     last_transfer_id        BIGINT NOT NULL DEFAULT 0,
-    PRIMARY KEY (id, home)
+    PRIMARY KEY (id, home),
+    UNIQUE (reference, home)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, home);
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id, home)
@@ -108,12 +109,12 @@ CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id,
 CREATE TABLE reference_homes (
     reference      TEXT PRIMARY KEY,
     home           BIGINT NOT NULL,   -- of the application
-    application_id BIGINT NOT NULL    -- the application that has the reference
+    application_id BIGINT NOT NULL UNIQUE -- the application that has the reference
 );
 
 CREATE SEQUENCE sender_requests_id;
 CREATE TABLE sender_requests (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     id             BIGINT NOT NULL DEFAULT nextval('sender_requests_id'),
     application_id BIGINT NOT NULL,
     name           TEXT NOT NULL,
@@ -137,7 +138,7 @@ CREATE TABLE sender_name_owners (
 -- An application's transfers are numbered under the lock of its row, so that its statement is in the
 -- order of its commits. Transfers between our own ledger accounts take ids that the program makes.
 CREATE TABLE transfers (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     debit_account  BIGINT NOT NULL,
@@ -176,7 +177,7 @@ CREATE INDEX deposits_unmatched ON deposits (received_at) WHERE application_id I
 -- as a whole. The service makes the partitions of days ahead of time; a row of any other day goes
 -- into the partition named 'other'.
 CREATE TABLE messages (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
@@ -214,36 +215,16 @@ CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60)
 -- has no row. An index on the status, even if only for some messages, would make each update of any
 -- message write to all indexes.
 CREATE TABLE unusual_messages (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL,
     status         BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     PRIMARY KEY (application_id, test, status, message_id, home)
 );
-CREATE FUNCTION note_unusual() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'UPDATE' THEN
-        DELETE FROM unusual_messages WHERE application_id = OLD.application_id AND test = OLD.test
-            AND status = OLD.status AND message_id = OLD.id;
-    END IF;
-    IF NEW.status > 4 OR NEW.status = 2 THEN
-        INSERT INTO unusual_messages (application_id, test, status, message_id)
-        VALUES (NEW.application_id, NEW.test, NEW.status, NEW.id);
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER messages_become_unusual AFTER UPDATE OF status ON messages FOR EACH ROW
-    WHEN (NEW.status <> OLD.status AND (NEW.status > 4 OR NEW.status = 2 OR OLD.status = 2))
-    EXECUTE FUNCTION note_unusual();
--- For rows that are copied from another database.
-CREATE TRIGGER messages_come_unusual AFTER INSERT ON messages FOR EACH ROW
-    WHEN (NEW.status > 4 OR NEW.status = 2) EXECUTE FUNCTION note_unusual();
-
-CREATE SEQUENCE message_events_id;
 CREATE TABLE message_events (
-    home           BIGINT NOT NULL DEFAULT 1,
-    id             BIGINT NOT NULL DEFAULT nextval('message_events_id'),
+    home           BIGINT NOT NULL,
+    id             BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     status         BIGINT NOT NULL CHECK (status BETWEEN 0 AND 7),
@@ -256,7 +237,7 @@ CREATE TABLE message_events_other PARTITION OF message_events DEFAULT;
 -- Rows come and go within seconds: vacuum runs often, since claims would otherwise step over dead
 -- rows.
 CREATE TABLE queue (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     carrier        TEXT NOT NULL,
@@ -277,7 +258,7 @@ CREATE INDEX queue_held ON queue (application_id) WHERE held = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
 CREATE TABLE segments (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     segment        BIGINT NOT NULL,
     segments       BIGINT NOT NULL,
@@ -332,7 +313,7 @@ CREATE TABLE connections (
 
 -- The counts change with each claim and each result of the batch's messages.
 CREATE TABLE batches (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
@@ -372,7 +353,7 @@ CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, i
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 
 CREATE TABLE message_days (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
     day            BIGINT NOT NULL,
@@ -385,7 +366,7 @@ CREATE TABLE message_days (
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 
 CREATE TABLE dropped_days (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     day            BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     charged        BIGINT NOT NULL,
@@ -394,7 +375,7 @@ CREATE TABLE dropped_days (
 );
 
 CREATE TABLE idempotency (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
     key            TEXT NOT NULL,
@@ -430,7 +411,7 @@ REVOKE UPDATE, DELETE, TRUNCATE ON transfers, audit FROM CURRENT_USER;
 
 -- The spool: rows of uploads until they are messages. Any process can go on with them.
 CREATE TABLE spool_chunks (
-    home           BIGINT NOT NULL DEFAULT 1,
+    home           BIGINT NOT NULL,
     spool          TEXT NOT NULL,     -- the name of the upload's spool, as its batch has it
     start          BIGINT NOT NULL,   -- where the chunk would begin if all chunks were one file
     chunk          BYTEA NOT NULL,    -- rows after a head, as in a spool file

@@ -16,7 +16,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::records::CarrierRecord;
 use prometheus_client::encoding::text;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
@@ -41,6 +41,8 @@ pub struct Metrics {
 pub struct Readings {
     pub now: Timestamp,
     pub turns: TurnFigures,
+    /// How often work left out a home whose database couldn't be reached.
+    pub homes_skipped: u64,
     /// `None` when the database couldn't be asked, as below.
     pub queue: Option<QueueState>,
     pub carriers: Option<Vec<CarrierRecord>>,
@@ -106,6 +108,11 @@ impl Metrics {
 impl Readings {
     fn register(self, registry: &mut Registry) {
         turns::register(registry, &self.turns);
+        registry.register(
+            "homes_skipped",
+            "How often work over all applications left out a home that couldn't be reached",
+            ConstCounter::new(self.homes_skipped),
+        );
         if let Some(queue) = self.queue {
             registry.register(
                 "queue_messages",

@@ -51,6 +51,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
     let readings = Readings {
         now: service.clock().now(),
         turns: service.turn_figures(),
+        homes_skipped: service.homes_skipped(),
         queue: readable("the queue", service.queue_state().await),
         carriers: readable("the carriers", service.carriers().await),
         oldest_transaction_ms: readable(

@@ -10,6 +10,7 @@ mod clock;
 mod delivery;
 mod entropy;
 mod error;
+mod homes;
 mod id_source;
 mod money;
 mod operations;
@@ -24,8 +25,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::ids::Home;
 use domain::records::PriceList;
-use domain::{Prices, Timestamp};
+use domain::{Prices, Reference, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
@@ -58,10 +60,11 @@ pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 use accounts::password::Hasher;
 use admission::rates::Rates;
-use applications::addresses::Addresses;
+use delivery::SegmentHomes;
 use delivery::parked_names::ParkedNames;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
+use homes::Homes;
 use id_source::IdSource;
 use operations::nodes::Node;
 use store::gate::Priority;
@@ -160,9 +163,10 @@ struct Inner {
     scan_starts: ScanStarts,
     routes_changed: Notify,
     wakes: Arc<Wakes>,
-    addresses: Addresses,
     parked_names: ParkedNames,
+    segment_homes: SegmentHomes,
     node: Node,
+    homes: Homes,
     /// The tasks that tell other processes of new work and listen to them; empty where there are no
     /// other processes.
     tasks: Mutex<Vec<AbortHandle>>,
@@ -200,7 +204,8 @@ impl Service {
         operations::nodes::follow_server(&store, &config.clock).await?;
         let now = config.clock.now();
         operations::upkeep::install(&store, &config, beside, now).await?;
-        let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, now).await?;
+        let homes = operations::upkeep::homes(&store).await?;
+        let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, homes, now).await?;
         if !beside {
             operations::history::make_first_days(&store, now).await;
         }
@@ -222,7 +227,7 @@ impl Service {
                 entropy: config.entropy,
                 rates: Rates::new(config.limits.requests_per_second, shared),
                 limits: config.limits,
-                turn: Turn::default(),
+                turn: Turn::new(usize::try_from(homes).unwrap_or(1)),
                 spools: if shared {
                     Spools::Table
                 } else {
@@ -233,9 +238,10 @@ impl Service {
                 scan_starts: ScanStarts::new(shared),
                 routes_changed: Notify::new(),
                 wakes: Arc::default(),
-                addresses: Addresses::default(),
                 parked_names: ParkedNames::default(),
+                segment_homes: SegmentHomes::default(),
                 node,
+                homes: Homes::new(homes),
                 tasks: Mutex::default(),
             }),
         };
@@ -380,9 +386,38 @@ impl Service {
         .await
     }
 
-    /// Does a chore, a part in each transaction, as long as the work says that more is left; does
-    /// nothing while another process does the chore.
+    /// Like [`Self::in_transaction`], in the home of the application with this reference.
+    async fn in_transaction_of<T: Send + 'static>(
+        &self,
+        reference: Reference,
+        work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
+    ) -> Result<T> {
+        let home = self.home_of(reference).await?;
+        self.in_transaction(move |tx, now| {
+            tx.at(home);
+            work(tx, now)
+        })
+        .await
+    }
+
+    /// Does a chore in each home.
     async fn do_chore<F>(&self, chore: Chore, priority: Priority, work: F) -> Result<()>
+    where
+        F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
+    {
+        let doing = |home| self.do_chore_at(home, chore, priority, work);
+        self.in_each_home(doing).await.map(drop)
+    }
+
+    /// Does a chore in a home, a part in each transaction, as long as the work says that more is
+    /// left; does nothing while another process does the chore.
+    async fn do_chore_at<F>(
+        &self,
+        home: Home,
+        chore: Chore,
+        priority: Priority,
+        work: F,
+    ) -> Result<()>
     where
         F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
     {
@@ -392,6 +427,7 @@ impl Service {
             more = run_detached(async move {
                 let tx = service.store().begin_chore(chore, priority).await?;
                 let Some(mut tx) = tx else { return Ok(false) };
+                tx.at(home);
                 let more = work(&mut tx, service.now()).await?;
                 tx.commit().await?;
                 Ok(more)

@@ -4,6 +4,7 @@ pub(crate) mod idempotency;
 pub(crate) mod rates;
 
 use domain::admission::{EarlierRequest, SendAttempt, admit};
+use domain::ids::Home;
 use domain::reason::Reason;
 use domain::{
     ApiKey, ApplicationId, KeyKind, MessageText, Money, Number, Reference, RequestId, Timestamp,
@@ -213,7 +214,8 @@ impl Service {
             test: access.kind == KeyKind::Test,
             key: key.as_str().to_owned(),
         }];
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let kept = kept_answers::find(&mut conn, &keys, kept_since(self.now())).await?;
         Ok(!kept.is_empty())
     }
@@ -223,8 +225,11 @@ impl Service {
         self.inner.rates.state(key, self.now())
     }
 
-    async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {
-        let mut conn = self.store().read().await?;
+    pub(crate) async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {
+        let Some(home) = self.find_home(reference).await? else {
+            return Ok(None);
+        };
+        let mut conn = self.store().read_at(home).await?;
         applications::keys_by_reference(&mut conn, reference).await
     }
 
@@ -233,7 +238,8 @@ impl Service {
     /// # Errors
     /// `Refused` when there is no such application; `Failed` when the database can't be read.
     pub async fn balance(&self, access: &KeyAccess) -> Result<Money, Error> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let found = applications::balances(&mut conn, access.application_id).await?;
         let found = found.ok_or(crate::error::Refusal::NoSuchApplication)?;
         Ok(match access.kind {
@@ -248,16 +254,17 @@ impl Service {
     /// # Errors
     /// See [`SendError`].
     pub async fn send(&self, request: SendRequest) -> Result<Sent, SendError> {
-        let application = match self.address_of(request.key.reference()).await {
-            Ok(application) => application,
+        let address = match self.address_to_send(request.key.reference()).await {
+            Ok(address) => address,
             Err(error) => {
                 tracing::error!(detail = ?error, "an application can't be looked up");
                 return Err(SendError::Refused(error.reason()));
             }
         };
+        let home = address.map_or(Home::FIRST, |address| address.home);
         // Prepared here, beside other senders, since the turn has only one thread.
-        let send = PreparedSend::new(request, application);
-        self.inner.turn.inbox.send(send).await
+        let send = PreparedSend::new(request, address.map(|address| address.application_id));
+        self.inner.turn.inbox(home).send(send).await
     }
 }
 

@@ -26,7 +26,7 @@ impl Service {
         let verified = self.verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let keep = token_hash(current_token);
-        self.in_transaction(move |tx, now| {
+        self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
                 let row = owned(tx, account_id, reference).await?;
@@ -49,8 +49,7 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
-        let mut conn = self.store().read().await?;
-        let row = applications::keys_by_reference(&mut conn, key.reference()).await?;
+        let row = self.key_row(key.reference()).await?;
         Ok(row.is_some_and(|row| row.holds(key)))
     }
 }

@@ -1,6 +1,5 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
-pub(crate) mod addresses;
 pub(crate) mod keys;
 pub(crate) mod sender_names;
 
@@ -40,7 +39,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn applications(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.store().read_at(home).await?;
         let rows = applications::by_account(&mut conn, account_id).await?;
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
@@ -54,8 +54,7 @@ impl Service {
         account_id: i64,
         reference: Reference,
     ) -> Result<Option<ApplicationRecord>> {
-        let mut conn = self.store().read().await?;
-        let row = applications::by_reference(&mut conn, reference).await?;
+        let row = self.application_row(reference).await?;
         Ok(row
             .filter(|row| row.account_id == account_id)
             .map(|row| self.shown(row)))
@@ -66,8 +65,12 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn all_applications(&self) -> Result<Vec<ApplicationRecord>> {
-        let mut conn = self.store().read().await?;
-        let rows = applications::all(&mut conn).await?;
+        let all = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            applications::all(&mut conn).await
+        });
+        let mut rows: Vec<_> = all.await?.into_iter().flatten().collect();
+        rows.sort_by_key(|row| row.id);
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
 
@@ -79,9 +82,16 @@ impl Service {
         &self,
         reference: Reference,
     ) -> Result<Option<ApplicationRecord>> {
-        let mut conn = self.store().read().await?;
-        let row = applications::by_reference(&mut conn, reference).await?;
+        let row = self.application_row(reference).await?;
         Ok(row.map(|row| self.shown(row)))
+    }
+
+    async fn application_row(&self, reference: Reference) -> Result<Option<ApplicationRow>> {
+        let Some(home) = self.find_home(reference).await? else {
+            return Ok(None);
+        };
+        let mut conn = self.store().read_at(home).await?;
+        applications::by_reference(&mut conn, reference).await
     }
 
     /// Makes a Pending application and its two keys.
@@ -95,8 +105,10 @@ impl Service {
         sender: Option<&SenderName>,
     ) -> Result<NewApplication> {
         let (service, sender) = (self.clone(), sender.cloned());
+        let home = self.home_of_account(account_id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
+                tx.at(home);
                 if let Some(name) = &sender {
                     refuse_taken(tx, name, account_id).await?;
                 }
@@ -170,7 +182,7 @@ impl Service {
     /// # Errors
     /// `NoSuchApplication`, `ActivationNotPossible`.
     pub async fn request_activation(&self, account_id: i64, reference: Reference) -> Result<()> {
-        self.in_transaction(move |tx, now| {
+        self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 let row = owned(tx, account_id, reference).await?;
                 if !applications::set_activation(tx, row.id, now).await? {
@@ -197,7 +209,7 @@ impl Service {
         reference: Reference,
         policy: LostAnswer,
     ) -> Result<()> {
-        self.in_transaction(move |tx, now| {
+        self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 let row = owned(tx, account_id, reference).await?;
                 applications::set_lost_answer(tx, row.id, policy).await?;
@@ -259,7 +271,7 @@ impl Service {
     ) -> Result<ApplicationRecord> {
         let service = self.clone();
         let changed = self
-            .in_transaction(move |tx, now| {
+            .in_transaction_of(reference, move |tx, now| {
                 Box::pin(async move {
                     let row = applications::by_reference(tx, reference)
                         .await?
@@ -321,7 +333,8 @@ impl Service {
             None => i64::MAX,
         };
         let limit = limit.clamp(1, STATEMENT_LINES_MAX);
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         let lines = transfers::statement(&mut conn, row.id, before, limit + 1).await?;
         Ok(Paged::of(lines, limit, |line| line.id.to_string()))

@@ -1,5 +1,6 @@
 //! Sender names: customers ask for them, staff decide.
 
+use domain::ids::Home;
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderState, SenderStatus};
 
@@ -25,7 +26,7 @@ impl Service {
         name: &SenderName,
     ) -> Result<()> {
         let name = name.clone();
-        self.in_transaction(move |tx, now| {
+        self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 let row = owned(tx, account_id, reference).await?;
                 if row.record.sender_name.as_deref() == Some(name.as_str()) {
@@ -49,8 +50,24 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn sender_requests(&self, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
-        let mut conn = self.store().read().await?;
-        senders::list(&mut conn, only_pending).await
+        let all = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            senders::list(&mut conn, only_pending).await
+        });
+        let mut requests: Vec<_> = all.await?.into_iter().flatten().collect();
+        requests.sort_by_key(|request| request.id);
+        Ok(requests)
+    }
+
+    /// The home of the application that a request is for.
+    async fn home_of_request(&self, id: i64) -> Result<Home> {
+        let found = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            let request = senders::by_id(&mut conn, id).await?;
+            Ok(request.map(|_| home))
+        });
+        let found = found.await?.into_iter().flatten().next();
+        Ok(found.ok_or(Refusal::NoSuchSenderRequest)?)
     }
 
     /// Accepts a request: the name is in use from this commit on, and belongs to the account.
@@ -59,8 +76,10 @@ impl Service {
     /// `NoSuchSenderRequest`, `SenderDecided`, `SenderNameTaken`.
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
         let actor = *actor;
+        let home = self.home_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
+                tx.at(home);
                 let (request, application) = pending(tx, id).await?;
                 let name = &request.name;
                 let owner =
@@ -94,8 +113,10 @@ impl Service {
         if reason.is_empty() {
             return Err(Refusal::ReasonMissing.into());
         }
+        let home = self.home_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
+                tx.at(home);
                 let (request, application) = pending(tx, id).await?;
                 decide(tx, &request, SenderStatus::Rejected, Some(&reason), now).await?;
                 if application.sender_state != SenderState::Accepted {

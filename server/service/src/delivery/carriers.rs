@@ -25,11 +25,18 @@ impl Service {
         let mut connections = carriers::connections(&mut conn).await?;
         connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
         let rows = carriers::all(&mut conn).await?;
+        drop(conn);
         let mut found = Vec::new();
         for carrier in &self.inner.router.network.carriers {
             let name = carrier.name.clone();
             let row = rows.iter().find(|row| row.name == name);
-            let (oldest_waiting_at, waiting) = queue::waiting(&mut conn, &name).await?;
+            let waiting = self.in_each_home(|home| async move {
+                let mut conn = self.store().read_at(home).await?;
+                queue::waiting(&mut conn, &carrier.name).await
+            });
+            let waiting = waiting.await?;
+            let oldest_waiting_at = waiting.iter().filter_map(|(oldest, _)| *oldest).min();
+            let waiting = waiting.iter().map(|(_, n)| n).sum();
             let drained_at = row.and_then(|row| row.drained_at);
             let connections: Vec<_> = connections
                 .iter()

@@ -1,5 +1,6 @@
 //! Claims whose lease is over: the process that held them is gone, or was held up for too long.
 
+use domain::ids::Home;
 use domain::{HandOver, MessageStatus, Timestamp, Transid};
 
 use crate::delivery::expiry::least_queued;
@@ -38,10 +39,15 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
+        let ended = self.in_each_home(|home| self.end_leases_at(home, which));
+        Ok(ended.await?.into_iter().sum())
+    }
+
+    async fn end_leases_at(&self, home: Home, which: Leases) -> Result<u64> {
         let mut ended = 0;
         loop {
             let some = run_detached_with_tries(self, move |service| async move {
-                service.end_some(which).await
+                service.end_some(home, which).await
             });
             let some = some.await?;
             ended += some.unsigned_abs();
@@ -51,13 +57,14 @@ impl Service {
         }
     }
 
-    async fn end_some(&self, which: Leases) -> Result<i64> {
+    async fn end_some(&self, home: Home, which: Leases) -> Result<i64> {
         let now = self.now();
         let ended_by = match which {
             Leases::All => Timestamp::from_unix_ms(i64::MAX),
             Leases::Over => now,
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
+        tx.at(home);
         tx.tally.counter = Counter::Others;
         let ended_leases =
             claims::ended_leases(&mut tx, ended_by, least_queued(now), CHUNK).await?;
@@ -65,7 +72,6 @@ impl Service {
         if ended_leases.is_empty() {
             return Ok(0);
         }
-        tx.concerns(ended_leases.iter().map(|row| row.application_id));
         let network = &self.inner.router.network;
         let (again, lost): (Vec<_>, Vec<_>) = ended_leases
             .into_iter()
@@ -100,7 +106,7 @@ impl Service {
         }
         queue::requeue(tx, &again).await?;
         queue::drop_all(tx, &leaving).await?;
-        events::insert(tx, &events, now).await?;
+        events::insert(tx, &events, now, || self.next_id(now)).await?;
         let network = &self.inner.router.network;
         // By carrier, since each message is stored with its carrier.
         for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {

@@ -1,5 +1,6 @@
 //! Expiry: the end of a message's 48 hours.
 
+use domain::ids::Home;
 use domain::timestamp::DAY_MS;
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
 
@@ -8,7 +9,7 @@ use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending, Overdue};
 use crate::store::{Chore, batches, installation, queue};
-use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
+use crate::{MESSAGE_LIFETIME_MS, Service, run_detached, run_detached_with_tries};
 
 /// How many messages one transaction makes final.
 const CHUNK: i64 = 500;
@@ -20,17 +21,42 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expire(&self) -> Result<u64> {
+        let begun = self.now();
+        let runs = self.in_each_home(|home| self.expire_at(home));
+        let runs = runs.await?;
+        let expired = runs.iter().map(|run| run.expired).sum();
+        let lows: Vec<i64> = runs.iter().filter_map(|run| run.low).collect();
+        if lows.len() == self.homes().count()
+            && let Some(low) = lows.into_iter().min()
+        {
+            // Never beyond the messages that exist: the clock may be ahead now and be set right
+            // later.
+            let greatest = runs.iter().map(|run| run.greatest).max();
+            let low = low.min(greatest.unwrap_or(0) + 1);
+            let service = self.clone();
+            run_detached(async move { service.set_swept(low, begun).await }).await?;
+        }
+        Ok(expired)
+    }
+
+    async fn set_swept(&self, low: i64, at: Timestamp) -> Result<()> {
+        let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        installation::set_swept(&mut tx, low, at).await?;
+        tx.commit().await
+    }
+
+    async fn expire_at(&self, home: Home) -> Result<Run> {
         let mut run = Run::default();
         while !run.done {
             run = run_detached_with_tries(self, move |service| async move {
-                service.expire_chunk(run).await
+                service.expire_chunk(home, run).await
             })
             .await?;
         }
-        Ok(run.expired)
+        Ok(run)
     }
 
-    async fn expire_chunk(&self, mut run: Run) -> Result<Run> {
+    async fn expire_chunk(&self, home: Home, mut run: Run) -> Result<Run> {
         let now = self.now();
         let tx = self
             .store()
@@ -40,6 +66,7 @@ impl Service {
             run.done = true;
             return Ok(run);
         };
+        tx.at(home);
         let from = match run.from {
             Some(id) => id,
             None => installation::swept(&mut tx).await?.low,
@@ -54,7 +81,6 @@ impl Service {
         let overdue = messages::overdue(&mut tx, from, below, CHUNK).await?;
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
-        tx.concerns(overdue.iter().map(|message| message.application_id));
         // A message may have been claimed meanwhile: the rows that decide are read again under the
         // lock.
         let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
@@ -80,14 +106,11 @@ impl Service {
         queue::drop_all(&mut tx, &gone).await?;
         settle(&mut tx, &ended, now).await?;
         if run.done {
-            // Never beyond the messages that exist: the clock may be ahead now and be set right
-            // later.
-            let existing = messages::greatest(&mut tx).await? + 1;
+            run.greatest = messages::greatest(&mut tx).await?;
             // Rows of an upload become messages with ids from the time of its acceptance.
             let unexpanded = run.unexpanded.unwrap_or(below);
             let low = run.first_leased.unwrap_or(below);
-            let low = low.min(below).min(existing).min(unexpanded);
-            installation::set_swept(&mut tx, low, now).await?;
+            run.low = Some(low.min(below).min(unexpanded));
         }
         tx.commit().await?;
         run.expired += u64::try_from(ended.len()).unwrap_or(u64::MAX);
@@ -116,6 +139,10 @@ struct Run {
     unexpanded: Option<i64>,
     /// The least id of an overdue message that a connection holds.
     first_leased: Option<i64>,
+    /// The id below which every message of the home is final, at the end of a sweep.
+    low: Option<i64>,
+    /// The greatest id of a message of the home, at the end of a sweep.
+    greatest: i64,
     done: bool,
 }
 

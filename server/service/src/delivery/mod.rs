@@ -1,6 +1,7 @@
 //! Handing messages to carriers: claiming them under a lease, and recording what became of each
 //! submit.
 
+mod by_home;
 pub(crate) mod carriers;
 pub(crate) mod ended_leases;
 pub(crate) mod expiry;
@@ -11,9 +12,12 @@ pub(crate) mod results;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
 
+pub(crate) use by_home::SegmentHomes;
+
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use domain::ids::Home;
 use domain::{ApplicationId, HandOver, MessageText, Number, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
@@ -22,7 +26,6 @@ use crate::delivery::routing::Network;
 use crate::error::Result;
 use crate::store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
 use crate::store::gate::Priority;
-use crate::store::messages;
 use crate::store::queue::{self, QueueState};
 use crate::store::segments::{self, Segment};
 use crate::store::submits::{self, Outstanding};
@@ -50,6 +53,8 @@ const RESUME_CHUNK: i64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
+    /// The home of the messages.
+    pub home: Home,
     /// When the lease ends, by the clock that all nodes share as well as they can.
     pub until: Timestamp,
     /// From this moment on no submit of the claim may begin, since others may have the messages
@@ -101,13 +106,14 @@ pub(crate) struct Learned {
 impl Lease {
     /// A lease that begins now. `asked` is the moment before anything was asked of the database:
     /// the time that the database takes is part of the lease's time.
-    pub(crate) fn begin(service: &Service, asked: Instant, now: Timestamp) -> Self {
+    pub(crate) fn begin(service: &Service, home: Home, asked: Instant, now: Timestamp) -> Self {
         // Any number but 0, which stands for "nobody".
         let token = (service.entropy().number() >> 1).cast_signed().max(1);
         let lease_ms = service.limits().lease_ms;
         let held_ms = (lease_ms - lease_ms / LEASE_PARTS).unsigned_abs();
         Self {
             token,
+            home,
             until: now.plus_ms(lease_ms),
             not_after: asked + Duration::from_millis(held_ms),
         }
@@ -144,15 +150,17 @@ impl Lease {
 
 /// A search for due messages of a carrier.
 pub(crate) struct ClaimSearch {
+    home: Home,
     pub(crate) carrier: String,
     pub(crate) limits: DueLimits,
     pub(crate) from: ScanStart,
 }
 
 impl ClaimSearch {
-    pub(crate) fn new(service: &Service, carrier: &str, limit: usize) -> Self {
+    pub(crate) fn new(service: &Service, home: Home, carrier: &str, limit: usize) -> Self {
         let all = i64::try_from(limit).unwrap_or(i64::MAX);
         Self {
+            home,
             carrier: carrier.to_owned(),
             limits: DueLimits {
                 // Single messages go before messages of a batch, which are left a share all the
@@ -160,7 +168,7 @@ impl ClaimSearch {
                 singles: all - all / BATCHES_SHARE.cast_signed() as i64,
                 all,
             },
-            from: service.inner.scan_starts.of(carrier),
+            from: service.inner.scan_starts.of(home, carrier),
         }
     }
 
@@ -173,7 +181,8 @@ impl ClaimSearch {
     ) -> (Vec<Claimed>, Learned) {
         let found = answer.found.unwrap_or_default();
         let scan_starts = &service.inner.scan_starts;
-        scan_starts.learn(&self.carrier, self.from, self.limits, &found, now);
+        let of = (self.home, self.carrier.as_str());
+        scan_starts.learn(of, self.from, self.limits, &found, now);
         let learned = self.learn(&found, answer.next_due.map(Timestamp::from_unix_ms), now);
         let network = &service.inner.router.network;
         let started = [answer.started, answer.started_before]
@@ -234,7 +243,7 @@ pub(crate) async fn claim_due(
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let search = ClaimSearch::new(service, carrier, limit);
+        let search = ClaimSearch::new(service, lease.home, carrier, limit);
         let (limits, least_id) = (search.limits, first_unexpired(now));
         let found = claims::due(tx, carrier, limits, search.from, least_id, now).await?;
         let claimed = claim_found(service, tx, &found, lease, now).await?;
@@ -262,7 +271,6 @@ async fn claim_found(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    tx.concerns(found.iter().map(|row| row.application_id));
     let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
     if !aside.is_empty() {
         let aside: Vec<Transid> = aside.into_iter().map(|row| row.id).collect();
@@ -287,64 +295,40 @@ async fn claim_found(
 }
 
 impl Service {
-    /// Claims due messages of a carrier. The claim is durable before the messages are returned.
-    ///
-    /// # Errors
-    /// When the database can't be used.
-    pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
-        let limit = usize::try_from(limit).unwrap_or(0);
-        self.inner.turn.inbox.claim(carrier, limit).await
-    }
-
-    /// Whether a message is stored; asks again while the database can't be reached.
-    pub(crate) async fn is_message_stored(&self, id: Transid) -> Result<bool> {
-        let look = async || {
-            let mut conn = self.store().read().await?;
-            messages::exists(&mut conn, id).await
-        };
-        self.store().insist(look).await
-    }
-
-    /// Whether a claim whose commit wasn't answered took place: no other process would hand over
-    /// the messages of such a claim.
-    pub(crate) async fn is_claimed(&self, message: &Claimed, lease: Lease) -> Result<bool> {
-        let look = async || {
-            let mut tx = self.store().begin_as(Priority::Results).await?;
-            tx.concerns([message.application_id].into_iter());
-            let held = claims::held(&mut tx, &[lease.of(message.id)]).await?;
-            Ok(!held.is_empty())
-        };
-        self.store().insist(look).await
-    }
-
     /// Lets messages go on that were put aside for a suspension which is over.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn resume_put_aside(&self) -> Result<()> {
+        let resumed = self.in_each_home(|home| self.resume_at(home));
+        if resumed.await?.into_iter().any(|resumed| resumed > 0) {
+            self.inner.wake(Wake::Queued);
+        }
+        Ok(())
+    }
+
+    async fn resume_at(&self, home: Home) -> Result<u64> {
         let applications = {
-            let mut conn = self.store().read().await?;
+            let mut conn = self.store().read_at(home).await?;
             queue::put_aside_without_suspension(&mut conn).await?
         };
         let mut resumed = 0;
         for application_id in applications {
             loop {
-                let some = self.resume_some(application_id).await?;
+                let some = self.resume_some(home, application_id).await?;
                 resumed += some;
                 if some < RESUME_CHUNK.unsigned_abs() {
                     break;
                 }
             }
         }
-        if resumed > 0 {
-            self.inner.wake(Wake::Queued);
-        }
-        Ok(())
+        Ok(resumed)
     }
 
-    async fn resume_some(&self, application_id: ApplicationId) -> Result<u64> {
+    async fn resume_some(&self, home: Home, application_id: ApplicationId) -> Result<u64> {
         run_detached_with_tries(self, move |service| async move {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            tx.at(home);
             let resumed =
                 queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
             tx.commit().await?;
@@ -358,16 +342,27 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
-        let mut conn = self.store().read().await?;
-        let scan_start = self.inner.scan_starts.of(carrier);
-        claims::next_due(&mut conn, carrier, scan_start, first_unexpired(self.now())).await
+        let least = first_unexpired(self.now());
+        let next = self.in_each_home(|home| async move {
+            let scan_start = self.inner.scan_starts.of(home, carrier);
+            let mut conn = self.store().read_at(home).await?;
+            claims::next_due(&mut conn, carrier, scan_start, least).await
+        });
+        Ok(next.await?.into_iter().flatten().min())
     }
 
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn queue_state(&self) -> Result<QueueState> {
-        let mut conn = self.store().read().await?;
-        queue::state(&mut conn).await
+        let states = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            queue::state(&mut conn).await
+        });
+        let states = states.await?;
+        Ok(QueueState {
+            waiting: states.iter().map(|state| state.waiting).sum(),
+            oldest: states.iter().filter_map(|state| state.oldest).min(),
+        })
     }
 
     /// Messages that a carrier took before this moment and that aren't final, in the order of their
@@ -382,10 +377,10 @@ impl Service {
         after: Option<Transid>,
         limit: i64,
     ) -> Result<Vec<Outstanding>> {
-        let mut conn = self.store().read().await?;
         let mut after = if let Some(id) = after {
             id.0
         } else {
+            let mut conn = self.store().read().await?;
             // Every message with a smaller id is final.
             let swept = installation::swept(&mut conn).await?.low - 1;
             swept.max(least_queued(submitted_before))
@@ -395,9 +390,14 @@ impl Service {
         // at once.
         loop {
             let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
-            let found =
+            let found = self.in_each_home(|home| async move {
+                let mut conn = self.store().read_at(home).await?;
                 submits::outstanding(&mut conn, after, below, carrier, submitted_before, limit)
-                    .await?;
+                    .await
+            });
+            let mut found: Vec<_> = found.await?.into_iter().flatten().collect();
+            found.sort_unstable_by_key(|message| message.id);
+            found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
             if !found.is_empty() || below >= end {
                 return Ok(found);
             }

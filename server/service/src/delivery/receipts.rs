@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use domain::ids::Home;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
@@ -24,7 +25,7 @@ const AHEAD_MS: i64 = 60 * 60 * 1000;
 /// How long parked receipts are looked at again: no transaction is open for longer.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// How many names one transaction looks at.
-const CROSSED_CHUNK: i64 = 500;
+const CROSSED_CHUNK: usize = 500;
 /// How long receipts for unknown names and the carriers' names of segments are kept: carriers
 /// report within days.
 const KEPT_MS: i64 = 7 * DAY_MS;
@@ -97,7 +98,7 @@ impl Service {
     /// When the receipts can't be stored, or it isn't known whether they are: they may be recorded
     /// again.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
-        self.inner.turn.inbox.record_receipts(receipts).await
+        self.end_at_homes(receipts).await
     }
 
     /// Makes messages final by a carrier's receipts; durable when this returns. A receipt for a
@@ -111,11 +112,7 @@ impl Service {
         mut receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
-        self.inner
-            .turn
-            .inbox
-            .record_carrier_receipts(carrier, receipts)
-            .await
+        self.match_at_homes(carrier, receipts).await
     }
 
     /// Writes a sandbox's receipts in a turn.
@@ -124,20 +121,22 @@ impl Service {
         tx: &mut WriteTx<'_>,
         receipts: Vec<Receipt>,
     ) -> Result<()> {
-        tx.concerns(receipts.iter().map(|receipt| receipt.application_id));
-        end(tx, receipts, self.now()).await
+        end(self, tx, receipts, self.now()).await
     }
 
-    /// Writes a carrier's receipts in a turn.
+    /// Writes a carrier's receipts in a turn. Receipts for which nothing is found are parked, or
+    /// returned to be matched in another home.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
-    ) -> Result<()> {
+        parks: bool,
+    ) -> Result<Vec<CarrierReceipt>> {
         let now = self.now();
         let found = self.match_receipts(tx, carrier, receipts).await?;
         let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
+        let mut unmatched = Vec::new();
         for (place, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
             if let Some(segment) = found.get(&place) {
@@ -148,6 +147,8 @@ impl Service {
                 });
             } else if receipt.names.is_empty() {
                 tracing::warn!(carrier, "a receipt that names no message is dropped");
+            } else if !parks {
+                unmatched.push(receipt.clone());
             } else {
                 count += 1;
                 let names = receipt.names.iter();
@@ -159,9 +160,8 @@ impl Service {
             }
         }
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
-        tx.concerns(matched.iter().map(|m| m.segment.application_id));
         messages::lock(tx, &ids).await?;
-        apply(tx, &matched, now).await?;
+        apply(self, tx, &matched, now).await?;
         if count > 0 {
             if tx.must_lock() {
                 for receipt in &parked {
@@ -171,7 +171,7 @@ impl Service {
             parked::park(tx, &parked, carrier, now).await?;
             carriers::add_parked(tx, carrier, count, 0).await?;
         }
-        Ok(())
+        Ok(unmatched)
     }
 
     /// The segment of each receipt that has one, by the place of the receipt.
@@ -257,9 +257,8 @@ impl Service {
                 })
             })
             .collect();
-        tx.concerns(matched.iter().map(|m| m.segment.application_id));
         carriers::add_parked(tx, carrier, 0, matched.len()).await?;
-        apply(tx, &matched, now).await
+        apply(self, tx, &matched, now).await
     }
 
     /// Matches receipts that crossed the answers to their submits; returns how many. Receipt and
@@ -274,29 +273,50 @@ impl Service {
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
-        let service = self.clone();
-        run_detached(async move {
-            let now = service.now();
-            let tx = service
-                .store()
-                .begin_chore(Chore::MatchCrossed, Priority::Results)
-                .await?;
-            let Some(mut tx) = tx else { return Ok(0) };
-            let since = now.plus_ms(-CROSSED_MS);
-            let crossed = parked::crossed(&mut tx, since, CROSSED_CHUNK).await?;
-            tx.concerns(crossed.iter().map(|crossed| crossed.application_id));
-            let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
-            messages::lock(&mut tx, &ids).await?;
-            for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
-                let names: Vec<&str> = of_one.iter().map(|of_one| of_one.name.as_str()).collect();
-                let carrier = &of_one[0].carrier;
-                let matching = service.match_parked(&mut tx, carrier, &names, now);
-                matching.await?;
-            }
+        let names = {
+            let mut conn = self.store().read().await?;
+            parked::names(&mut conn, self.now().plus_ms(-CROSSED_MS)).await?
+        };
+        let mut matched = 0;
+        for some in names.chunks(CROSSED_CHUNK) {
+            let found = self.in_each_home(|home| async move {
+                let (service, some) = (self.clone(), some.to_vec());
+                run_detached(async move { service.match_some(home, &some).await }).await
+            });
+            matched += found.await?.into_iter().sum::<usize>();
+        }
+        Ok(matched)
+    }
+
+    /// Matches parked receipts for some names, each with its carrier; returns for how many of the
+    /// names there are segments.
+    async fn match_some(&self, home: Home, names: &[(String, String)]) -> Result<usize> {
+        let now = self.now();
+        let tx = self
+            .store()
+            .begin_chore(Chore::MatchCrossed, Priority::Results)
+            .await?;
+        let Some(mut tx) = tx else { return Ok(0) };
+        tx.at(home);
+        let mut crossed = Vec::new();
+        for of_one in names.chunk_by(|(a, _), (b, _)| a == b) {
+            let carrier = of_one[0].0.as_str();
+            let names: Vec<&str> = of_one.iter().map(|(_, name)| name.as_str()).collect();
+            let found = segments::named(&mut tx, carrier, &names).await?;
+            let found = found.into_iter();
+            crossed.extend(found.map(|(place, segment)| (carrier, names[place], segment)));
+        }
+        let ids: Vec<Transid> = crossed.iter().map(|(.., s)| s.message_id).collect();
+        messages::lock(&mut tx, &ids).await?;
+        for of_one in crossed.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let names: Vec<&str> = of_one.iter().map(|(_, name, _)| *name).collect();
+            let matching = self.match_parked(&mut tx, of_one[0].0, &names, now);
+            matching.await?;
+        }
+        if !crossed.is_empty() {
             tx.commit().await?;
-            Ok(crossed.len())
-        })
-        .await
+        }
+        Ok(crossed.len())
     }
 
     /// Forgets the carriers' names of segments, and parked receipts, after a week. Receipts that
@@ -347,7 +367,12 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
 
 /// Makes segments final, and messages whose segments all are. A second receipt for a segment goes
 /// into the timeline when it says something else than the first one.
-async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) -> Result<()> {
+async fn apply(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    matched: &[Matched<'_>],
+    now: Timestamp,
+) -> Result<()> {
     let mut known: HashMap<(Transid, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut contradictions = Vec::new();
@@ -381,8 +406,8 @@ async fn apply(tx: &mut WriteTx<'_>, matched: &[Matched<'_>], now: Timestamp) ->
     }
     segments::finish(tx, &rows).await?;
     receipts.extend(whole_messages(tx, &in_parts).await?);
-    end(tx, receipts, now).await?;
-    events::insert(tx, &contradictions, now).await
+    end(service, tx, receipts, now).await?;
+    events::insert(tx, &contradictions, now, || service.next_id(now)).await
 }
 
 fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
@@ -421,7 +446,12 @@ async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<V
 }
 
 /// Makes messages final by receipts for whole messages.
-async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Result<()> {
+async fn end(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    receipts: Vec<Receipt>,
+    now: Timestamp,
+) -> Result<()> {
     if receipts.is_empty() {
         return Ok(());
     }
@@ -448,7 +478,7 @@ async fn end(tx: &mut WriteTx<'_>, receipts: Vec<Receipt>, now: Timestamp) -> Re
             events.push(late(receipt));
         }
     }
-    events::insert(tx, &events, now).await
+    events::insert(tx, &events, now, || service.next_id(now)).await
 }
 
 fn late(receipt: &Receipt) -> Event {

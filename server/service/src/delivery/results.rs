@@ -47,7 +47,7 @@ impl Service {
         for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
             outcome.make_storable();
         }
-        self.inner.turn.inbox.record_results(carrier, results).await
+        self.record_at_homes(carrier, results).await
     }
 
     /// Writes results of a carrier in a turn. What the results give back is still to be settled.
@@ -82,7 +82,6 @@ impl Service {
         now: Timestamp,
     ) -> Result<Plan> {
         let ids: Vec<Transid> = results.iter().map(|r| r.id).collect();
-        tx.concerns(results.iter().map(|result| result.application_id));
         messages::lock(tx, &ids).await?;
         let leases: Vec<_> = results
             .iter()
@@ -294,7 +293,7 @@ impl Plan {
         let endings: Vec<_> = self.failed.into_iter().chain(refused).collect();
         let ended = messages::finish(tx, &endings, now).await?;
         queue::requeue(tx, &self.again).await?;
-        events::insert(tx, &self.events, now).await?;
+        events::insert(tx, &self.events, now, || service.next_id(now)).await?;
         segments::insert(tx, &self.segments, carrier, now).await?;
         segments::name(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);

@@ -1,10 +1,11 @@
 //! Routing: which carrier a message waits for. The carrier is chosen when the message is queued,
 //! and again when that carrier can't take the message.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use domain::ids::Home;
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
 use domain::{DeliveryError, Kind, MessageStatus, Number, Reference, Transid};
 
@@ -233,8 +234,12 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
-        let mut conn = self.store().read().await?;
-        let mut waited_for = queue::carriers(&mut conn).await?;
+        let waited_for = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            queue::carriers(&mut conn).await
+        });
+        let waited_for: BTreeSet<String> = waited_for.await?.into_iter().flatten().collect();
+        let mut waited_for: Vec<String> = waited_for.into_iter().collect();
         let network = &self.inner.router.network;
         waited_for.retain(|name| {
             name != SANDBOX_CARRIER && !network.carriers.iter().any(|known| known.name == *name)
@@ -249,9 +254,16 @@ impl Service {
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // A backlog isn't read when no other carrier can take it.
-        let leads_on = carrier == NO_CARRIER || self.inner.router.has_other(carrier);
-        let waits = leads_on && {
-            let mut conn = self.store().read().await?;
+        if carrier != NO_CARRIER && !self.inner.router.has_other(carrier) {
+            return Ok(());
+        }
+        let rerouting = self.in_each_home(|home| self.reroute_at(home, carrier));
+        rerouting.await.map(drop)
+    }
+
+    async fn reroute_at(&self, home: Home, carrier: &str) -> Result<()> {
+        let waits = {
+            let mut conn = self.store().read_at(home).await?;
             queue::has_unclaimed(&mut conn, carrier).await?
         };
         let mut after = waits.then_some(Transid(0));
@@ -259,7 +271,7 @@ impl Service {
             let carrier = carrier.to_owned();
             after = run_detached_with_tries(self, move |service| {
                 let carrier = carrier.clone();
-                async move { service.reroute_some(&carrier, last).await }
+                async move { service.reroute_some(home, &carrier, last).await }
             })
             .await?;
         }
@@ -267,22 +279,26 @@ impl Service {
     }
 
     /// Reroutes a chunk of messages; returns the last id that was looked at, or `None` at the end.
-    async fn reroute_some(&self, carrier: &str, after: Transid) -> Result<Option<Transid>> {
+    async fn reroute_some(
+        &self,
+        home: Home,
+        carrier: &str,
+        after: Transid,
+    ) -> Result<Option<Transid>> {
         let now = self.now();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        tx.at(home);
         let waiting = if carrier == NO_CARRIER {
             // All of these rows leave, so that each look finds the next rows.
             queue::unrouted(&mut tx, carrier, CHUNK).await?
         } else {
             queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
         };
-        let Some(last) = waiting.last().map(|row| row.message_id) else {
+        let Some(last) = waiting.last().copied() else {
             return Ok(None);
         };
-        tx.concerns(waiting.iter().map(|row| row.application_id));
-        let ids: Vec<Transid> = waiting.iter().map(|row| row.message_id).collect();
         let (mut moved, mut rejected) = (Vec::new(), Vec::new());
-        for row in queue::routed(&mut tx, &ids).await? {
+        for row in queue::routed(&mut tx, &waiting).await? {
             let to = self.way_for(&row);
             if to == NO_CARRIER {
                 rejected.push(unroutable(&row));

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
+use domain::ids::Home;
 
 use crate::store::claims::{DueLimits, DueRow, ScanStart};
 
@@ -16,11 +17,11 @@ const FULL_LOOK: Duration = Duration::from_secs(10);
 /// How much later than its `due_at` a row may be stored.
 const STORED_WITHIN_MS: i64 = 500;
 
-/// The scan starts of each carrier.
+/// The scan starts of each carrier in each home.
 pub(crate) struct ScanStarts {
     /// Whether scan starts are kept; not where only one process writes, whose index is clean.
     kept: bool,
-    carriers: Mutex<HashMap<String, Known>>,
+    carriers: Mutex<HashMap<(Home, String), Known>>,
 }
 
 struct Known {
@@ -37,10 +38,10 @@ impl ScanStarts {
     }
 
     /// Where the next look for a carrier's due rows begins.
-    pub(crate) fn of(&self, carrier: &str) -> ScanStart {
+    pub(crate) fn of(&self, home: Home, carrier: &str) -> ScanStart {
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = carriers
-            .get(carrier)
+            .get(&(home, carrier.to_owned()))
             .filter(|known| known.looked_fully_at.elapsed() < FULL_LOOK);
         known.map_or_else(ScanStart::default, |known| known.scan_start)
     }
@@ -49,13 +50,13 @@ impl ScanStarts {
     /// much may be due.
     pub(crate) fn forget(&self, carrier: &str) {
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
-        carriers.remove(carrier);
+        carriers.retain(|(_, of), _| of != carrier);
     }
 
     /// Learns from a look: all rows that were due before are claimed, or were locked by others.
     pub(crate) fn learn(
         &self,
-        carrier: &str,
+        (home, carrier): (Home, &str),
         from: ScanStart,
         limits: DueLimits,
         found: &[DueRow],
@@ -82,7 +83,7 @@ impl ScanStarts {
         };
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let full = from.singles == 0;
-        let known = carriers.entry(carrier.to_owned()).or_insert(Known {
+        let known = carriers.entry((home, carrier.to_owned())).or_insert(Known {
             scan_start,
             looked_fully_at: Instant::now(),
         });

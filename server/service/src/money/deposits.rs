@@ -1,10 +1,14 @@
 //! Deposits: payments by bank, with the application's reference.
 
+use std::collections::BTreeMap;
+
+use domain::ids::Home;
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use crate::Service;
 use crate::error::{Error, Refusal, Result};
-use crate::store::applications;
+use crate::store::WriteTx;
+use crate::store::applications::{self, ApplicationRow};
 use crate::store::audit::{self, Actor};
 use crate::store::deposits::{self, DepositRecord};
 use crate::store::query::Connection;
@@ -90,11 +94,18 @@ impl Service {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 // Locks all applications at once and in their order, since sends lock them too.
-                let references: Vec<Reference> = requests
-                    .iter()
-                    .filter_map(|request| Reference::parse(&request.reference).ok())
-                    .collect();
-                applications::keys_by_references(tx, &references).await?;
+                let mut references: BTreeMap<Home, Vec<Reference>> = BTreeMap::new();
+                for request in &requests {
+                    if let Ok(reference) = Reference::parse(&request.reference)
+                        && let Some(home) = service.find_home(reference).await?
+                    {
+                        references.entry(home).or_default().push(reference);
+                    }
+                }
+                for (home, references) in references {
+                    tx.at(home);
+                    applications::keys_by_references(tx, &references).await?;
+                }
                 let mut counts = ImportOutcome::default();
                 for (index, request) in requests.iter().enumerate() {
                     let credited = credit(&service, tx, &actor, request, now).await;
@@ -131,11 +142,13 @@ impl Service {
         reference: Reference,
     ) -> Result<DepositRecord> {
         let (actor, bank_id) = (*actor, bank_id.to_owned());
+        let home = self.find_home(reference).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let deposit = deposits::by_bank_id(tx, &bank_id)
                     .await?
                     .ok_or(Refusal::NoSuchDeposit)?;
+                tx.at(home.ok_or(Refusal::NoSuchApplication)?);
                 let application = applications::by_reference(tx, reference)
                     .await?
                     .ok_or(Refusal::NoSuchApplication)?;
@@ -158,7 +171,7 @@ impl Service {
 
 async fn credit(
     service: &Service,
-    conn: &mut dyn Connection,
+    tx: &mut WriteTx<'_>,
     actor: &Actor,
     request: &DepositRequest,
     now: Timestamp,
@@ -174,19 +187,18 @@ async fn credit(
     }
     // A payer may write anything, even a NUL character, which PostgreSQL's texts can't have.
     let reference = request.reference.replace('\0', "");
-    if let Some(known) = deposits::by_bank_id(conn, &request.bank_id).await? {
-        return same_again(conn, &reference, request.amount, known).await;
+    if let Some(known) = deposits::by_bank_id(tx, &request.bank_id).await? {
+        return same_again(service, tx, &reference, request.amount, known).await;
     }
     let application = match Reference::parse(&request.reference) {
-        Ok(reference) => applications::by_reference(conn, reference).await?,
+        Ok(reference) => find(service, tx, reference).await?,
         Err(_) => None,
     };
     let id = application.map(|row| row.id);
-    let fresh =
-        deposits::insert(conn, &request.bank_id, &reference, request.amount, id, now).await?;
+    let fresh = deposits::insert(tx, &request.bank_id, &reference, request.amount, id, now).await?;
     touched("deposits", 1, u64::from(fresh))?;
     let (status, balance) = if let Some(id) = id {
-        let balance = transfer(conn, BANK, id, &request.bank_id, request.amount, now).await?;
+        let balance = transfer(tx, BANK, id, &request.bank_id, request.amount, now).await?;
         (DepositStatus::Credited, Some(balance))
     } else {
         let waiting = Transfer {
@@ -199,11 +211,12 @@ async fn credit(
             bank_id: Some(&request.bank_id),
             batch_id: None,
         };
-        transfers::insert(conn, &waiting, now).await?;
+        tx.at(Home::FIRST);
+        transfers::insert(tx, &waiting, now).await?;
         (DepositStatus::Unmatched, None)
     };
     let detail = format!("{} {} {}", request.amount, request.bank_id, status.as_str());
-    audit::insert(conn, now, actor, "deposit.add", &reference, Some(&detail)).await?;
+    audit::insert(tx, now, actor, "deposit.add", &reference, Some(&detail)).await?;
     Ok(DepositOutcome {
         status,
         already: false,
@@ -211,10 +224,24 @@ async fn credit(
     })
 }
 
+/// The application with this reference. The transaction goes on in its home.
+async fn find(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    reference: Reference,
+) -> Result<Option<ApplicationRow>> {
+    let Some(home) = service.find_home(reference).await? else {
+        return Ok(None);
+    };
+    tx.at(home);
+    applications::by_reference(tx, reference).await
+}
+
 /// The answer for a bank id that is stored already: the same data is answered again, other data is
 /// refused.
 async fn same_again(
-    conn: &mut dyn Connection,
+    service: &Service,
+    tx: &mut WriteTx<'_>,
     reference: &str,
     amount: Money,
     known: DepositRecord,
@@ -224,7 +251,7 @@ async fn same_again(
         return Err(Refusal::BankIdConflict { bank_id }.into());
     }
     let (status, balance) = if let Some(assigned) = known.assigned_to {
-        let found = applications::by_reference(conn, assigned).await?;
+        let found = find(service, tx, assigned).await?;
         (DepositStatus::Credited, found.map(|row| row.record.balance))
     } else {
         (DepositStatus::Unmatched, None)

@@ -12,7 +12,7 @@ use crate::operations::check::violations;
 use crate::operations::history;
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
 use crate::store::sql::Dialect;
-use crate::store::{Missing, Store, WriteTx, shared};
+use crate::store::{Missing, Store, WriteTx, installation, shared};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{ChunkError, parse_chunk, read_bytes};
 use crate::{Clock, Service, run_blocking};
@@ -105,7 +105,7 @@ async fn copy_all(
     // In a transaction that writes: a command beside the copy could still write, and its changes
     // would be lost.
     let mut from = source.begin().await?;
-    let violations = violations(&mut from).await?;
+    let violations = violations(&mut from, 1).await?;
     if !violations.is_empty() {
         return Err(CopyError::Violations(violations));
     }
@@ -186,6 +186,8 @@ async fn copy_upload(
         let path = path.display().to_string();
         Err(CopyError::Spool { path, why })
     };
+    let home = copy::home_of_spool(to, &upload.spool).await?;
+    to.at(home);
     let (mut offset, mut left) = (upload.offset, upload.rows);
     while left > 0 {
         let file = path.clone();
@@ -232,7 +234,8 @@ async fn prove(from: &mut WriteTx<'_>, to: &mut WriteTx<'_>, upload_rows: i64) -
         let what = format!("sum of {}, in micro-units", sum.name);
         differs(what, sum.from.micros(), sum.to.micros());
     }
-    differences.extend(violations(to).await?);
+    let homes = installation::homes(to).await?;
+    differences.extend(violations(to, homes).await?);
     if !differences.is_empty() {
         return Err(CopyError::Differs(differences));
     }

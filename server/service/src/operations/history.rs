@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use domain::ids::{self, id_of_day};
+use domain::ids::{self, Home, id_of_day};
 
 use crate::error::Result;
 use crate::store::gate::Priority;
 use crate::store::history::{self, Range};
-use crate::store::{Chore, Store, installation, messages, tally};
+use crate::store::{Chore, Store, WriteTx, installation, messages, tally};
 use crate::{Service, run_detached, run_detached_within};
 
 /// For how many days tables are made ahead: the rows of a day without tables go into the default
@@ -58,7 +58,8 @@ impl Service {
         // Every message below the sweep's mark is final.
         let below = kept_from.min(installation::swept(&mut tx).await?.low);
         let low = installation::history_low(&mut tx).await?;
-        let Some(first) = messages::first(&mut tx, low, below).await? else {
+        let homes: Vec<Home> = self.homes().collect();
+        let Some(first) = first(&mut tx, &homes, low, below).await? else {
             return Ok(false);
         };
         let day = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
@@ -69,25 +70,35 @@ impl Service {
         let table = store.dialect().day_table(&mut tx, day).await?;
         // A day's tables are dropped when all messages in them may be dropped.
         let range = if table.is_some() {
-            let kept = messages::first(&mut tx, below, whole_day.below).await?;
+            let kept = self::first(&mut tx, &homes, below, whole_day.below).await?;
             if whole_day.below > kept_from || kept.is_some() {
                 return Ok(false);
             }
             whole_day
         } else {
-            let end = messages::nth_after(&mut tx, first, CHUNK).await?;
+            let mut end = whole_day.below.min(below);
+            for home in &homes {
+                tx.at(*home);
+                let of_home = messages::nth_after(&mut tx, first, CHUNK).await?;
+                end = end.min(of_home.unwrap_or(i64::MAX));
+            }
             Range {
                 from: first,
-                below: end.unwrap_or(i64::MAX).min(whole_day.below).min(below),
+                below: end,
             }
         };
         store.dialect().take_time(&mut tx).await?;
-        history::sum_up(&mut tx, day, range).await?;
-        match table {
-            Some(name) => store.dialect().drop_day(&mut tx, &name).await?,
-            None => history::delete(&mut tx, range).await?,
+        for home in homes {
+            tx.at(home);
+            history::sum_up(&mut tx, day, range).await?;
+            if table.is_none() {
+                history::delete(&mut tx, range).await?;
+            }
+            store.dialect().forget_unusual(&mut tx, range).await?;
         }
-        store.dialect().forget_unusual(&mut tx, range).await?;
+        if let Some(name) = table {
+            store.dialect().drop_day(&mut tx, &name).await?;
+        }
         installation::set_history_low(&mut tx, range.below).await?;
         tx.commit().await?;
         Ok(true)
@@ -112,6 +123,18 @@ impl Service {
         })
         .await
     }
+}
+
+/// The first message of a range of ids, of all homes: the tables of a day are dropped for all homes
+/// at once, and so are its messages.
+async fn first(tx: &mut WriteTx<'_>, homes: &[Home], from: i64, below: i64) -> Result<Option<i64>> {
+    let mut first: Option<i64> = None;
+    for home in homes {
+        tx.at(*home);
+        let of_home = messages::first(tx, from, below).await?;
+        first = first.into_iter().chain(of_home).min();
+    }
+    Ok(first)
 }
 
 /// Makes the tables of today and the days to come at a start. The start doesn't fail without them:

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
+use domain::ids::Home;
 use domain::timestamp::DAY_MS;
 
 use crate::Service;
@@ -174,15 +175,26 @@ impl Service {
     }
 
     async fn give_up_nodes(&self) -> Result<()> {
+        self.do_chore_at(
+            Home::FIRST,
+            Chore::WatchNodes,
+            Priority::Results,
+            |tx, now| {
+                Box::pin(async move {
+                    let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
+                    for node in &lost {
+                        tracing::warn!(node = node.name, "a process wasn't seen for too long");
+                        nodes::end(tx, node.slot, node.token, now).await?;
+                    }
+                    nodes::forget_connections(tx).await?;
+                    shared::forget_uploads(tx).await?;
+                    Ok(false)
+                })
+            },
+        )
+        .await?;
         self.do_chore(Chore::WatchNodes, Priority::Results, |tx, now| {
             Box::pin(async move {
-                let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
-                for node in &lost {
-                    tracing::warn!(node = node.name, "a process wasn't seen for too long");
-                    nodes::end(tx, node.slot, node.token, now).await?;
-                }
-                nodes::forget_connections(tx).await?;
-                shared::forget_uploads(tx).await?;
                 shared::forget_spools(tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
                 Ok(false)
             })

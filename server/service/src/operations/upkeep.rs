@@ -7,6 +7,7 @@ use domain::ids::Home;
 
 use crate::admission::idempotency::kept_since;
 use crate::error::{Fault, OpenError, Refusal, Result};
+use crate::homes;
 use crate::store::gate::Priority;
 use crate::store::{Chore, Store, batches, idempotency, installation, messages, turn_call};
 use crate::uploads::spool_folder::SpoolFolder;
@@ -51,11 +52,22 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     })
 }
 
+/// How many homes the installation has.
+pub(crate) async fn homes(store: &Store) -> Result<i64> {
+    let mut conn = store.read().await?;
+    installation::homes(&mut conn).await
+}
+
 /// The ids after which new ids begin: of messages, and of messages of batches. Neither is below the
 /// sweep's mark, since ids below the mark count as final.
-pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)> {
-    let mut conn = store.read().await?;
-    let last = messages::greatest(&mut conn).await?;
+pub(crate) async fn last_ids(store: &Store, homes: i64, now: Timestamp) -> Result<(i64, i64)> {
+    let (mut last, mut last_batch, mut last_of_batches) = (0, 0, 0);
+    for home in homes::all(homes) {
+        let mut conn = store.read_at(home).await?;
+        let (batch, of_batches) = batches::greatest(&mut conn).await?;
+        last = messages::greatest(&mut conn).await?.max(last);
+        (last_batch, last_of_batches) = (batch.max(last_batch), of_batches.max(last_of_batches));
+    }
     let ahead_ms = domain::ids::id_unix_ms(last) - now.unix_ms();
     if ahead_ms > CLOCK_AHEAD_MS {
         tracing::warn!(
@@ -63,8 +75,8 @@ pub(crate) async fn last_ids(store: &Store, now: Timestamp) -> Result<(i64, i64)
             "the newest message is from the future: was the clock set back?"
         );
     }
+    let mut conn = store.read().await?;
     let swept = installation::swept(&mut conn).await?.low - 1;
-    let (last_batch, last_of_batches) = batches::greatest(&mut conn).await?;
     Ok((last.max(last_batch).max(swept), last_of_batches.max(swept)))
 }
 

@@ -4,6 +4,7 @@ mod search;
 
 use std::time::Instant;
 
+use domain::ids::Home;
 use domain::number::LOCAL_DIGITS;
 use domain::pricing::cost_at;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
@@ -17,7 +18,7 @@ use crate::admission::KeyAccess;
 use crate::applications::owned_ids;
 use crate::error::{Error, Refusal, Result};
 use crate::store::events;
-use crate::store::query::Connection;
+use crate::store::query::{At, Connection};
 use crate::store::reports::{Condition, MessageRow, Selection, Span};
 use search::{Found, search};
 
@@ -55,7 +56,8 @@ impl Service {
         access: &KeyAccess,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
-        let mut conn = self.report_connection(filter).await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.report_connection(home, filter).await?;
         let test = access.kind == KeyKind::Test;
         let selection = selection(access.application_id, test, filter)?;
         self.merged(conn.as_mut(), vec![selection]).await
@@ -70,7 +72,8 @@ impl Service {
         access: &KeyAccess,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let test = access.kind == KeyKind::Test;
         detail(&mut conn, access.application_id, test, transid).await
     }
@@ -85,7 +88,8 @@ impl Service {
         reference: Option<Reference>,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
-        let mut conn = self.report_connection(filter).await?;
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.report_connection(home, filter).await?;
         let mut selections = Vec::new();
         for id in owned_ids(conn.as_mut(), account_id, reference).await? {
             for test in [false, true] {
@@ -104,7 +108,8 @@ impl Service {
         account_id: i64,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.store().read_at(home).await?;
         for id in owned_ids(&mut conn, account_id, None).await? {
             for test in [false, true] {
                 if let Some(found) = detail(&mut conn, id, test, transid).await? {
@@ -117,11 +122,16 @@ impl Service {
 
     /// A connection for a list. Where a status is asked for, counts and messages are read from one
     /// snapshot.
-    async fn report_connection(&self, filter: &MessageFilter) -> Result<Box<dyn Connection>> {
+    async fn report_connection(
+        &self,
+        home: Home,
+        filter: &MessageFilter,
+    ) -> Result<Box<dyn Connection>> {
         Ok(if filter.status.is_some() {
-            Box::new(self.store().snapshot().await?)
+            let conn = self.store().snapshot().await?;
+            Box::new(At { conn, home })
         } else {
-            Box::new(self.store().read().await?)
+            Box::new(self.store().read_at(home).await?)
         })
     }
 

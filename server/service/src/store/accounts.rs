@@ -1,6 +1,7 @@
 //! Accounts, reset links, and the outbox of mails.
 
 use domain::Timestamp;
+use domain::ids::Home;
 use domain::records::AccountRecord;
 
 use super::query::{Connection, Row, query};
@@ -21,11 +22,14 @@ statements! {
             FROM (SELECT nextval(pg_get_serial_sequence('accounts', 'id')) AS id) a
             CROSS JOIN installation i
             ON CONFLICT (email) DO NOTHING RETURNING id",
+        ..Sql::ANYWHERE
     };
     const BY_ID: Sql = Sql::same(r"
         SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE id = $1");
     const BY_EMAIL: Sql = Sql::same(r"
         SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE email = $1");
+    /// For PostgreSQL alone; SQLite has one home.
+    const HOME: Sql = Sql::postgres("SELECT home FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
@@ -54,6 +58,13 @@ fn account(row: &Row<'_>) -> Result<AccountRow> {
         record: record(row)?,
         password_hash: row.get("password_hash")?,
     })
+}
+
+/// The home of an account's applications.
+pub(crate) async fn home(conn: &mut dyn Connection, id: i64) -> Result<Home> {
+    query(HOME, id)
+        .fetch_one(conn, |row| row.get("home").map(Home))
+        .await
 }
 
 /// Reads an account from the columns `id`, `email`, `role` and `password_changed_at`.

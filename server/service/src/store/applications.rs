@@ -3,23 +3,24 @@
 use std::collections::BTreeSet;
 
 use domain::admission::SendingApplication;
+use domain::ids::Home;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{
     ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Money, Reference, SenderState,
     SenderStatus, Timestamp,
 };
 
-use super::query::{Connection, Row, query};
+use super::query::{Argument, Connection, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 /// Columns of a listed application, with its newest request for a sender name. An accepted request
 /// is the application's sender name itself.
 macro_rules! listed {
-    ($rest:literal) => {
-        concat!(
+    ($rest:literal, $home:literal, $in_home:literal $(, $order:literal)?) => {
+        in_home!(
             r"
         SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before,
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
@@ -32,26 +33,31 @@ macro_rules! listed {
         LEFT JOIN sender_requests s
           ON s.id = (
               SELECT MAX(r.id)
-              FROM sender_requests r WHERE r.application_id = a.id AND r.status <> 'replaced')
-",
-            $rest
+              FROM sender_requests r WHERE r.application_id = a.id AND r.status <> 'replaced'"
+                => concat!(" AND r.home = ", $home),
+            ")" => concat!(" AND s.home = ", $home),
+            $rest => concat!($in_home, $home),
+            $($order)?
         )
     };
 }
 
 statements! {
-    const BY_ACCOUNT: Sql = Sql::same(listed!("WHERE a.account_id = $1 ORDER BY a.id"));
-    const BY_REFERENCE: Sql = Sql::same(listed!("WHERE a.reference = $1"));
-    const ALL: Sql = Sql::same(listed!("ORDER BY a.id"));
-    /// Gives a reference to a new application of an account, whose home the application gets. Ids
-    /// follow each other, since verbs run one at a time.
-    const TAKE_REFERENCE: Sql = Sql::postgres(r"
+    /// For PostgreSQL alone; SQLite has one home.
+    const HOME_OF: Sql = Sql::postgres(r"
+        SELECT home FROM reference_homes WHERE application_id = $1");
+    const ADDRESS_OF: Sql = Sql::postgres(r"
+        SELECT home, application_id FROM reference_homes WHERE reference = $1");
+    const BY_ACCOUNT: Sql =
+        listed!(" WHERE a.account_id = $1", "$2", " AND a.home = ", " ORDER BY a.id");
+    const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1", "$2", " AND a.home = ");
+    const ALL: Sql = listed!("", "$1", " WHERE a.home = ", " ORDER BY a.id");
+    /// Gives a reference to a new application. Ids follow each other, since verbs run one at a time.
+    const TAKE_REFERENCE: Sql = Sql::postgres_in_home(r"
         INSERT INTO reference_homes (reference, home, application_id)
-        SELECT $1, (SELECT home FROM accounts WHERE id = $2), COALESCE(MAX(application_id), 0) + 1
+        SELECT $1, $2, COALESCE(MAX(application_id), 0) + 1
         FROM reference_homes
-        ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id, home");
-    const ID_BY_REFERENCE: Sql = Sql::postgres(r"
-        SELECT application_id AS id FROM reference_homes WHERE reference = $1");
+        ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id");
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
@@ -63,38 +69,59 @@ statements! {
                 sender_state, balance, test_balance, test_day, created_at, id, home)
             VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7, $8, $9)
             ON CONFLICT DO NOTHING RETURNING id",
+        ..Sql::IN_HOME
     };
-    const HAS_CATEGORY: Sql = Sql::same(r"
-        SELECT id FROM applications WHERE account_id = $1 AND category = $2");
-    const HAS_SENDERLESS: Sql = Sql::same(r"
-        SELECT id FROM applications WHERE account_id = $1 AND sender_state = 'none'");
-    const SET_STATUS: Sql = Sql::same(r"
+    const HAS_CATEGORY: Sql = in_home!(
+        "SELECT id FROM applications WHERE account_id = $1 AND category = $2" => " AND home = $3",
+    );
+    const HAS_SENDERLESS: Sql = in_home!(
+        "SELECT id FROM applications WHERE account_id = $1 AND sender_state = 'none'"
+            => " AND home = $2",
+    );
+    const SET_STATUS: Sql = in_home!(
+        r"
         UPDATE applications SET status = $3, status_before = $4, suspend_reason = $5
-        WHERE id = $1 AND status = $2");
-    const SET_ACTIVATION: Sql = Sql::same(r"
-        UPDATE applications SET activation_requested_at = $2 WHERE id = $1 AND status = 'Pending'");
-    const SET_LOST_ANSWER: Sql = Sql::same(r"
-        UPDATE applications SET lost_answer = $2 WHERE id = $1");
-    const SET_SENDER: Sql = Sql::same(r"
-        UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1");
-    const SET_LIVE_HASH: Sql = Sql::same("UPDATE applications SET live_hash = $2 WHERE id = $1");
-    const SET_TEST_HASH: Sql = Sql::same("UPDATE applications SET test_hash = $2 WHERE id = $1");
-    const KEYS_BY_REFERENCE: Sql = Sql::same(r"
+        WHERE id = $1 AND status = $2" => " AND home = $6",
+    );
+    const SET_ACTIVATION: Sql = in_home!(
+        "UPDATE applications SET activation_requested_at = $2 WHERE id = $1 AND status = 'Pending'"
+            => " AND home = $3",
+    );
+    const SET_LOST_ANSWER: Sql = in_home!(
+        "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND home = $3",
+    );
+    const SET_SENDER: Sql = in_home!(
+        "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1"
+            => " AND home = $4",
+    );
+    const SET_LIVE_HASH: Sql = in_home!(
+        "UPDATE applications SET live_hash = $2 WHERE id = $1" => " AND home = $3",
+    );
+    const SET_TEST_HASH: Sql = in_home!(
+        "UPDATE applications SET test_hash = $2 WHERE id = $1" => " AND home = $3",
+    );
+    const KEYS_BY_REFERENCE: Sql = in_home!(
+        r"
         SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, balance,
                test_balance, test_day
-        FROM applications WHERE reference = $1");
+        FROM applications WHERE reference = $1" => " AND home = $2",
+    );
     const ADD_BALANCE: Sql = Sql {
         sqlite: r"
             UPDATE applications SET balance = balance + $2
             WHERE id = $1 RETURNING balance, 0 AS last_transfer_id",
         postgres: r"
             UPDATE applications SET balance = balance + $2, last_transfer_id = last_transfer_id + 1
-            WHERE id = $1 RETURNING balance, last_transfer_id",
+            WHERE id = $1 AND home = $3 RETURNING balance, last_transfer_id",
+        ..Sql::IN_HOME
     };
-    const BALANCES: Sql = Sql::same(r"
-        SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1");
-    const IDS_BY_ACCOUNT: Sql = Sql::same(r"
-        SELECT id, reference FROM applications WHERE account_id = $1");
+    const BALANCES: Sql = in_home!(
+        "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1"
+            => " AND home = $2",
+    );
+    const IDS_BY_ACCOUNT: Sql = in_home!(
+        "SELECT id, reference FROM applications WHERE account_id = $1" => " AND home = $2",
+    );
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
             SELECT id, reference, category, status, live_hash, test_hash, sender_state,
@@ -107,7 +134,9 @@ statements! {
             FROM applications
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND home = $2
             ORDER BY id FOR UPDATE",
+        ..Sql::IN_HOME
     };
     /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
     /// state, test balance before]]`.
@@ -126,7 +155,9 @@ statements! {
               AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6
               AND applications.test_hash = r.value ->> 7
               AND applications.sender_state = r.value ->> 8
-              AND applications.test_balance = (r.value ->> 9)::bigint",
+              AND applications.test_balance = (r.value ->> 9)::bigint
+              AND applications.home = $2",
+        ..Sql::IN_HOME
     };
 }
 
@@ -245,6 +276,36 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     }))
 }
 
+/// The home of an application.
+pub(crate) async fn home_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Home> {
+    query(HOME_OF, id)
+        .fetch_one(conn, |row| row.get("home").map(Home))
+        .await
+}
+
+/// Where an application is. It never changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    pub(crate) home: Home,
+    pub(crate) application_id: ApplicationId,
+}
+
+/// The address of the application with this reference.
+pub(crate) async fn address_of(
+    conn: &mut dyn Connection,
+    reference: Reference,
+) -> Result<Option<Address>> {
+    let read = |row: &Row<'_>| {
+        Ok(Address {
+            home: Home(row.get("home")?),
+            application_id: row.get("application_id")?,
+        })
+    };
+    query(ADDRESS_OF, reference.as_str())
+        .fetch_optional(conn, read)
+        .await
+}
+
 pub(crate) async fn by_account(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -282,12 +343,13 @@ pub(crate) async fn insert(
     new: &NewRow<'_>,
     now: Timestamp,
 ) -> Result<Option<ApplicationId>> {
-    let mut place = None;
+    let mut id: Option<i64> = None;
     if conn.dialect().is_shared() {
-        let taking = query(TAKE_REFERENCE, (new.reference.as_str(), new.account_id));
-        let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("home")?));
-        place = taking.fetch_optional(&mut *conn, read).await?;
-        if place.is_none() {
+        let taking = query(TAKE_REFERENCE, new.reference.as_str());
+        id = taking
+            .fetch_optional(&mut *conn, |row| row.get("id"))
+            .await?;
+        if id.is_none() {
             return Ok(None);
         }
     }
@@ -300,9 +362,8 @@ pub(crate) async fn insert(
         new.sender_state.as_str(),
         now,
     );
-    let place = place.map(|(id, home)| [id.into(), home.into()]);
     query(INSERT, values)
-        .bind(place.into_iter().flatten())
+        .bind(id.map(Argument::from))
         .fetch_optional(conn, |row| row.get("id"))
         .await
 }
@@ -390,16 +451,6 @@ pub(crate) async fn set_hash(
     };
     let set = query(statement, (id, hash)).execute(conn).await?;
     touched("applications", 1, set)
-}
-
-/// The application with this reference.
-pub(crate) async fn id_by_reference(
-    conn: &mut dyn Connection,
-    reference: Reference,
-) -> Result<Option<ApplicationId>> {
-    query(ID_BY_REFERENCE, reference.as_str())
-        .fetch_optional(conn, |row| row.get("id"))
-        .await
 }
 
 /// What decides whether the keys with this reference may send.

@@ -8,82 +8,107 @@ use serde::Deserialize;
 
 use super::query::{Argument, Connection, Row, query};
 use super::row;
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use crate::error::{Error, Result};
 
 /// Columns of a listed batch.
 macro_rules! listed {
-    ($rest:literal) => {
-        concat!(
+    ($where:literal => $home:literal $(, $order:literal)?) => {
+        in_home!(
             r"
         SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted,
                delivered, failed, expired, rejected, created_at, expanded_at, done_at
-        FROM batches
-",
-            $rest
+        FROM batches",
+            $where => $home,
+            $($order)?
         )
     };
 }
 
 /// Columns of a batch that is to be expanded.
 macro_rules! unexpanded {
-    ($rest:literal) => {
-        concat!(
+    ($and:literal, $home:literal $(, $order:literal)?) => {
+        in_home!(
             r"
         SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_local,
                price_international, first_message_id, spool, spool_offset, expanded_rows,
                expanded_cost,
-               (SELECT reference FROM applications WHERE id = application_id) AS reference,
+               (
+                   SELECT reference
+                   FROM applications WHERE id = application_id" => concat!(" AND home = ", $home),
+            r") AS reference,
                (
                    SELECT COUNT(*)
                    FROM applications WHERE id = application_id
-                     AND status = 'Suspended') AS suspended
-        FROM batches WHERE expanded_at IS NULL
-",
-            $rest
+                     AND status = 'Suspended'" => concat!(" AND home = ", $home),
+            r") AS suspended
+        FROM batches WHERE expanded_at IS NULL",
+            $and => concat!(" AND home = ", $home),
+            $($order)?
         )
     };
 }
 
 statements! {
-    const LIST: Sql = Sql::same(listed!(r"
-        WHERE application_id = $1 AND test = $2 AND id < $3 ORDER BY id DESC LIMIT $4"));
-    const LIST_OF_REQUEST: Sql = Sql::same(listed!(r"
-        WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5
-        ORDER BY id DESC LIMIT $4"));
-    const ONE: Sql = Sql::same(listed!("WHERE application_id = $1 AND test = $2 AND id = $3"));
-    const MESSAGES: Sql = Sql::same(r"
+    const LIST: Sql = listed!(
+        " WHERE application_id = $1 AND test = $2 AND id < $3" => " AND home = $5",
+        " ORDER BY id DESC LIMIT $4"
+    );
+    const LIST_OF_REQUEST: Sql = listed!(
+        " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5"
+            => " AND home = $6",
+        " ORDER BY id DESC LIMIT $4"
+    );
+    const ONE: Sql = listed!(
+        " WHERE application_id = $1 AND test = $2 AND id = $3" => " AND home = $4"
+    );
+    const MESSAGES: Sql = in_home!(
+        r"
         SELECT first_message_id, last_message_id
-        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3");
-    const EXISTS: Sql = Sql::same("SELECT id FROM batches WHERE id = $1");
-    const GREATEST: Sql = Sql::same(r"
-        SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches");
-    const LEAST_UNEXPANDED: Sql = Sql::same(r"
-        SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL");
-    const INSERT: Sql = Sql::same(r"
+        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND home = $4",
+    );
+    const EXISTS: Sql = in_home!("SELECT id FROM batches WHERE id = $1" => " AND home = $2");
+    const GREATEST: Sql = in_home!(
+        "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches"
+            => " WHERE home = $1",
+    );
+    const LEAST_UNEXPANDED: Sql = in_home!(
+        "SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL"
+            => " AND home = $1",
+    );
+    const INSERT: Sql = in_home!(
+        r"
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
             created_at, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
-            submitted, delivered, failed, expired, rejected)
+            submitted, delivered, failed, expired, rejected" => ", home",
+        r")
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0, $7, 0,
-                0, 0, 0, 0, 0, 0)");
-    const NEXT_UNEXPANDED: Sql = Sql::same(unexpanded!("AND id > $1 ORDER BY id LIMIT 1"));
-    const UNEXPANDED: Sql = Sql::same(unexpanded!("AND id = $1"));
-    const SPOOLS: Sql = Sql::same("SELECT spool FROM batches WHERE expanded_at IS NULL");
+                0, 0, 0, 0, 0, 0" => ", $16",
+        ")",
+    );
+    const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
+    const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
+    /// For SQLite alone, which has a file for each spool.
+    const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
     /// Changes the batch only if its offset in the spool is still the one that was read: another
     /// process may have expanded rows meanwhile.
-    const ADVANCE: Sql = Sql::same(r"
+    const ADVANCE: Sql = in_home!(
+        r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
             expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $7");
-    const GIVE_UP: Sql = Sql::same(r"
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND home = $7",
+    );
+    const GIVE_UP: Sql = in_home!(
+        r"
         UPDATE batches SET queued = queued - $3,
             rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END,
             expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END, expanded_at = $5,
             done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5
                 ELSE done_at END
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND application_id = $6");
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND home = $6",
+    );
     /// `[[digits, local 0|1, body, pages, segments]]`.
     const EXPAND: Sql = Sql {
         sqlite: r"
@@ -96,9 +121,9 @@ statements! {
             -- message costs repeats `pricing::cost_at`.
             INSERT INTO messages (id, application_id, test, number, kind, sender, body,
                 requestid, batch_id, pages, segments, unit_price, cost, created_at, status,
-                released)
+                released, home)
             SELECT id, $2, $3, digits, kind, $4, body, $5, $6, pages, segments, price,
-                   pages * price, (id >> 21) + $12, 0, 0
+                   pages * price, (id >> 21) + $12, 0, 0, $15
             FROM (
                 SELECT $1 + ((($13 + place - 1) >> 11) << 21) + (($13 + place - 1) & 2047) AS id,
                        value ->> 0 AS digits,
@@ -109,6 +134,7 @@ statements! {
                        COALESCE((value ->> 4)::bigint, $11) AS segments
                 FROM jsonb_array_elements($14::text::jsonb) WITH ORDINALITY AS r (value, place))
             m",
+        ..Sql::IN_HOME
     };
 }
 
@@ -362,7 +388,6 @@ pub(crate) async fn advance(
         step.rows,
         step.cost,
         now,
-        batch.application_id,
     );
     Ok(query(ADVANCE, values).execute(conn).await? == 1)
 }
@@ -381,7 +406,6 @@ pub(crate) async fn give_up(
         batch.rows - batch.expanded_rows,
         rest.code(),
         now,
-        batch.application_id,
     );
     Ok(query(GIVE_UP, values).execute(conn).await? == 1)
 }

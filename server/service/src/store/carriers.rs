@@ -44,6 +44,7 @@ statements! {
                    (value ->> 4)::bigint, (value ->> 5)::bigint, (value ->> 6)::bigint,
                    (value ->> 7)::bigint, value ->> 8, $2, $3
             FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::ANYWHERE
     };
 }
 

@@ -2,10 +2,9 @@
 //!
 //! Each statement gives a row per violation, with a column `what` that describes the violation.
 
-use super::query::{Connection, query_of};
-
 use super::installation;
-use super::sql::{Sql, statements};
+use super::query::{Connection, query_in_home};
+use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
 /// An expression for the word of a message's status.
@@ -37,32 +36,35 @@ macro_rules! kind_word {
 const LISTED_MAX: &str = " LIMIT 20";
 
 statements! {
-    const BALANCE_IS_ITS_TRANSFERS: Sql = Sql::same(r"
+    const BALANCE_IS_ITS_TRANSFERS: Sql = in_home!(r"
         SELECT 'application ' || a.reference || ': balance ' || a.balance || ', transfers '
             || COALESCE(t.total, 0) AS what
         FROM applications a LEFT JOIN (
             SELECT application_id, CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                                  WHEN debit_account = application_id THEN -amount
                                                  ELSE 0 END) AS BIGINT) AS total
-            FROM transfers WHERE application_id <> 0 GROUP BY application_id) t
+            FROM transfers WHERE application_id <> 0" => " AND home = $1",
+        r"
+            GROUP BY application_id) t
           ON t.application_id = a.id
-        WHERE a.balance <> COALESCE(t.total, 0) OR a.balance < 0");
-    const STATEMENT_IS_UNBROKEN: Sql = Sql::same(r"
+        WHERE (a.balance <> COALESCE(t.total, 0) OR a.balance < 0)" => " AND a.home = $1");
+    const STATEMENT_IS_UNBROKEN: Sql = in_home!(r"
         SELECT 'transfer ' || id || ': balance after it ' || balance_after || ', counted '
             || counted AS what
         FROM (SELECT id, balance_after,
                      CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                    ELSE -amount END)
                           OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted
-              FROM transfers WHERE application_id <> 0) s
+              FROM transfers WHERE application_id <> 0" => " AND home = $1",
+        r") s
         WHERE balance_after IS NULL OR balance_after <> counted");
-    const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = Sql::same(concat!(
+    const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = in_home!(
         r"
         SELECT 'transfer ' || id || ' of ' || ",
         kind_word!("kind"),
         r"
             || ' between wrong accounts' AS what FROM transfers
-        WHERE (kind = 2 AND NOT (debit_account = application_id
+        WHERE ((kind = 2 AND NOT (debit_account = application_id
                    AND credit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
            OR (kind = 4 AND NOT (credit_account = application_id
                    AND debit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
@@ -71,108 +73,119 @@ statements! {
            OR (kind = 0 AND NOT (debit_account IN (-1, -2) AND credit_account = application_id))
            OR (kind = 1
              AND NOT (debit_account = -1 AND credit_account = -2 AND application_id = 0))
-           OR (kind NOT IN (1, 3) AND application_id = 0)",
-    ));
+           OR (kind NOT IN (1, 3) AND application_id = 0))" => " AND home = $1",
+    );
     /// Repeats the rule of `domain::pricing::cost_at`.
-    const MESSAGE_IS_PRICED: Sql = Sql::same(r"
+    const MESSAGE_IS_PRICED: Sql = in_home!(r"
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
             || unit_price AS what
-        FROM messages WHERE cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost)");
-    const PRICE_WAS_IN_FORCE: Sql = Sql::same(r"
+        FROM messages
+        WHERE (cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost))" => " AND home = $1");
+    const PRICE_WAS_IN_FORCE: Sql = in_home!(r"
         SELECT 'message ' || m.id || ': unit price ' || m.unit_price
             || ' was never in force' AS what
         FROM messages m WHERE NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
-            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END)");
-    const MESSAGE_IS_CHARGED: Sql = Sql::same(r"
+            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END)" => " AND m.home = $1");
+    const MESSAGE_IS_CHARGED: Sql = in_home!(r"
         SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged '
             || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what
         FROM messages m
         LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n,
                           MIN(application_id) AS application_id
-                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL
+                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL" => " AND home = $1",
+        r"
                    GROUP BY message_id) t
           ON t.message_id = m.id
         WHERE m.test = 0 AND m.batch_id IS NULL
           AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost
-            OR t.application_id <> m.application_id)");
-    const CHARGE_HAS_A_MESSAGE: Sql = Sql::same(concat!(
+            OR t.application_id <> m.application_id)" => " AND m.home = $1");
+    const CHARGE_HAS_A_MESSAGE: Sql = in_home!(
         r"
         SELECT 'transfer ' || t.id || ' of ' || ",
         kind_word!("t.kind"),
         r"
             || ' without a message' AS what
-        FROM transfers t LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0
+        FROM transfers t
+        LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0" => " AND m.home = $1",
+        r"
         WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
-          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))",
-    ));
+          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))" => " AND t.home = $1",
+    );
     /// The sums that are kept of dropped messages equal the sums of their transfers.
-    const DROPPED_IS_ITS_TRANSFERS: Sql = Sql::same(r"
+    const DROPPED_IS_ITS_TRANSFERS: Sql = in_home!(r"
         SELECT 'application ' || application_id || ', day ' || day
             || ': dropped messages differ from their transfers by '
             || charged || ' charged, ' || released || ' released' AS what
         FROM (SELECT day, application_id, CAST(SUM(charged) AS BIGINT) AS charged,
                      CAST(SUM(released) AS BIGINT) AS released FROM (
-                  SELECT day, application_id, charged, released FROM dropped_days
+                  SELECT day, application_id, charged, released FROM dropped_days" => " WHERE home = $1",
+        r"
                   UNION ALL SELECT ((message_id >> 21) + 1704067200000) / 86400000,
                       application_id,
                       CASE kind WHEN 2 THEN -amount ELSE 0 END,
                       CASE kind WHEN 4 THEN -amount ELSE 0 END
-                  FROM transfers WHERE message_id < (SELECT history_low_id FROM installation)) u
+                  FROM transfers
+                  WHERE message_id < (SELECT history_low_id FROM installation)" => " AND home = $1",
+        r") u
               GROUP BY day, application_id) s
         WHERE charged <> 0 OR released <> 0");
-    const RELEASE_IS_THE_MESSAGES: Sql = Sql::same(r"
+    const RELEASE_IS_THE_MESSAGES: Sql = in_home!(r"
         SELECT 'message ' || m.id || ': released ' || m.released || ', transferred '
             || COALESCE(t.amount, 0) AS what
-        FROM messages m LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4
+        FROM messages m
+        LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4" => " AND t.home = $1",
+        r"
         WHERE m.test = 0
-          AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)");
-    const RELEASE_IS_ALLOWED: Sql = Sql::same(concat!(
+          AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)" => " AND m.home = $1");
+    const RELEASE_IS_ALLOWED: Sql = in_home!(
         r"
         SELECT 'message ' || id || ': given back though ' || ",
         status_word!("status"),
         r"
             || COALESCE(' and taken by ' || carrier, '') AS what
-        FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)",
-    ));
-    const FAILED_IS_RELEASED: Sql = Sql::same(concat!(
+        FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)" => " AND home = $1",
+    );
+    const FAILED_IS_RELEASED: Sql = in_home!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),
         r"
             || ' without a carrier and not released' AS what
         FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= 6
-          AND COALESCE(error, '') <> 'no_answer'",
-    ));
-    const FINAL_HAS_ITS_MOMENT: Sql = Sql::same(concat!(
+          AND COALESCE(error, '') <> 'no_answer'" => " AND home = $1",
+    );
+    const FINAL_HAS_ITS_MOMENT: Sql = in_home!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),
         r" || ' with final_at '
             || COALESCE(CAST(final_at AS TEXT), 'null') AS what
         FROM messages
-        WHERE (status >= 4) <> (final_at IS NOT NULL)
-           OR (status BETWEEN 3 AND 5 AND submitted_at IS NULL)",
-    ));
-    const WAITING_IS_QUEUED: Sql = Sql::same(concat!(
+        WHERE ((status >= 4) <> (final_at IS NOT NULL)
+           OR (status BETWEEN 3 AND 5 AND submitted_at IS NULL))" => " AND home = $1",
+    );
+    const WAITING_IS_QUEUED: Sql = in_home!(
         r"
         SELECT 'message ' || m.id || ': ' || ",
         status_word!("m.status"),
         r"
             || ' and not in the queue' AS what
-        FROM messages m LEFT JOIN queue q ON q.message_id = m.id
-        WHERE m.status < 2 AND q.message_id IS NULL",
-    ));
-    const QUEUED_IS_WAITING: Sql = Sql::same(concat!(
+        FROM messages m LEFT JOIN queue q ON q.message_id = m.id" => " AND q.home = $1",
+        r"
+        WHERE m.status < 2 AND q.message_id IS NULL" => " AND m.home = $1",
+    );
+    const QUEUED_IS_WAITING: Sql = in_home!(
         r"
         SELECT 'queue row ' || q.message_id || ': message is '
             || CASE WHEN m.id IS NULL THEN 'missing' ELSE ",
         status_word!("m.status"),
         r" END AS what
-        FROM queue q LEFT JOIN messages m ON m.id = q.message_id
-        WHERE m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
-           OR (m.status = 2 AND q.hand_over = 0)",
-    ));
-    const SEGMENT_IS_A_MESSAGES: Sql = Sql::same(concat!(
+        FROM queue q LEFT JOIN messages m ON m.id = q.message_id" => " AND m.home = $1",
+        r"
+        WHERE (m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
+           OR (m.status = 2 AND q.hand_over = 0))" => " AND q.home = $1",
+    );
+    const SEGMENT_IS_A_MESSAGES: Sql = in_home!(
         r"
         SELECT 'segment ' || s.segment || ' of message ' || s.message_id || ': ' || CASE
                    WHEN m.id IS NULL THEN 'there is no such message'
@@ -184,12 +197,13 @@ statements! {
         status_word!("m.status"),
         r" END AS what
         FROM segments s
-        LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id
-        WHERE m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
+        LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id" => " AND m.home = $1",
+        r"
+        WHERE (m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
            OR (m.status = 3 AND s.status = 2 AND s.carrier_message_id IS NULL)
-           OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7)",
-    ));
-    const BATCH_IS_CHARGED: Sql = Sql::same(r"
+           OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7))" => " AND s.home = $1",
+    );
+    const BATCH_IS_CHARGED: Sql = in_home!(r"
         SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved '
             || COALESCE(t.charged, 0)
                || ', settled ' || COALESCE(t.settled, 0) || ', released '
@@ -200,23 +214,27 @@ statements! {
                    CAST(SUM(CASE kind WHEN 3 THEN amount ELSE 0 END) AS BIGINT) AS settled,
                    CAST(SUM(CASE kind WHEN 4 THEN amount ELSE 0 END) AS BIGINT) AS released,
                    MAX(application_id) AS application_id
-            FROM transfers WHERE batch_id IS NOT NULL GROUP BY batch_id) t ON t.batch_id = b.id
+            FROM transfers WHERE batch_id IS NOT NULL" => " AND home = $1",
+        r"
+            GROUP BY batch_id) t ON t.batch_id = b.id
         WHERE b.test = 0 AND (COALESCE(t.charged, 0) <> b.cost OR t.settled <> b.expanded_cost
                OR t.application_id <> b.application_id
                OR t.released <> CASE WHEN b.expanded_at IS NULL THEN 0
-                 ELSE b.cost - b.expanded_cost END)");
-    const BATCH_TRANSFER_HAS_A_BATCH: Sql = Sql::same(concat!(
+                 ELSE b.cost - b.expanded_cost END)" => " AND b.home = $1");
+    const BATCH_TRANSFER_HAS_A_BATCH: Sql = in_home!(
         r"
         SELECT 'transfer ' || t.id || ' of ' || ",
         kind_word!("t.kind"),
         r"
             || ' without a batch' AS what
-        FROM transfers t LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0
-        WHERE t.batch_id IS NOT NULL AND b.id IS NULL",
-    ));
+        FROM transfers t
+        LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0" => " AND b.home = $1",
+        r"
+        WHERE t.batch_id IS NOT NULL AND b.id IS NULL" => " AND t.home = $1",
+    );
     /// Rows that aren't messages yet count as queued; rows that never become messages count as
     /// rejected or expired.
-    const BATCH_IS_ITS_MESSAGES: Sql = Sql::same(r"
+    const BATCH_IS_ITS_MESSAGES: Sql = in_home!(r"
         SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
         FROM batches b LEFT JOIN (
             SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost,
@@ -228,7 +246,9 @@ statements! {
                    SUM(CASE status WHEN 4 THEN 1 ELSE 0 END) AS delivered,
                    SUM(CASE status WHEN 5 THEN 1 ELSE 0 END) AS failed,
                    SUM(CASE WHEN status >= 6 THEN 1 ELSE 0 END) AS ended
-            FROM messages WHERE batch_id IS NOT NULL GROUP BY batch_id) m ON m.batch_id = b.id
+            FROM messages WHERE batch_id IS NOT NULL" => " AND home = $1",
+        r"
+            GROUP BY batch_id) m ON m.batch_id = b.id
         WHERE b.first_message_id >= (SELECT history_low_id FROM installation) AND (
               COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost
            OR m.application_id <> b.application_id OR m.other <> b.application_id
@@ -243,64 +263,63 @@ statements! {
                             ELSE b.rows - b.expanded_rows END
            OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows)
            OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL
-                          AND b.queued + b.sending + b.unknown + b.submitted = 0))");
-    const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = Sql::same(r"
+                          AND b.queued + b.sending + b.unknown + b.submitted = 0))" => " AND b.home = $1");
+    const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_home!(r"
         SELECT 'message ' || m.id
             || ': of a batch that isn''t there or has other ids or prices' AS what
         FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test
             AND m.id BETWEEN b.first_message_id AND b.last_message_id
             AND m.unit_price = CASE m.kind WHEN 'local' THEN b.price_local
-              ELSE b.price_international END
-        WHERE m.batch_id IS NOT NULL AND b.id IS NULL");
-    const DAYS_ARE_THEIR_MESSAGES: Sql = Sql::same(concat!(
+              ELSE b.price_international END" => " AND b.home = $1",
+        r"
+        WHERE m.batch_id IS NOT NULL AND b.id IS NULL" => " AND m.home = $1");
+    const DAYS_ARE_THEIR_MESSAGES: Sql = in_home!(
         r"
         SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' '
             || ",
         status_word!("status"),
         r" || ' too many' AS what
         FROM (SELECT application_id, test, day, status, CAST(SUM(n) AS BIGINT) AS n FROM (
-                  SELECT application_id, test, day, status, n FROM message_days
+                  SELECT application_id, test, day, status, n FROM message_days" => " WHERE home = $1",
+        r"
                   UNION ALL SELECT application_id, test, created_at / 86400000, status, -COUNT(*)
-                  FROM messages GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
+                  FROM messages" => " WHERE home = $1",
+        r"
+                  GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
         WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1
             ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)",
-    ));
-    const DEPOSIT_IS_CREDITED: Sql = Sql::same(r"
+    );
+    const DEPOSIT_IS_CREDITED: Sql = in_home!(r"
         SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what
         FROM deposits d
         LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n,
             CAST(SUM(amount) AS BIGINT) AS amount
-                                   FROM transfers
-                                   WHERE kind = 0 GROUP BY bank_id, application_id) t
+                                   FROM transfers WHERE kind = 0" => " AND home = $1",
+        r"
+                                   GROUP BY bank_id, application_id) t
           ON t.bank_id = d.bank_id
-        WHERE (d.application_id IS NULL AND t.n IS NOT NULL)
+        WHERE ((d.application_id IS NULL AND t.n IS NOT NULL)
            OR (d.application_id IS NOT NULL AND (t.n IS NULL OR t.n <> 1 OR t.amount <> d.amount
-                                                 OR t.application_id <> d.application_id))");
-    const UNMATCHED_IS_WHAT_WAITS: Sql = Sql::same(r"
-        SELECT 'unmatched money ' || ledger || ', unmatched deposits ' || waiting AS what FROM (
-            SELECT (SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = -2 THEN amount
-              ELSE -amount END), 0) AS BIGINT)
-                    FROM transfers WHERE credit_account = -2 OR debit_account = -2) AS ledger,
-                   (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM deposits
-                       WHERE application_id IS NULL) AS waiting) s
-        WHERE ledger <> waiting");
-    const SENDER_NAME_HAS_ITS_OWNER: Sql = Sql::same(r"
+                                                 OR t.application_id <> d.application_id)))" => "
+          AND (d.application_id IS NULL OR d.application_id IN (
+              SELECT application_id FROM reference_homes WHERE home = $1))");
+    const SENDER_NAME_HAS_ITS_OWNER: Sql = in_home!(r"
         SELECT 'application ' || a.reference || ': sender name of another account' AS what
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
         WHERE a.sender_name IS NOT NULL
-          AND (o.account_id IS NULL OR o.account_id <> a.account_id)");
+          AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.home = $1");
     /// `$1` is the id below which every message must be final after the last sweep.
-    const OVERDUE_IS_FINAL: Sql = Sql::same(concat!(
+    const OVERDUE_IS_FINAL: Sql = in_home!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),
         r" || ' after its time' AS what
         FROM messages
-        WHERE id < $1 AND status < 4",
-    ));
+        WHERE id < $1 AND status < 4" => " AND home = $2",
+    );
 }
 
-/// Describes every violation.
+/// Describes every violation in a home.
 pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,
@@ -312,9 +331,9 @@ pub(crate) async fn violations(
     let below = overdue.max(swept.low);
     let mut found: Vec<String> = Vec::new();
     for (_, statement) in STATEMENTS {
+        let values = statement.sqlite.contains("$1").then_some(below.into());
         let text = statement.of(conn.dialect());
-        let values = text.contains("$1").then_some(below.into());
-        let listing = query_of(format!("{text}{LISTED_MAX}"), ()).bind(values);
+        let listing = query_in_home(format!("{text}{LISTED_MAX}"), ()).bind(values);
         found.extend(listing.fetch_all(conn, |row| row.get("what")).await?);
     }
     Ok(found)

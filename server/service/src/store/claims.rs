@@ -7,23 +7,27 @@ use serde::Deserialize;
 
 use super::query::{Connection, query};
 use super::row::{self, touched};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const NEXT_DUE: Sql = Sql::same(r"
+    const NEXT_DUE: Sql = in_home!(
+        r"
         SELECT MIN(due_at) AS due_at
         FROM (
             SELECT MIN(due_at) AS due_at
             FROM queue
             WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0
-              AND due_at >= $3
+              AND due_at >= $3" => " AND home = $5",
+        r"
             UNION ALL SELECT MIN(due_at) FROM queue
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
-              AND due_at >= $4) q
-        WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
+              AND due_at >= $4" => " AND home = $5",
+        r") q
+        WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)",
+    );
     /// Single messages and messages of batches are looked up separately, each kind by its own part
     /// of the index `queue_due`.
     const DUE: Sql = Sql {
@@ -44,8 +48,8 @@ statements! {
                 ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
             SELECT json_group_array(
                 json_array(
-                    q.message_id, q.hand_over, a.status = 'Suspended', q.due_at, q.bulk,
-                    q.application_id)) AS found
+                    q.message_id, q.hand_over, a.status = 'Suspended', q.due_at, q.bulk))
+                AS found
             FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
             JOIN applications a ON a.id = q.application_id",
         postgres: r"
@@ -56,13 +60,15 @@ statements! {
                 SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
                 FROM queue
                 WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
-                  AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+                  AND message_id >= $3 AND lease_token = 0 AND home = $8
+                  AND NOT EXISTS (SELECT 1 FROM drained)
                 ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
             of_batches AS MATERIALIZED (
                 SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
                 FROM queue
                 WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
-                  AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+                  AND message_id >= $3 AND lease_token = 0 AND home = $8
+                  AND NOT EXISTS (SELECT 1 FROM drained)
                 ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
                 FOR UPDATE SKIP LOCKED),
             due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches),
@@ -70,15 +76,16 @@ statements! {
                 SELECT id
                 FROM applications
                 WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due))
-                  AND status = 'Suspended')
+                  AND status = 'Suspended' AND home = $8)
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
                         message_id, hand_over,
                         CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END,
-                        due_at, bulk, application_id)),
+                        due_at, bulk)),
                 '[]')::text AS found
             FROM due",
+        ..Sql::IN_HOME
     };
     const CLAIM: Sql = Sql {
         sqlite: r"
@@ -87,7 +94,8 @@ statements! {
             UPDATE queue SET due_at = $2, lease_token = $3
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND application_id = ANY ($4::text::bigint[])",
+              AND home = $4",
+        ..Sql::IN_HOME
     };
     const CLAIMED: Sql = Sql {
         sqlite: r"
@@ -107,9 +115,10 @@ statements! {
                 FROM messages
                 WHERE id = ANY (
                     ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[])
+                  AND id BETWEEN $2 AND $3 AND home = $4
                   AND status < 3
                 ORDER BY id FOR UPDATE) m",
+        ..Sql::IN_HOME
     };
     const START: Sql = Sql {
         sqlite: r"
@@ -118,8 +127,9 @@ statements! {
             UPDATE messages SET status = 1, sending_at = $2
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[])
+              AND id BETWEEN $3 AND $4 AND home = $5
               AND status < 2",
+        ..Sql::IN_HOME
     };
     /// `[[message, token]]`.
     const LEASED: Sql = Sql {
@@ -139,9 +149,10 @@ statements! {
                 FROM jsonb_array_elements($1::text::jsonb) AS r
                 JOIN queue q ON q.message_id = (r.value ->> 0)::bigint
                   AND q.lease_token = (r.value ->> 1)::bigint
-                WHERE q.application_id = ANY ($2::text::bigint[])
+                WHERE q.home = $2
                 ORDER BY q.message_id FOR UPDATE OF q) q
-            JOIN applications a ON a.id = q.application_id",
+            JOIN applications a ON a.id = q.application_id AND a.home = $2",
+        ..Sql::IN_HOME
     };
     const ENDED_LEASES: Sql = Sql {
         sqlite: r"
@@ -157,7 +168,9 @@ statements! {
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
             WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
+              AND q.home = $4 AND m.home = $4 AND a.home = $4
             LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
+        ..Sql::IN_HOME
     };
 }
 
@@ -173,7 +186,6 @@ pub(crate) struct DueRow {
     pub(crate) due_at: i64,
     #[serde(deserialize_with = "flag")]
     pub(crate) of_batch: bool,
-    pub(crate) application_id: ApplicationId,
 }
 
 /// Where scans of the queue start: the moments of `due_at`, in unix milliseconds, before which no
@@ -238,7 +250,7 @@ pub(crate) async fn claim(
     token: i64,
     until: Timestamp,
 ) -> Result<()> {
-    let claiming = query(CLAIM, (until, token)).bind(tx.named());
+    let claiming = query(CLAIM, (until, token));
     let claimed = claiming.execute_each(tx, ids.iter().copied()).await?;
     touched("queue", ids.len(), claimed)
 }
@@ -300,7 +312,7 @@ pub(crate) async fn held(
     leases: &[Leased],
 ) -> Result<HashMap<Transid, Held>> {
     let leases = leases.iter().map(|lease| (lease.message_id, lease.token));
-    let finding = query(LEASED, ()).bind(tx.named());
+    let finding = query(LEASED, ());
     let held: Vec<Held> = finding.find_each(tx, leases, "queue").await?;
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
 }

@@ -11,6 +11,7 @@ use super::query::{Argument, Connection, Row, query, query_of, run, run_of};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
+use domain::ids::Home;
 use domain::records::TransferKind;
 use domain::{Timestamp, ids};
 
@@ -89,6 +90,10 @@ statements! {
         UPDATE applications a SET last_transfer_id = COALESCE(
             (SELECT MAX(t.id)
              FROM transfers t WHERE t.home = a.home AND t.application_id = a.id), 0)");
+    const NOTE_UNUSUAL: Sql = Sql::postgres(r"
+        INSERT INTO unusual_messages (home, application_id, test, status, message_id)
+        SELECT home, application_id, test, status, id
+        FROM messages WHERE status > 4 OR status = 2");
     const SET_NUMBER: Sql = Sql::postgres("SELECT setval($1::text::regclass, $2)");
     const BY_KIND: Sql = Sql::same(r"
         SELECT kind, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers GROUP BY kind");
@@ -103,9 +108,10 @@ statements! {
         SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications");
     /// The days with messages, from `$1` on: `message_days` also has days whose messages were
     /// dropped.
-    const DAYS: Sql = Sql::same(r"
+    const DAYS: Sql = Sql::sqlite(r"
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
-    const WAITING: Sql = Sql::same(r"
+    const HOME_OF_SPOOL: Sql = Sql::postgres("SELECT home FROM batches WHERE spool = $1");
+    const WAITING: Sql = Sql::sqlite(r"
         SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id
         FROM batches WHERE expanded_at IS NULL ORDER BY id");
 }
@@ -254,6 +260,7 @@ pub(crate) async fn complete(conn: &mut dyn Connection, table: &str) -> Result<(
     let statement = match table {
         "applications" => TELL_REFERENCES,
         "transfers" => NUMBER_TRANSFERS,
+        "messages" => NOTE_UNUSUAL,
         _ => return Ok(()),
     };
     query(statement, ()).execute(conn).await.map(drop)
@@ -341,6 +348,13 @@ pub(crate) struct Waiting {
     pub(crate) offset: i64,
     pub(crate) rows: i64,
     pub(crate) first_message_id: i64,
+}
+
+/// The home of the upload with this spool, which was copied.
+pub(crate) async fn home_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Home> {
+    query(HOME_OF_SPOOL, spool)
+        .fetch_one(conn, |row| row.get("home").map(Home))
+        .await
 }
 
 pub(crate) async fn waiting(conn: &mut dyn Connection) -> Result<Vec<Waiting>> {

@@ -1,6 +1,5 @@
 //! The database: its connections, and the transactions that are begun on them.
 
-use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Reason;
+use domain::ids::Home;
 use sqlx::any::AnyPoolOptions;
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Transaction};
@@ -19,7 +19,7 @@ use super::gate::{Gate, Priority};
 use super::halt::Halt;
 use super::listening::Listener;
 use super::log::LogMover;
-use super::query::query;
+use super::query::{At, query};
 use super::sql::{Dialect, Sql, statements};
 use super::sqlite;
 use super::tally::{Counter, Tally};
@@ -158,6 +158,15 @@ impl Store {
         self.readers.acquire().await
     }
 
+    /// A connection to read the rows of a home with.
+    pub(crate) async fn read_at(
+        &self,
+        home: Home,
+    ) -> std::result::Result<At<PoolConnection<Any>>, sqlx::Error> {
+        let conn = self.read().await?;
+        Ok(At { conn, home })
+    }
+
     /// Begins a transaction that only reads: all its statements see the same snapshot.
     pub(crate) async fn snapshot(
         &self,
@@ -233,7 +242,7 @@ impl Store {
         WriteTx {
             way,
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
-            applications: BTreeSet::new(),
+            home: None,
             dialect: self.dialect,
             halt: &self.halt,
             readers: &self.readers,

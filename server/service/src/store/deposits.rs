@@ -9,12 +9,21 @@ use crate::error::Result;
 
 macro_rules! listed {
     ($rest:literal) => {
+        Sql {
+            sqlite: listed!("applications a ON a.id", $rest),
+            // Applications can be distributed, which deposits can't be.
+            postgres: listed!("reference_homes a ON a.application_id", $rest),
+            ..Sql::ANYWHERE
+        }
+    };
+    ($applications:literal, $rest:literal) => {
         concat!(
             r"
         SELECT d.bank_id, d.reference, d.amount, d.received_at, a.reference AS assigned_to
         FROM deposits d
-        LEFT JOIN applications a ON a.id = d.application_id
-",
+        LEFT JOIN ",
+            $applications,
+            " = d.application_id ",
             $rest
         )
     };
@@ -26,9 +35,13 @@ statements! {
             credited_at)
         VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (bank_id) DO NOTHING");
-    const BY_BANK_ID: Sql = Sql::same(listed!("WHERE d.bank_id = $1"));
-    const UNMATCHED: Sql = Sql::same(listed!(r"
-        WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id"));
+    const BY_BANK_ID: Sql = listed!("WHERE d.bank_id = $1");
+    const UNMATCHED: Sql = listed!(
+        "WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id"
+    );
+    const UNMATCHED_SUM: Sql = Sql::same(r"
+        SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount
+        FROM deposits WHERE application_id IS NULL");
     const ASSIGN: Sql = Sql::same(r"
         UPDATE deposits SET application_id = $2, credited_at = $3
         WHERE bank_id = $1 AND application_id IS NULL");
@@ -80,6 +93,13 @@ pub(crate) async fn by_bank_id(
 
 pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
     query(UNMATCHED, ()).fetch_all(conn, deposit).await
+}
+
+/// The sum of the unmatched deposits.
+pub(crate) async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
+    query(UNMATCHED_SUM, ())
+        .fetch_one(conn, |row| row.get("amount"))
+        .await
 }
 
 /// Assigns an unmatched deposit; false when the deposit isn't unmatched any more.

@@ -5,23 +5,27 @@ use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use super::query::{Connection, query};
 use super::row;
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
 statements! {
-    const LIST: Sql = Sql::same(r"
+    const LIST: Sql = in_home!(
+        r"
         SELECT status, at, detail
-        FROM message_events WHERE message_id = $1 AND application_id = $2 ORDER BY id");
-    /// `[[message, application, status, detail]]`.
+        FROM message_events WHERE message_id = $1 AND application_id = $2" => " AND home = $3",
+        " ORDER BY id",
+    );
+    /// `[[message, application, status, detail, id]]`; SQLite numbers the rows itself.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO message_events (message_id, application_id, status, detail, at)
-            VALUES (?1, ?2, ?3, ?4, ?5)",
+            VALUES (?1, ?2, ?3, ?4, ?6)",
         postgres: r"
-            INSERT INTO message_events (message_id, application_id, status, detail, at)
+            INSERT INTO message_events (message_id, application_id, status, detail, id, at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   value ->> 3, $2
+                   value ->> 3, (value ->> 4)::bigint, $2, $3
             FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::IN_HOME
     };
 }
 
@@ -33,14 +37,17 @@ pub(crate) struct Event {
     pub(crate) detail: Option<String>,
 }
 
+/// Stores events, in their order; `next_id` makes an id for each.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     events: &[Event],
     now: Timestamp,
+    next_id: impl Fn() -> i64,
 ) -> Result<()> {
-    let rows = events
-        .iter()
-        .map(|e| (e.id, e.application_id, e.status.code(), &e.detail));
+    let rows = events.iter().map(|e| {
+        let status = e.status.code();
+        (e.id, e.application_id, status, &e.detail, next_id())
+    });
     let inserting = query(INSERT, now);
     inserting.execute_each(conn, rows).await.map(drop)
 }

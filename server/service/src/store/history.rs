@@ -1,36 +1,33 @@
 //! Dropping old messages, and the sums that are kept of them.
 
 use super::query::{Connection, query};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
-/// Adds to the sums of a day; with the first columns of the primary key.
-macro_rules! sum_up {
-    ($home:literal) => {
-        concat!(
-            r"
-        INSERT INTO dropped_days (day, application_id, charged, released)
-        SELECT $1, application_id,
+statements! {
+    const SUM_UP: Sql = in_home!(
+        "INSERT INTO dropped_days (" => "home, ",
+        r"day, application_id, charged, released)
+        SELECT " => "home, ",
+        r"$1, application_id,
                CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT),
                CAST(SUM(released) AS BIGINT)
-        FROM messages WHERE id >= $2 AND id < $3 AND test = 0 GROUP BY application_id
-        ON CONFLICT (",
-            $home,
-            r"day, application_id)
+        FROM messages WHERE id >= $2 AND id < $3 AND test = 0" => " AND home = $4",
+        r"
+        GROUP BY " => "home, ",
+        r"application_id
+        ON CONFLICT (" => "home, ",
+        r"day, application_id)
         DO UPDATE SET charged = dropped_days.charged + excluded.charged,
-            released = dropped_days.released + excluded.released"
-        )
-    };
-}
-
-statements! {
-    const SUM_UP: Sql = Sql {
-        sqlite: sum_up!(""),
-        postgres: sum_up!("home, "),
-    };
-    const DELETE_MESSAGES: Sql = Sql::same("DELETE FROM messages WHERE id >= $1 AND id < $2");
-    const DELETE_EVENTS: Sql = Sql::same(r"
-        DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2");
+            released = dropped_days.released + excluded.released",
+    );
+    const DELETE_MESSAGES: Sql = in_home!(
+        "DELETE FROM messages WHERE id >= $1 AND id < $2" => " AND home = $3",
+    );
+    const DELETE_EVENTS: Sql = in_home!(
+        "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2"
+            => " AND home = $3",
+    );
 }
 
 /// A range of messages' ids.

@@ -4,15 +4,18 @@ use domain::{ApplicationId, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row::{json, touched};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
 statements! {
-    const SWEEP: Sql = Sql::same("DELETE FROM idempotency WHERE created_at <= $1");
+    const SWEEP: Sql = in_home!(
+        "DELETE FROM idempotency WHERE created_at <= $1" => " AND home = $2",
+    );
     /// The moment at which a sweep of `$2` answers ends.
-    const SWEEP_END: Sql = Sql::same(r"
-        SELECT created_at
-        FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT 1 OFFSET $2");
+    const SWEEP_END: Sql = in_home!(
+        "SELECT created_at FROM idempotency WHERE created_at <= $1" => " AND home = $3",
+        " ORDER BY created_at LIMIT 1 OFFSET $2",
+    );
     /// `[[application, test, key]]`.
     const FIND: Sql = Sql {
         sqlite: r"
@@ -26,7 +29,8 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN idempotency i ON i.application_id = (r.value ->> 0)::bigint
               AND i.test = (r.value ->> 1)::bigint AND i.key = r.value ->> 2
-            WHERE i.created_at > $2",
+            WHERE i.created_at > $2 AND i.home = $3",
+        ..Sql::IN_HOME
     };
     /// `[[application, test, key, digest, answer]]`.
     const KEEP: Sql = Sql {
@@ -37,13 +41,14 @@ statements! {
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
         postgres: r"
-            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at)
+            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
-                   value ->> 4, $2
+                   value ->> 4, $2, $3
             FROM jsonb_array_elements($1::text::jsonb)
             ON CONFLICT (home, application_id, test, key)
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
+        ..Sql::IN_HOME
     };
 }
 

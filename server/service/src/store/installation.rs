@@ -12,6 +12,8 @@ statements! {
         VALUES (1, $1, $2, 0, $2)
         ON CONFLICT (id) DO NOTHING");
     const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
+    /// For PostgreSQL alone; SQLite has one home.
+    const HOMES: Sql = Sql::postgres("SELECT homes FROM installation WHERE id = 1");
     const PRICES: Sql = Sql::same(r"
         SELECT local, international FROM prices ORDER BY id DESC LIMIT 1");
     /// The prices in force and the drained carriers; one statement for both saves a round trip.
@@ -42,6 +44,16 @@ pub(crate) async fn insert(
 pub(crate) async fn currency(conn: &mut dyn Connection) -> Result<String> {
     query(CURRENCY, ())
         .fetch_one(conn, |row| row.get("currency"))
+        .await
+}
+
+/// How many homes there are.
+pub(crate) async fn homes(conn: &mut dyn Connection) -> Result<i64> {
+    if !conn.dialect().is_shared() {
+        return Ok(1);
+    }
+    query(HOMES, ())
+        .fetch_one(conn, |row| row.get("homes"))
         .await
 }
 

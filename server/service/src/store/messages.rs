@@ -6,18 +6,21 @@ use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp
 
 use super::query::{Connection, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const EXISTS: Sql = Sql::same("SELECT id FROM messages WHERE id = $1");
-    const FIRST: Sql = Sql::same("SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2");
-    const NTH_AFTER: Sql = Sql::same(r"
-        SELECT id FROM messages WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET $2");
-    const STATUS: Sql = Sql::same("SELECT status FROM messages WHERE id = $1");
-    const GREATEST: Sql = Sql::same("SELECT MAX(id) AS id FROM messages");
+    const FIRST: Sql = in_home!(
+        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2" => " AND home = $3",
+    );
+    const NTH_AFTER: Sql = in_home!(
+        "SELECT id FROM messages WHERE id >= $1" => " AND home = $3",
+        " ORDER BY id LIMIT 1 OFFSET $2",
+    );
+    const STATUS: Sql = in_home!("SELECT status FROM messages WHERE id = $1" => " AND home = $2");
+    const GREATEST: Sql = in_home!("SELECT MAX(id) AS id FROM messages" => " WHERE home = $1");
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO messages (id, application_id, test, number, kind, sender, body,
@@ -27,22 +30,23 @@ statements! {
         postgres: r"
             INSERT INTO messages (id, application_id, test, number, kind, sender, body,
                 requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
-                released)
+                released, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
                    value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
                    (value ->> 8)::bigint, (value ->> 9)::bigint, (value ->> 10)::bigint,
                    (value ->> 11)::bigint, (value ->> 12)::bigint, (value ->> 13)::bigint,
-                   (value ->> 14)::bigint, 0
+                   (value ->> 14)::bigint, 0, $2
             FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::IN_HOME
     };
-    const LOCK: Sql = Sql::postgres(r"
+    const LOCK: Sql = Sql::postgres_in_home(r"
         SELECT COUNT(*) AS n
         FROM (
             SELECT 1
             FROM messages
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[])
+              AND id BETWEEN $2 AND $3 AND home = $4
             ORDER BY id FOR UPDATE) m");
     const OPEN: Sql = Sql {
         sqlite: r"
@@ -59,17 +63,26 @@ statements! {
                 FROM messages
                 WHERE id = ANY (
                     ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND id BETWEEN $2 AND $3 AND application_id = ANY ($4::text::bigint[])
+                  AND id BETWEEN $2 AND $3 AND home = $4
                   AND status < 4
                 ORDER BY id FOR UPDATE) m",
+        ..Sql::IN_HOME
     };
-    const OVERDUE: Sql = Sql::same(r"
-        SELECT id, application_id, status, submitted_at,
-               (SELECT COUNT(*) FROM queue WHERE message_id = id AND lease_token <> 0) AS leased,
+    const OVERDUE: Sql = in_home!(
+        r"
+        SELECT id, status, submitted_at,
+               (
+                   SELECT COUNT(*)
+                   FROM queue WHERE message_id = id AND lease_token <> 0" => " AND home = $4",
+        r") AS leased,
                (
                    SELECT MIN(COALESCE(s.error, ''))
-                   FROM segments s WHERE s.message_id = messages.id AND s.status = 5) AS failed
-        FROM messages WHERE id >= $1 AND id < $2 AND status < 4 ORDER BY id LIMIT $3");
+                   FROM segments s WHERE s.message_id = messages.id AND s.status = 5"
+            => " AND home = $4",
+        r") AS failed
+        FROM messages WHERE id >= $1 AND id < $2 AND status < 4" => " AND home = $4",
+        " ORDER BY id LIMIT $3",
+    );
     /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
@@ -92,8 +105,9 @@ statements! {
             FROM r
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
-              AND id BETWEEN $3 AND $4 AND application_id = ANY ($5::text::bigint[])
+              AND id BETWEEN $3 AND $4 AND home = $5
               AND status < 4",
+        ..Sql::IN_HOME
     };
 }
 
@@ -136,10 +150,6 @@ pub(crate) async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) 
     });
     let written = query(INSERT, ()).execute_each(conn, rows).await?;
     touched("messages", messages.len(), written)
-}
-
-pub(crate) async fn exists(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
-    query(EXISTS, id).finds(conn).await
 }
 
 pub(crate) async fn status(
@@ -264,7 +274,6 @@ pub(crate) async fn open_messages(
 /// A message whose time ran out.
 pub(crate) struct Overdue {
     pub(crate) id: Transid,
-    pub(crate) application_id: ApplicationId,
     pub(crate) status: MessageStatus,
     /// Whether a carrier has the message, or a part of it.
     pub(crate) taken: bool,
@@ -285,7 +294,6 @@ pub(crate) async fn overdue(
         .fetch_all(conn, |row| {
             Ok(Overdue {
                 id: row.get("id")?,
-                application_id: row.get("application_id")?,
                 status: row::status(row, "messages")?,
                 taken: row.get::<Option<i64>>("submitted_at")?.is_some(),
                 leased: row.get::<i64>("leased")? > 0,

@@ -1,21 +1,18 @@
 //! Receipts for segments' names that nothing is known of yet.
 
-use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
+use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
-use super::query::{Connection, query};
+use super::query::{Connection, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// Receipts that are parked though their segments' names are known.
-    const CROSSED: Sql = Sql::same(r"
-        SELECT DISTINCT p.carrier, p.carrier_message_id, s.message_id, s.application_id
-        FROM parked_receipts p
-        JOIN segments s ON s.carrier = p.carrier AND s.carrier_message_id = p.carrier_message_id
-        WHERE p.received_at > $1
-        ORDER BY p.carrier LIMIT $2");
+    /// For PostgreSQL alone: elsewhere receipts and answers can't cross.
+    const NAMES: Sql = Sql::postgres(r"
+        SELECT DISTINCT carrier, carrier_message_id
+        FROM parked_receipts WHERE received_at > $1 ORDER BY carrier");
     const FORGET: Sql = Sql::same("DELETE FROM parked_receipts WHERE received_at < $1");
     /// `[[carrier's id, status, error]]`.
     const PARK: Sql = Sql {
@@ -26,6 +23,7 @@ statements! {
             INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
             SELECT $2, value ->> 0, (value ->> 1)::bigint, value ->> 2, $3
             FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::ANYWHERE
     };
     const PARKED: Sql = Sql {
         sqlite: r"
@@ -41,6 +39,7 @@ statements! {
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
             JOIN parked_receipts p ON p.carrier = $2 AND p.carrier_message_id = r.value
               AND p.received_at > $3",
+        ..Sql::ANYWHERE
     };
     const DROP: Sql = Sql {
         sqlite: r"
@@ -50,6 +49,7 @@ statements! {
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND carrier = $2",
+        ..Sql::ANYWHERE
     };
 }
 
@@ -102,32 +102,14 @@ pub(crate) async fn unpark(
     Ok(found)
 }
 
-/// A parked receipt and the segment that it is for.
-pub(crate) struct Crossed {
-    pub(crate) carrier: String,
-    /// The carrier's name for the segment.
-    pub(crate) name: String,
-    pub(crate) message_id: Transid,
-    pub(crate) application_id: ApplicationId,
-}
-
-/// Receipts that were parked since this moment though their segments' names are known, ordered by
-/// carrier.
-pub(crate) async fn crossed(
+/// The names that receipts were parked for since this moment, each with its carrier, in the order of
+/// the carriers.
+pub(crate) async fn names(
     conn: &mut dyn Connection,
     since: Timestamp,
-    limit: i64,
-) -> Result<Vec<Crossed>> {
-    query(CROSSED, (since, limit))
-        .fetch_all(conn, |row| {
-            Ok(Crossed {
-                carrier: row.get("carrier")?,
-                name: row.get("carrier_message_id")?,
-                message_id: row.get("message_id")?,
-                application_id: row.get("application_id")?,
-            })
-        })
-        .await
+) -> Result<Vec<(String, String)>> {
+    let read = |row: &Row<'_>| Ok((row.get("carrier")?, row.get("carrier_message_id")?));
+    query(NAMES, since).fetch_all(conn, read).await
 }
 
 /// Deletes the receipts that were parked before this moment, and returns how many.

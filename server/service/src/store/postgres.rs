@@ -115,8 +115,8 @@ statements! {
         UNION ALL SELECT message_id FROM message_events_other
         WHERE message_id >= $1 AND message_id < $2
         LIMIT 1");
-    const FORGET_UNUSUAL: Sql = Sql::postgres(r"
-        DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2");
+    const FORGET_UNUSUAL: Sql = Sql::postgres_in_home(r"
+        DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2 AND home = $3");
 }
 
 /// Locks a chore until the transaction ends; false while another transaction has it.

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
+use domain::ids::Home;
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Rows, Statement};
@@ -39,6 +40,11 @@ fn dialect_of(conn: &AnyConnection) -> Dialect {
 pub(crate) trait Connection: Send {
     fn conn(&mut self) -> Conn<'_>;
 
+    /// The home whose rows the connection reads and writes; `None` where statements name none.
+    fn home(&self) -> Option<Home> {
+        None
+    }
+
     /// Which database the connection leads to.
     fn dialect(&mut self) -> Dialect {
         match self.conn() {
@@ -63,6 +69,32 @@ impl Connection for PoolConnection<Any> {
 impl Connection for Transaction<'_, Any> {
     fn conn(&mut self) -> Conn<'_> {
         Conn::Sqlx(self)
+    }
+}
+
+impl<C: Connection + ?Sized> Connection for &mut C {
+    fn conn(&mut self) -> Conn<'_> {
+        (**self).conn()
+    }
+
+    fn home(&self) -> Option<Home> {
+        (**self).home()
+    }
+}
+
+/// A connection for the rows of one home.
+pub(crate) struct At<C> {
+    pub(crate) conn: C,
+    pub(crate) home: Home,
+}
+
+impl<C: Connection> Connection for At<C> {
+    fn conn(&mut self) -> Conn<'_> {
+        self.conn.conn()
+    }
+
+    fn home(&self) -> Option<Home> {
+        Some(self.home)
     }
 }
 
@@ -96,6 +128,7 @@ argument! {
     Option<ApplicationId>: id => Self::Int(id.map(|id| id.0));
     Transid: id => Self::Int(Some(id.0));
     BatchId: id => Self::Int(Some(id.0));
+    Home: home => Self::Int(Some(home.0));
     Money: amount => Self::Int(Some(amount.micros()));
     Option<Money>: amount => Self::Int(amount.map(Money::micros));
     Timestamp: moment => Self::Int(Some(moment.unix_ms()));
@@ -174,8 +207,8 @@ tuples! {
 
 enum Text {
     Known(Sql),
-    /// A text that the program put together for one database.
-    Built(String),
+    /// A text that the program put together for one database, and whether it names a home there.
+    Built(String, bool),
 }
 
 /// A statement and its parameters.
@@ -195,7 +228,15 @@ pub(crate) fn query<'a>(sql: Sql, values: impl Values<'a>) -> Query<'a> {
 /// A statement that the program put together. Its text holds nothing that came from outside.
 pub(crate) fn query_of<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
     Query {
-        text: Text::Built(sql),
+        text: Text::Built(sql, false),
+        arguments: values.into_array().into_iter().collect(),
+    }
+}
+
+/// Like [`query_of`], for a text that names a home if it is PostgreSQL's.
+pub(crate) fn query_in_home<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
+    Query {
+        text: Text::Built(sql, true),
         arguments: values.into_array().into_iter().collect(),
     }
 }
@@ -210,12 +251,13 @@ impl<'a> Query<'a> {
     pub(super) fn text(&self, dialect: Dialect) -> &str {
         match &self.text {
             Text::Known(sql) => sql.of(dialect),
-            Text::Built(text) => text,
+            Text::Built(text, _) => text,
         }
     }
 
     /// Runs a statement that returns no rows; returns how many rows of the table were touched.
     pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<u64> {
+        let home = conn.home();
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
@@ -223,7 +265,7 @@ impl<'a> Query<'a> {
                 Ok(statement.raw_execute()? as u64)
             }),
             Conn::Sqlx(conn) => {
-                let query = self.sqlx(dialect_of(conn));
+                let query = self.sqlx(dialect_of(conn), home)?;
                 Ok(query.execute(conn).await?.rows_affected())
             }
         }
@@ -235,6 +277,7 @@ impl<'a> Query<'a> {
         conn: &mut dyn Connection,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
+        let home = conn.home();
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
@@ -245,7 +288,8 @@ impl<'a> Query<'a> {
                 Ok(found)
             }),
             Conn::Sqlx(conn) => {
-                let rows = self.sqlx(dialect_of(conn)).fetch_all(conn).await?;
+                let query = self.sqlx(dialect_of(conn), home)?;
+                let rows = query.fetch_all(conn).await?;
                 rows.into_iter().map(|row| read(&Row::Sqlx(row))).collect()
             }
         }
@@ -257,10 +301,12 @@ impl<'a> Query<'a> {
         conn: &mut dyn Connection,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
+        let home = conn.home();
         match conn.conn() {
             Conn::File(_) => Ok(self.fetch_all(conn, read).await?.into_iter().next()),
             Conn::Sqlx(conn) => {
-                let row = self.sqlx(dialect_of(conn)).fetch_optional(conn).await?;
+                let query = self.sqlx(dialect_of(conn), home)?;
+                let row = query.fetch_optional(conn).await?;
                 row.map(|row| read(&Row::Sqlx(row))).transpose()
             }
         }
@@ -274,7 +320,7 @@ impl<'a> Query<'a> {
     ) -> Result<T> {
         let statement = match &self.text {
             Text::Known(sql) => Cow::Borrowed(sql.of(conn.dialect())),
-            Text::Built(text) => Cow::Owned(text.clone()),
+            Text::Built(text, _) => Cow::Owned(text.clone()),
         };
         let row = self.fetch_optional(conn, read).await?;
         row.ok_or(Error::Failed(Fault::NoRow(statement)))
@@ -285,18 +331,29 @@ impl<'a> Query<'a> {
         Ok(self.fetch_optional(conn, |_| Ok(())).await?.is_some())
     }
 
-    fn sqlx(self, dialect: Dialect) -> sqlx::query::Query<'static, Any, AnyArguments> {
+    /// The statement for a connection of sqlx; with the home, where the text names one.
+    fn sqlx(
+        mut self,
+        dialect: Dialect,
+        home: Option<Home>,
+    ) -> Result<sqlx::query::Query<'static, Any, AnyArguments>> {
+        let (Text::Known(Sql { names_home, .. }) | Text::Built(_, names_home)) = self.text;
+        if names_home && dialect.is_shared() {
+            let home = home.ok_or_else(|| Fault::NoHome(self.text(dialect).to_owned()))?;
+            self.arguments.push(home.into());
+        }
         let query = match self.text {
             Text::Known(sql) => sqlx::query(sql.of(dialect)),
-            Text::Built(text) => sqlx::query(AssertSqlSafe(text)),
+            Text::Built(text, _) => sqlx::query(AssertSqlSafe(text)),
         };
-        self.arguments
+        Ok(self
+            .arguments
             .into_iter()
             .fold(query, |query, argument| match argument {
                 Argument::Int(value) => query.bind(value),
                 Argument::Text(text) => query.bind(text.map(Cow::into_owned)),
                 Argument::Bytes(bytes) => query.bind(bytes.to_vec()),
-            })
+            }))
     }
 }
 

@@ -5,28 +5,48 @@ use serde::Deserialize;
 
 use super::query::{Connection, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const RESUME: Sql = Sql::same(r"
+    const RESUME: Sql = in_home!(
+        r"
         UPDATE queue SET held = 0, due_at = $3
         WHERE message_id IN (
-            SELECT message_id FROM queue WHERE application_id = $1 AND held = 1 LIMIT $2)
-          AND held = 1
-          AND EXISTS (SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended')");
-    const PUT_ASIDE_WITHOUT_SUSPENSION: Sql = Sql::same(r"
+            SELECT message_id FROM queue WHERE application_id = $1 AND held = 1"
+            => " AND home = $4",
+        r" LIMIT $2)
+          AND held = 1" => " AND home = $4",
+        r"
+          AND EXISTS (
+              SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended'"
+            => " AND home = $4",
+        ")",
+    );
+    const PUT_ASIDE_WITHOUT_SUSPENSION: Sql = in_home!(
+        r"
         SELECT id
         FROM applications
-        WHERE status <> 'Suspended'
-          AND EXISTS (SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1)");
-    const CARRIERS: Sql = Sql::same("SELECT DISTINCT carrier FROM queue");
-    const ANY_UNCLAIMED: Sql = Sql::same(r"
-        SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0 LIMIT 1");
-    const OLDEST: Sql = Sql::same(r"
-        SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1");
-    const STATE: Sql = Sql::same("SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue");
+        WHERE status <> 'Suspended'" => " AND home = $1",
+        r"
+          AND EXISTS (
+              SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1"
+            => " AND home = $1",
+        ")",
+    );
+    const CARRIERS: Sql = in_home!("SELECT DISTINCT carrier FROM queue" => " WHERE home = $1");
+    const ANY_UNCLAIMED: Sql = in_home!(
+        "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND home = $2",
+        " LIMIT 1",
+    );
+    const OLDEST: Sql = in_home!(
+        "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1"
+            => " AND home = $2",
+    );
+    const STATE: Sql = in_home!(
+        "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE home = $1",
+    );
     /// `[[message, application, carrier, due at, lease token]]`, then whether the messages are of a
     /// batch (0|1) and whether they are put aside (0|1).
     const INSERT: Sql = Sql {
@@ -36,10 +56,11 @@ statements! {
             VALUES (?1, ?2, ?3, ?7, ?6, ?4, ?5, 0)",
         postgres: r"
             INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
-                lease_token, attempts)
+                lease_token, attempts, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, $3, $2,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, 0
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, 0, $4
             FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::IN_HOME
     };
     const PUT_ASIDE: Sql = Sql {
         sqlite: r"
@@ -49,31 +70,37 @@ statements! {
         postgres: r"
             UPDATE queue SET held = 1
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
-            WHERE message_id = r.value::bigint AND application_id = ANY ($2::text::bigint[])
-              AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
+            WHERE message_id = r.value::bigint AND home = $2
+              AND application_id IN (
+                  SELECT id FROM applications WHERE status = 'Suspended' AND home = $2)",
+        ..Sql::IN_HOME
     };
     const UNCLAIMED: Sql = Sql {
         sqlite: r"
             -- The plus sign keeps SQLite from an index by carrier, behind which it would sort all
             -- rows of the carrier for each chunk.
-            SELECT message_id, application_id
+            SELECT message_id
             FROM queue
             WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
             ORDER BY message_id LIMIT $3",
         postgres: r"
-            SELECT message_id, application_id
+            SELECT message_id
             FROM queue
             WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
+              AND home = $4
             ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
+        ..Sql::IN_HOME
     };
     const UNROUTED: Sql = Sql {
         sqlite: r"
-            SELECT message_id, application_id
+            SELECT message_id
             FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2",
         postgres: r"
-            SELECT message_id, application_id
-            FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2
+            SELECT message_id
+            FROM queue
+            WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 AND home = $3 LIMIT $2
             FOR UPDATE SKIP LOCKED",
+        ..Sql::IN_HOME
     };
     /// Without test messages, which go to the sandbox alone.
     const ROUTED: Sql = Sql {
@@ -94,9 +121,9 @@ statements! {
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND q.application_id = ANY ($4::text::bigint[])
-              AND m.application_id = ANY ($4::text::bigint[]) AND m.id BETWEEN $2 AND $3
+              AND q.home = $4 AND m.home = $4 AND a.home = $4 AND m.id BETWEEN $2 AND $3
               AND m.test = 0",
+        ..Sql::IN_HOME
     };
     /// `[[message, carrier]]`. The other carrier finds the rows as if they were new.
     const MOVE: Sql = Sql {
@@ -107,7 +134,8 @@ statements! {
             UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2)
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND hand_over = 0
-              AND queue.application_id = ANY ($3::text::bigint[])",
+              AND queue.home = $3",
+        ..Sql::IN_HOME
     };
     const DROP: Sql = Sql {
         sqlite: r"
@@ -116,7 +144,8 @@ statements! {
             DELETE FROM queue
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND application_id = ANY ($2::text::bigint[])",
+              AND home = $2",
+        ..Sql::IN_HOME
     };
     /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
@@ -131,7 +160,8 @@ statements! {
                 refused_by = refused_by || (r.value ->> 5), lease_token = 0
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE queue.message_id = (r.value ->> 0)::bigint
-              AND queue.application_id = ANY ($2::text::bigint[])",
+              AND queue.home = $2",
+        ..Sql::IN_HOME
     };
 }
 
@@ -220,28 +250,15 @@ pub(crate) async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> R
     query(ANY_UNCLAIMED, carrier).finds(conn).await
 }
 
-/// An unclaimed row.
-pub(crate) struct WaitingRow {
-    pub(crate) message_id: Transid,
-    pub(crate) application_id: ApplicationId,
-}
-
-fn waiting_row(row: &Row<'_>) -> Result<WaitingRow> {
-    Ok(WaitingRow {
-        message_id: row.get("message_id")?,
-        application_id: row.get("application_id")?,
-    })
-}
-
 /// Unclaimed rows of a carrier that no submit has begun, with ids after this one.
 pub(crate) async fn unclaimed(
     conn: &mut dyn Connection,
     carrier: &str,
     after: Transid,
     limit: i64,
-) -> Result<Vec<WaitingRow>> {
+) -> Result<Vec<Transid>> {
     query(UNCLAIMED, (carrier, after.0, limit))
-        .fetch_all(conn, waiting_row)
+        .fetch_all(conn, |row| row.get("message_id"))
         .await
 }
 
@@ -250,9 +267,9 @@ pub(crate) async fn unrouted(
     conn: &mut dyn Connection,
     carrier: &str,
     limit: i64,
-) -> Result<Vec<WaitingRow>> {
+) -> Result<Vec<Transid>> {
     query(UNROUTED, (carrier, limit))
-        .fetch_all(conn, waiting_row)
+        .fetch_all(conn, |row| row.get("message_id"))
         .await
 }
 
@@ -282,7 +299,7 @@ pub(crate) struct Moved {
 
 /// Moves unclaimed rows to other carriers.
 pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
-    let moving = query(MOVE, now).bind(tx.named());
+    let moving = query(MOVE, now);
     let values = rows.iter().map(|row| (row.message_id, &row.carrier));
     moving.execute_each(tx, values).await.map(drop)
 }
@@ -315,7 +332,7 @@ fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>>
 /// Puts rows of suspended applications aside. A lease on such a row stays as it is: an answer to an
 /// earlier submit counts.
 pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
-    let aside = query(PUT_ASIDE, ()).bind(tx.named());
+    let aside = query(PUT_ASIDE, ());
     aside.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
@@ -324,7 +341,7 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()
     if ids.is_empty() {
         return Ok(());
     }
-    let dropping = query(DROP, ()).bind(tx.named());
+    let dropping = query(DROP, ());
     dropping
         .execute_each(tx, ids.iter().copied())
         .await
@@ -371,7 +388,7 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<(
             &r.refused_by,
         )
     });
-    let requeuing = query(REQUEUE, ()).bind(tx.named());
+    let requeuing = query(REQUEUE, ());
     let requeued = requeuing.execute_each(tx, values).await?;
     touched("queue", rows.len(), requeued)
 }

@@ -182,7 +182,11 @@ BEGIN
                 UPDATE messages SET status = $4, error = $5, final_at = $3, released = 0,
                     submitted_at = COALESCE(submitted_at, $3)
                 WHERE id = ANY ($2) AND status = 3
-                RETURNING id, application_id, test, created_at / 86400000 AS day, batch_id)
+                RETURNING id, application_id, test, created_at / 86400000 AS day, batch_id),
+            -- As `Tally` does it: messages that aren't delivered are found by a row of their own.
+            noted AS (
+                INSERT INTO unusual_messages (home, application_id, test, status, message_id)
+                SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > 4)
             SELECT (SELECT array_agg(id) FROM moved),
                    (SELECT array_agg(
                         ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)

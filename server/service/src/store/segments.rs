@@ -5,24 +5,29 @@ use serde::Deserialize;
 
 use super::query::{Connection, query};
 use super::row::{self, json};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
     /// Compares numbers as the carrier has them: local numbers behind the country code.
-    const BEING_SUBMITTED: Sql = Sql::same(r"
+    const BEING_SUBMITTED: Sql = in_home!(
+        r"
         SELECT q.message_id
         FROM queue q
         JOIN messages m ON m.id = q.message_id
         WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5
           AND (
               (m.kind = 'international' AND m.number = $2)
-                OR (m.kind = 'local' AND $3 || m.number = $2))
-        LIMIT 1");
-    const FORGET: Sql = Sql::same(r"
-        DELETE FROM segments WHERE message_id >= $1 AND message_id < $2");
-    const OLDEST: Sql = Sql::same("SELECT MIN(message_id) AS id FROM segments");
+                OR (m.kind = 'local' AND $3 || m.number = $2))" => " AND q.home = $6 AND m.home = $6",
+        " LIMIT 1",
+    );
+    const FORGET: Sql = in_home!(
+        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND home = $3",
+    );
+    const OLDEST: Sql = in_home!(
+        "SELECT MIN(message_id) AS id FROM segments" => " WHERE home = $1",
+    );
     /// `[[message, segment, segments, application, carrier's id, status]]`: segments that were
     /// handed over, for the first time or once more.
     const INSERT: Sql = Sql {
@@ -37,9 +42,9 @@ statements! {
                 submitted_at = excluded.submitted_at",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
-                carrier_message_id, status, submits, submitted_at)
+                carrier_message_id, status, submits, submitted_at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3
+                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3, $4
             FROM jsonb_array_elements($1::text::jsonb)
             ON CONFLICT (home, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
@@ -47,6 +52,7 @@ statements! {
                 status = CASE segments.status WHEN 2 THEN excluded.status
                     ELSE segments.status END,
                 submits = 2, submitted_at = excluded.submitted_at",
+        ..Sql::IN_HOME
     };
     /// The same rows as for [`INSERT`]. The status in the rows isn't used: the status of a segment
     /// whose claim was over isn't known.
@@ -60,13 +66,14 @@ statements! {
                 carrier_message_id, excluded.carrier_message_id)",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
-                carrier_message_id, status, submits, submitted_at)
+                carrier_message_id, status, submits, submitted_at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3
+                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3, $4
             FROM jsonb_array_elements($1::text::jsonb)
             ON CONFLICT (home, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 segments.carrier_message_id, excluded.carrier_message_id)",
+        ..Sql::IN_HOME
     };
     const OF: Sql = Sql {
         sqlite: r"
@@ -83,7 +90,8 @@ statements! {
             FROM segments
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND application_id = ANY ($2::text::bigint[])",
+              AND home = $2",
+        ..Sql::IN_HOME
     };
     const NAMED: Sql = Sql {
         sqlite: r"
@@ -99,7 +107,9 @@ statements! {
                     ORDER BY s.message_id),
                 '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
-            JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1",
+            JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
+              AND s.home = $3",
+        ..Sql::IN_HOME
     };
     /// Compares numbers as the carrier has them: local numbers behind the country code.
     const UNANSWERED: Sql = Sql {
@@ -130,8 +140,10 @@ statements! {
                        CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
                 FROM segments s
                 JOIN messages m ON m.id = s.message_id AND m.id >= $4
-                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL) u
+                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL
+                  AND s.home = $5 AND m.home = $5) u
             WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
+        ..Sql::IN_HOME
     };
     /// `[[message, segment, status, error]]`.
     const FINISH: Sql = Sql {
@@ -143,7 +155,8 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE segments.message_id = (r.value ->> 0)::bigint
               AND segments.segment = (r.value ->> 1)::bigint
-              AND segments.application_id = ANY ($2::text::bigint[]) AND status < 4",
+              AND segments.home = $2 AND status < 4",
+        ..Sql::IN_HOME
     };
 }
 
@@ -257,7 +270,7 @@ pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec
     if messages.is_empty() {
         return Ok(Vec::new());
     }
-    let finding = query(OF, ()).bind(tx.named());
+    let finding = query(OF, ());
     finding
         .find_each(tx, messages.iter().copied(), "segments")
         .await
@@ -325,7 +338,7 @@ pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> 
     let values = rows
         .iter()
         .map(|row| (row.message_id, row.segment, row.status.code(), row.error));
-    let finishing = query(FINISH, ()).bind(tx.named());
+    let finishing = query(FINISH, ());
     finishing.execute_each(tx, values).await.map(drop)
 }
 

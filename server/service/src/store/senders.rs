@@ -5,38 +5,49 @@ use domain::{ApplicationId, SenderStatus, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
 macro_rules! listed {
-    ($rest:literal) => {
-        concat!(
+    ($where:literal => $home:literal $(, $order:literal)?) => {
+        in_home!(
             r"
         SELECT s.id, s.name, s.status, s.reason, s.requested_at, s.decided_at, a.reference
         FROM sender_requests s
-        JOIN applications a ON a.id = s.application_id
-",
-            $rest
+        JOIN applications a ON a.id = s.application_id",
+            $where => $home,
+            $($order)?
         )
     };
 }
 
 statements! {
-    const INSERT: Sql = Sql::same(r"
-        INSERT INTO sender_requests (application_id, name, status, requested_at)
-        VALUES ($1, $2, 'pending', $3)");
-    const REPLACE_PENDING: Sql = Sql::same(r"
+    const INSERT: Sql = in_home!(
+        "INSERT INTO sender_requests (application_id, name, status, requested_at" => ", home",
+        ") VALUES ($1, $2, 'pending', $3" => ", $4",
+        ")",
+    );
+    const REPLACE_PENDING: Sql = in_home!(
+        r"
         UPDATE sender_requests SET status = 'replaced', decided_at = $2
-        WHERE application_id = $1 AND status = 'pending'");
-    const REPLACE_ACCEPTED: Sql = Sql::same(r"
+        WHERE application_id = $1 AND status = 'pending'" => " AND home = $3",
+    );
+    const REPLACE_ACCEPTED: Sql = in_home!(
+        r"
         UPDATE sender_requests SET status = 'replaced'
-        WHERE application_id = $1 AND status = 'accepted'");
-    const DECIDE: Sql = Sql::same(r"
+        WHERE application_id = $1 AND status = 'accepted'" => " AND home = $2",
+    );
+    const DECIDE: Sql = in_home!(
+        r"
         UPDATE sender_requests SET status = $2, reason = $3, decided_at = $4
-        WHERE id = $1 AND status = 'pending'");
-    const BY_ID: Sql = Sql::same(listed!("WHERE s.id = $1"));
-    const ALL: Sql = Sql::same(listed!("ORDER BY s.id"));
-    const PENDING: Sql = Sql::same(listed!("WHERE s.status = 'pending' ORDER BY s.id"));
+        WHERE id = $1 AND status = 'pending'" => " AND home = $5",
+    );
+    const BY_ID: Sql = listed!(" WHERE s.id = $1" => " AND s.home = $2 AND a.home = $2");
+    const ALL: Sql = listed!("" => " WHERE s.home = $1 AND a.home = $1", " ORDER BY s.id");
+    const PENDING: Sql = listed!(
+        " WHERE s.status = 'pending'" => " AND s.home = $1 AND a.home = $1",
+        " ORDER BY s.id"
+    );
     const OWN: Sql = Sql::same(r"
         INSERT INTO sender_name_owners (folded, account_id)
         VALUES ($1, $2)

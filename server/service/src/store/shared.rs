@@ -24,16 +24,18 @@ statements! {
     const FORGET_UPLOADS: Sql = Sql::postgres(r"
         DELETE FROM uploads u
         WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)");
-    const INSERT_CHUNK: Sql = Sql::postgres(r"
-        INSERT INTO spool_chunks (spool, start, chunk, created_at) VALUES ($1, $2, $3, $4)");
-    const CHUNK: Sql = Sql::postgres(r"
-        SELECT chunk FROM spool_chunks WHERE spool = $1 AND start = $2");
-    const REMOVE_SPOOL: Sql = Sql::postgres("DELETE FROM spool_chunks WHERE spool = $1");
+    const INSERT_CHUNK: Sql = Sql::postgres_in_home(r"
+        INSERT INTO spool_chunks (spool, start, chunk, created_at, home)
+        VALUES ($1, $2, $3, $4, $5)");
+    const CHUNK: Sql = Sql::postgres_in_home(r"
+        SELECT chunk FROM spool_chunks WHERE spool = $1 AND start = $2 AND home = $3");
+    const REMOVE_SPOOL: Sql = Sql::postgres_in_home(r"
+        DELETE FROM spool_chunks WHERE spool = $1 AND home = $2");
     /// Deletes the spools of uploads that never became a batch, and of batches that are expanded.
-    const FORGET_SPOOLS: Sql = Sql::postgres(r"
+    const FORGET_SPOOLS: Sql = Sql::postgres_in_home(r"
         DELETE FROM spool_chunks
-        WHERE created_at < $1
-          AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL)");
+        WHERE created_at < $1 AND home = $2
+          AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL AND home = $2)");
     const ENSURE_BUCKET: Sql = Sql::postgres(r"
         INSERT INTO rate_buckets (reference, test, level, filled_at)
         VALUES ($1, $2, $3, $4)

@@ -19,23 +19,38 @@ pub(crate) enum Dialect {
 /// once, and `$1` has all rows: a JSON array with an array per row. The rows found come back as one
 /// JSON value in the column `found`.
 ///
-/// Statements over messages, the queue, segments and batches have two more kinds of parameters, for
-/// PostgreSQL alone ([`super::WriteTx::among`]): the least and the greatest of the messages' ids,
-/// since messages are in a table for each day; and the transaction's applications
-/// ([`super::WriteTx::named`]), so that a PostgreSQL that is spread over machines can go to the
-/// right one.
+/// Statements over messages have two more parameters, for PostgreSQL alone
+/// ([`super::WriteTx::among`]): the least and the greatest of the messages' ids, since messages are
+/// in a table for each day. A statement over tables that can be distributed names a home in
+/// PostgreSQL's text, by its last parameter, which is the home of the connection
+/// ([`super::query::Connection::home`]).
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
     pub(crate) sqlite: &'static str,
     pub(crate) postgres: &'static str,
+    /// Whether the last parameter of PostgreSQL's text is the home.
+    pub(crate) names_home: bool,
 }
 
 impl Sql {
+    /// What a statement with a text for each database adds, over tables that can be distributed.
+    pub(crate) const IN_HOME: Self = Self {
+        sqlite: "",
+        postgres: "",
+        names_home: true,
+    };
+    /// Likewise, over other tables.
+    pub(crate) const ANYWHERE: Self = Self {
+        names_home: false,
+        ..Self::IN_HOME
+    };
+
     /// A statement with one text for both databases.
     pub(crate) const fn same(text: &'static str) -> Self {
         Self {
             sqlite: text,
             postgres: text,
+            names_home: false,
         }
     }
 
@@ -44,6 +59,15 @@ impl Sql {
         Self {
             sqlite: "",
             postgres: text,
+            names_home: false,
+        }
+    }
+
+    /// A statement that only PostgreSQL is given, over tables that can be distributed.
+    pub(crate) const fn postgres_in_home(text: &'static str) -> Self {
+        Self {
+            names_home: true,
+            ..Self::postgres(text)
         }
     }
 
@@ -52,6 +76,7 @@ impl Sql {
         Self {
             sqlite: text,
             postgres: "",
+            names_home: false,
         }
     }
 
@@ -63,6 +88,19 @@ impl Sql {
         }
     }
 }
+
+/// A statement over tables that can be distributed: the texts that both databases share, each with
+/// what only PostgreSQL's text has after it: `in_home!("… WHERE id = $1" => " AND home = $2")`.
+macro_rules! in_home {
+    ($($text:expr $(=> $home:expr)?),+ $(,)?) => {
+        $crate::store::sql::Sql {
+            sqlite: concat!($($text),+),
+            postgres: concat!($($text $(, $home)?),+),
+            ..$crate::store::sql::Sql::IN_HOME
+        }
+    };
+}
+pub(crate) use in_home;
 
 /// Declares a file's statements, and lists them: for the tests, which prepare each statement, and
 /// for the check, which runs all statements of its file.

@@ -1,68 +1,77 @@
 //! Counts of messages by status, kept beside the messages: for each day, and for each batch. Lists
 //! and charts read the counts, since counting millions of rows would take seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::records::{DayCounts, StatusCounts};
 use domain::{ApplicationId, BatchId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Argument, Connection, Row, query};
+use super::query::{Connection, Row, query};
 use super::row::{self, json, touched};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
-/// Adds up the counts of a day; with the first columns of the primary key.
-macro_rules! fold {
-    ($home:literal) => {
-        concat!(
-            r"
-        INSERT INTO message_days (application_id, test, day, status, node, writer, n)
-        SELECT application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
-        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)
-        GROUP BY application_id, test, day, status
-        ON CONFLICT (",
-            $home,
-            r"application_id, test, day, status, node, writer)
-        DO UPDATE SET n = message_days.n + excluded.n"
-        )
-    };
-}
-
 statements! {
-    const DAYS: Sql = Sql::same(r"
+    const DAYS: Sql = in_home!(
+        r"
         SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
-        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND home = $5",
+        r"
         GROUP BY day, status
-        ORDER BY day");
-    const FIRST_AND_LAST: Sql = Sql::same(r"
+        ORDER BY day",
+    );
+    const FIRST_AND_LAST: Sql = in_home!(
+        r"
         SELECT MIN(day) AS first, MAX(day) AS last
-        FROM message_days WHERE application_id = $1 AND test = $2");
-    const DAYS_OF_STATUS: Sql = Sql::same(r"
+        FROM message_days WHERE application_id = $1 AND test = $2" => " AND home = $3",
+    );
+    const DAYS_OF_STATUS: Sql = in_home!(
+        r"
         SELECT day, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
-        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5
+        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5"
+            => " AND home = $6",
+        r"
         GROUP BY day
         HAVING SUM(n) > 0
-        ORDER BY day DESC");
+        ORDER BY day DESC",
+    );
     /// The first day below `$1` whose counts are in several parts, or in one that a process counts
     /// in.
-    const UNFOLDED: Sql = Sql::same(r"
-        SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1");
-    const FOLD: Sql = Sql {
-        sqlite: fold!(""),
-        postgres: fold!("home, "),
-    };
+    const UNFOLDED: Sql = in_home!(
+        "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1"
+            => " AND home = $2",
+    );
+    const FOLD: Sql = in_home!(
+        "INSERT INTO message_days (" => "home, ",
+        r"application_id, test, day, status, node, writer, n)
+        SELECT " => "home, ",
+        r"application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
+        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND home = $2",
+        r"
+        GROUP BY " => "home, ",
+        r"application_id, test, day, status
+        ON CONFLICT (" => "home, ",
+        r"application_id, test, day, status, node, writer)
+        DO UPDATE SET n = message_days.n + excluded.n",
+    );
     /// Deletes counts of 0 among the counts that were just folded.
-    const FORGET_NOTHING: Sql = Sql::same(r"
+    const FORGET_NOTHING: Sql = in_home!(
+        r"
         DELETE FROM message_days
-        WHERE node = 0 AND writer = 1 AND n = 0
+        WHERE node = 0 AND writer = 1 AND n = 0" => " AND home = $2",
+        r"
           AND (application_id, test, day, status) IN (
               SELECT application_id, test, day, status
-              FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1))");
-    const FORGET_PARTS: Sql = Sql::same(r"
-        DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)");
+              FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND home = $2",
+        ")",
+    );
+    const FORGET_PARTS: Sql = in_home!(
+        "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)"
+            => " AND home = $2",
+    );
     /// `[[application, test, day, status, n to add]]`.
     const ADD_DAYS: Sql = Sql {
         sqlite: r"
@@ -71,22 +80,35 @@ statements! {
             ON CONFLICT (application_id, test, day, status, node, writer)
             DO UPDATE SET n = n + ?5",
         postgres: r"
-            INSERT INTO message_days (application_id, test, day, status, n, node, writer)
+            INSERT INTO message_days (application_id, test, day, status, n, node, writer, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3, $4
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
             ORDER BY place
             ON CONFLICT (home, application_id, test, day, status, node, writer)
             DO UPDATE SET n = message_days.n + excluded.n",
+        ..Sql::IN_HOME
     };
-    const LOCK_BATCHES: Sql = Sql::postgres(r"
+    /// `[[application, test, status, message]]`.
+    const FORGET_UNUSUAL: Sql = Sql::postgres_in_home(r"
+        DELETE FROM unusual_messages u
+        USING jsonb_array_elements($1::text::jsonb) AS r
+        WHERE u.application_id = (r.value ->> 0)::bigint AND u.test = (r.value ->> 1)::bigint
+          AND u.status = (r.value ->> 2)::bigint AND u.message_id = (r.value ->> 3)::bigint
+          AND u.home = $2");
+    const NOTE_UNUSUAL: Sql = Sql::postgres_in_home(r"
+        INSERT INTO unusual_messages (application_id, test, status, message_id, home)
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+               (value ->> 3)::bigint, $2
+        FROM jsonb_array_elements($1::text::jsonb)");
+    const LOCK_BATCHES: Sql = Sql::postgres_in_home(r"
         SELECT COUNT(*) AS n
         FROM (
             SELECT 1
             FROM batches
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND application_id = ANY ($2::text::bigint[])
+              AND home = $2
             ORDER BY id FOR UPDATE) b");
     /// `[[batch, what is added to each status, in the order of the columns]]`.
     const MOVE_BATCHES: Sql = Sql {
@@ -116,7 +138,8 @@ statements! {
                     THEN COALESCE(done_at, $2) ELSE done_at END
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE batches.id = (r.value ->> 0)::bigint
-              AND batches.application_id = ANY ($3::text::bigint[])",
+              AND batches.home = $3",
+        ..Sql::IN_HOME
     };
 }
 
@@ -129,6 +152,32 @@ struct DayKey {
     day: i64,
     /// The number of the status.
     status: i64,
+}
+
+/// A message that is unknown, failed, expired or rejected: with PostgreSQL it has a row by which it is
+/// found, and with SQLite an index does that. The fields are in the order of the statements.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Unusual {
+    application_id: ApplicationId,
+    test: i64,
+    status: i64,
+    message_id: Transid,
+}
+
+impl Unusual {
+    fn of(message: &OpenMessage, status: MessageStatus) -> Option<Self> {
+        use MessageStatus::{Expired, Failed, Rejected, Unknown};
+        matches!(status, Unknown | Failed | Expired | Rejected).then(|| Self {
+            application_id: message.application_id,
+            test: message.test,
+            status: status.code(),
+            message_id: message.id,
+        })
+    }
+
+    const fn columns(&self) -> (ApplicationId, i64, i64, Transid) {
+        (self.application_id, self.test, self.status, self.message_id)
+    }
 }
 
 /// Who changes counts. In each process, each counter has rows of its own, so that no transaction
@@ -160,6 +209,9 @@ pub(crate) struct Tally {
     pub(crate) counter: Counter,
     days: BTreeMap<DayKey, i64>,
     batches: BTreeMap<BatchId, StatusCounts>,
+    /// Rows of unusual messages that are to be deleted, and those that are to be stored.
+    usual: BTreeSet<Unusual>,
+    unusual: BTreeSet<Unusual>,
     /// The moment at which a batch is done, if a change completes one.
     now: Option<Timestamp>,
 }
@@ -171,6 +223,8 @@ impl Tally {
             counter,
             days: BTreeMap::new(),
             batches: BTreeMap::new(),
+            usual: BTreeSet::new(),
+            unusual: BTreeSet::new(),
             now: None,
         }
     }
@@ -209,6 +263,16 @@ impl Tally {
         };
         *self.days.entry(key(message.status)).or_default() -= 1;
         *self.days.entry(key(to)).or_default() += 1;
+        if let Some(was) = Unusual::of(message, message.status)
+            && !self.unusual.remove(&was)
+        {
+            self.usual.insert(was);
+        }
+        if let Some(is) = Unusual::of(message, to)
+            && !self.usual.remove(&is)
+        {
+            self.unusual.insert(is);
+        }
         if let Some(batch) = message.batch_id {
             let counts = self.batches.entry(batch).or_default();
             *counts.get_mut(message.status) -= 1;
@@ -220,23 +284,22 @@ impl Tally {
         self.days.is_empty() && self.batches.is_empty()
     }
 
-    /// Whether counts of batches change; batches are found by their applications.
-    pub(super) fn changes_batches(&self) -> bool {
-        !self.batches.is_empty()
-    }
-
-    /// Writes the changes. `named` are the applications of the batches.
-    pub(super) async fn write(
-        self,
-        conn: &mut dyn Connection,
-        named: Option<Argument<'static>>,
-    ) -> Result<()> {
+    /// Writes the changes.
+    pub(super) async fn write(self, conn: &mut dyn Connection) -> Result<()> {
         let days = self.days.into_iter().filter(|(_, n)| *n != 0);
         let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
         let adding = query(ADD_DAYS, (self.node, self.counter.code()));
         adding.execute_each(conn, rows).await?;
         if !self.batches.is_empty() {
-            move_batches(conn, self.batches, self.now, named).await?;
+            move_batches(conn, self.batches, self.now).await?;
+        }
+        if conn.dialect().is_shared() {
+            for (statement, rows) in [(FORGET_UNUSUAL, self.usual), (NOTE_UNUSUAL, self.unusual)] {
+                let touched_rows = query(statement, ())
+                    .execute_each(conn, rows.iter().map(Unusual::columns))
+                    .await?;
+                touched("unusual_messages", rows.len(), touched_rows)?;
+            }
         }
         Ok(())
     }
@@ -246,11 +309,10 @@ async fn move_batches(
     conn: &mut dyn Connection,
     batches: BTreeMap<BatchId, StatusCounts>,
     now: Option<Timestamp>,
-    named: Option<Argument<'static>>,
 ) -> Result<()> {
     if conn.dialect().is_shared() {
         let ids: Vec<i64> = batches.keys().map(|id| id.0).collect();
-        let locking = query(LOCK_BATCHES, json(&ids)?).bind(named.clone());
+        let locking = query(LOCK_BATCHES, json(&ids)?);
         locking.finds(&mut *conn).await?;
     }
     let rows = batches.iter().map(|(id, counts)| {
@@ -267,7 +329,7 @@ async fn move_batches(
             n(MessageStatus::Rejected),
         )
     });
-    let moving = query(MOVE_BATCHES, now.map_or(0, Timestamp::unix_ms)).bind(named);
+    let moving = query(MOVE_BATCHES, now.map_or(0, Timestamp::unix_ms));
     let moved = moving.execute_each(conn, rows).await?;
     touched("batches", batches.len(), moved)
 }

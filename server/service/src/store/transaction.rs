@@ -1,9 +1,9 @@
 //! A transaction that writes, and its end.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::{ApplicationId, Transid};
+use domain::Transid;
+use domain::ids::Home;
 use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 
 use super::dialect::{Outcome, TransactionName};
@@ -27,9 +27,8 @@ pub(crate) struct WriteTx<'a> {
     pub(super) way: Way,
     /// What the transaction changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
-    /// The applications whose messages the transaction reads and writes; statements over messages
-    /// name them.
-    pub(super) applications: BTreeSet<ApplicationId>,
+    /// The home whose rows the transaction reads and writes.
+    pub(super) home: Option<Home>,
     pub(super) dialect: Dialect,
     pub(super) halt: &'a Halt,
     /// Connections that ask what became of a commit that wasn't answered.
@@ -64,38 +63,20 @@ pub(crate) struct Unanswered {
 }
 
 impl WriteTx<'_> {
-    /// Names the applications whose messages the transaction reads and writes, before any message
-    /// is looked up.
-    pub(crate) fn concerns(&mut self, applications: impl Iterator<Item = ApplicationId>) {
-        self.applications.extend(applications);
+    /// Goes on with the rows of this home.
+    pub(crate) fn at(&mut self, home: Home) {
+        self.home = Some(home);
     }
 
-    /// The parameter by which a server finds rows of messages: the applications, as an array in
-    /// PostgreSQL's notation. None for a file.
-    pub(crate) fn named(&self) -> Option<Argument<'static>> {
-        if !self.dialect.is_shared() {
-            return None;
-        }
-        debug_assert!(
-            !self.applications.is_empty(),
-            "a statement over messages would find none"
-        );
-        let ids = self.applications.iter().map(|id| id.0.to_string());
-        let ids: Vec<String> = ids.collect();
-        Some(format!("{{{}}}", ids.join(",")).into())
-    }
-
-    /// The parameters by which a server finds these messages: the least and the greatest id, and
-    /// the applications. None for a file, or without messages.
+    /// The parameters by which a server finds these messages: the least and the greatest id. None
+    /// for a file, or without messages.
     pub(crate) fn among(&self, ids: &[Transid]) -> Vec<Argument<'static>> {
         let Some(first) = ids.first().filter(|_| self.dialect.is_shared()) else {
             return Vec::new();
         };
         let least = ids.iter().fold(*first, |least, id| least.min(*id));
         let greatest = ids.iter().fold(*first, |greatest, id| greatest.max(*id));
-        let mut among = vec![least.into(), greatest.into()];
-        among.extend(self.named());
-        among
+        vec![least.into(), greatest.into()]
     }
 
     /// Whether other transactions write at the same time, so that rows which decide something must
@@ -113,12 +94,7 @@ impl WriteTx<'_> {
         if tally.is_empty() {
             return Ok(());
         }
-        let named = if tally.changes_batches() {
-            self.named()
-        } else {
-            None
-        };
-        tally.write(self, named).await
+        tally.write(self).await
     }
 
     /// Commits the transaction.
@@ -198,6 +174,10 @@ impl Connection for WriteTx<'_> {
                 .as_deref_mut()
                 .map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
         }
+    }
+
+    fn home(&self) -> Option<Home> {
+        self.home
     }
 }
 

@@ -7,7 +7,7 @@ use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
 /// An account of the ledger, which money moves from or to: an application by its id, or one of the
@@ -38,12 +38,22 @@ statements! {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         postgres: r"
             INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
-                bank_id, batch_id, balance_after, created_at, id)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                bank_id, batch_id, balance_after, created_at, id, home)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        ..Sql::IN_HOME
     };
-    const STATEMENT: Sql = Sql::same(r"
+    const STATEMENT: Sql = in_home!(
+        r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+        FROM transfers WHERE application_id = $1 AND id < $2" => " AND home = $4",
+        " ORDER BY id DESC LIMIT $3",
+    );
+    const UNMATCHED_SUM: Sql = in_home!(
+        r"
+        SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = -2 THEN amount ELSE -amount END), 0)
+                    AS BIGINT) AS amount
+        FROM transfers WHERE (credit_account = -2 OR debit_account = -2)" => " AND home = $1",
+    );
     /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
     const CHARGE_OR_RELEASE: Sql = Sql {
         sqlite: r"
@@ -53,19 +63,20 @@ statements! {
         postgres: r"
             -- Numbered in the order of the parameter, which is that of the balances.
             INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id,
-                message_id, balance_after, batch_id, created_at)
+                message_id, balance_after, batch_id, created_at, home)
             SELECT a.last_transfer_id + ROW_NUMBER() OVER (PARTITION BY a.id ORDER BY place),
                    (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
                    (value ->> 3)::bigint, a.id, (value ->> 5)::bigint,
-                   (value ->> 6)::bigint, (value ->> 7)::bigint, $2
+                   (value ->> 6)::bigint, (value ->> 7)::bigint, $2, a.home
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
-            JOIN applications a ON a.id = (value ->> 4)::bigint",
+            JOIN applications a ON a.id = (value ->> 4)::bigint AND a.home = $3",
+        ..Sql::IN_HOME
     };
     /// `[[application, how many transfers were added]]`.
-    const COUNT_ON: Sql = Sql::postgres(r"
+    const COUNT_ON: Sql = Sql::postgres_in_home(r"
         UPDATE applications SET last_transfer_id = last_transfer_id + (r.value ->> 1)::bigint
         FROM jsonb_array_elements($1::text::jsonb) AS r
-        WHERE applications.id = (r.value ->> 0)::bigint");
+        WHERE applications.id = (r.value ->> 0)::bigint AND applications.home = $2");
 }
 
 /// A transfer that a deposit or a settlement makes.
@@ -104,6 +115,13 @@ pub(crate) async fn insert(
         transfer.id,
     );
     query(INSERT, values).execute(conn).await.map(drop)
+}
+
+/// What the ledger has of deposits whose reference is nobody's.
+pub(crate) async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
+    query(UNMATCHED_SUM, ())
+        .fetch_one(conn, |row| row.get("amount"))
+        .await
 }
 
 fn line(row: &Row<'_>) -> Result<StatementLine> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use domain::ids::Home;
 use tokio::sync::mpsc;
 
 use super::inbox::{Inbox, Input};
@@ -40,14 +41,14 @@ pub struct Consumer {
 #[derive(Clone)]
 pub struct Credit {
     shared: Arc<Shared>,
-    inbox: Arc<Inbox>,
+    inboxes: Inboxes,
 }
 
 struct Shared {
     carrier: String,
     places: Mutex<ConnectionPlaces>,
-    /// Whether messages of the connection's carrier wait.
-    waiting: Arc<AtomicBool>,
+    /// Whether messages of the connection's carrier wait, in each home.
+    waiting: Arc<[AtomicBool]>,
     sender: mpsc::UnboundedSender<Handover>,
 }
 
@@ -87,8 +88,13 @@ impl Credit {
             places.credit = free();
             places.credit.saturating_sub(places.handed) > before
         };
-        if more && self.shared.waiting.load(Ordering::Acquire) {
-            self.inbox.look();
+        if !more {
+            return;
+        }
+        for (waiting, inbox) in self.shared.waiting.iter().zip(self.inboxes.iter()) {
+            if waiting.load(Ordering::Acquire) {
+                inbox.look();
+            }
         }
     }
 }
@@ -97,8 +103,7 @@ impl Service {
     /// Adds a connection that takes messages of this carrier.
     #[must_use]
     pub fn consume(&self, carrier: &str) -> Consumer {
-        let inbox = Arc::clone(&self.inner.turn.inbox);
-        self.inner.turn.consumers.add(carrier, inbox)
+        self.inner.turn.consumers.add(carrier)
     }
 }
 
@@ -126,74 +131,72 @@ impl Consumer {
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        let Credit { shared, inbox } = &self.credit;
+        let shared = &self.credit.shared;
         self.consumers.remove(shared);
         self.received.close();
         while let Ok(handover) = self.received.try_recv() {
-            give_back(inbox, &shared.carrier, handover);
+            self.consumers.give_back(&shared.carrier, handover);
         }
     }
 }
 
-/// Puts messages that no connection took back into the queue.
-fn give_back(inbox: &Inbox, carrier: &str, (lease, messages): Handover) {
-    let results = messages.into_iter().map(|message| Submitted {
-        id: message.id,
-        application_id: message.application_id,
-        lease,
-        segments: 1,
-        outcomes: vec![(1, SubmitOutcome::NotSent)],
-    });
-    let input = Input::Results {
-        carrier: carrier.to_owned(),
-        results: results.collect(),
-        taken: Vec::new(),
-        answer: None,
-    };
-    if inbox.push(input).is_err() {
-        tracing::warn!(
-            carrier,
-            "claimed messages can't be given back; their claims end by themselves"
-        );
-    }
-}
+/// The inbox of each home's turns.
+pub(super) type Inboxes = Arc<[Arc<Inbox>]>;
 
 /// The connections by carrier.
-#[derive(Default)]
 pub(crate) struct Consumers {
+    inboxes: Inboxes,
     carriers: Mutex<HashMap<String, Carrier>>,
 }
 
 struct Carrier {
     consumers: Vec<Arc<Shared>>,
+    homes: Vec<OfHome>,
+    /// Whether messages of any kind wait in each home, as far as this process knows; the carrier's
+    /// consumers read this.
+    waiting: Arc<[AtomicBool]>,
+}
+
+/// What is known of a carrier's messages in one home.
+struct OfHome {
     /// Whether single messages are due, as far as this process knows.
     singles_wait: bool,
-    /// Whether messages of any kind wait, as far as this process knows; the carrier's consumers
-    /// read this.
-    waiting: Arc<AtomicBool>,
     /// When to look whether messages wait.
     look_at: Instant,
     /// Until when not to look at all: a turn couldn't be stored, or the carrier is drained.
     paused_until: Instant,
 }
 
+/// The place of a home in a list of all homes.
+pub(super) fn place(home: Home) -> usize {
+    usize::try_from(home.0 - Home::FIRST.0).unwrap_or(0)
+}
+
 impl Carrier {
-    fn new() -> Self {
-        Self {
-            consumers: Vec::new(),
+    fn new(homes: usize) -> Self {
+        let of_home = || OfHome {
             singles_wait: true,
-            waiting: Arc::new(AtomicBool::new(true)),
             look_at: Instant::now(),
             paused_until: Instant::now(),
+        };
+        Self {
+            consumers: Vec::new(),
+            homes: (0..homes).map(|_| of_home()).collect(),
+            waiting: (0..homes).map(|_| AtomicBool::new(true)).collect(),
         }
     }
 
+    fn at(&mut self, home: Home) -> &mut OfHome {
+        &mut self.homes[place(home)]
+    }
+
     /// When to claim for the carrier next.
-    fn claim_at(&self) -> Instant {
-        if self.is_waiting() {
-            self.paused_until
+    fn claim_at(&self, home: Home) -> Instant {
+        let of_home = &self.homes[place(home)];
+        if self.is_waiting(home) {
+            of_home.paused_until
         } else {
-            self.look_at.max(self.paused_until)
+            of_home.look_at.max(of_home.paused_until)
         }
     }
 
@@ -204,31 +207,42 @@ impl Carrier {
             .sum()
     }
 
-    fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::Acquire)
+    /// The places that a home may claim for: while messages wait in several homes, each home has a
+    /// share of the places, and their turns follow each other.
+    fn share(&self) -> usize {
+        let waiting = self
+            .waiting
+            .iter()
+            .filter(|waiting| waiting.load(Ordering::Acquire));
+        self.available().div_ceil(waiting.count().max(1))
     }
 
-    fn wait(&mut self) {
-        self.singles_wait = true;
-        self.waiting.store(true, Ordering::Release);
+    fn is_waiting(&self, home: Home) -> bool {
+        self.waiting[place(home)].load(Ordering::Acquire)
     }
 
-    fn learn(&mut self, learned: &Learned, now: Instant) {
+    fn wait(&mut self, home: Home) {
+        self.at(home).singles_wait = true;
+        self.waiting[place(home)].store(true, Ordering::Release);
+    }
+
+    fn learn(&mut self, home: Home, learned: &Learned, now: Instant) {
         if learned.no_single_waits {
-            self.singles_wait = false;
+            self.at(home).singles_wait = false;
         }
         if let Some(after) = learned.look_after {
-            self.waiting.store(false, Ordering::Release);
-            self.look_at = now + after.min(POLL);
+            self.waiting[place(home)].store(false, Ordering::Release);
+            self.at(home).look_at = now + after.min(POLL);
         }
     }
 
     /// Notes that messages of this carrier were queued, to be claimed after this time.
-    fn queued(&mut self, after: Duration, now: Instant) {
+    fn queued(&mut self, home: Home, after: Duration, now: Instant) {
         if after.is_zero() {
-            self.wait();
+            self.wait(home);
         } else {
-            self.look_at = self.look_at.min(now + after);
+            let of_home = self.at(home);
+            of_home.look_at = of_home.look_at.min(now + after);
         }
     }
 
@@ -243,16 +257,23 @@ impl Carrier {
 }
 
 impl Consumers {
+    pub(super) fn new(inboxes: Inboxes) -> Self {
+        Self {
+            inboxes,
+            carriers: Mutex::default(),
+        }
+    }
+
     fn carriers(&self) -> MutexGuard<'_, HashMap<String, Carrier>> {
         self.carriers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(self: &Arc<Self>, carrier: &str, inbox: Arc<Inbox>) -> Consumer {
+    fn add(self: &Arc<Self>, carrier: &str) -> Consumer {
         let (sender, received) = mpsc::unbounded_channel();
         let mut carriers = self.carriers();
         let known = carriers
             .entry(carrier.to_owned())
-            .or_insert_with(Carrier::new);
+            .or_insert_with(|| Carrier::new(self.inboxes.len()));
         let shared = Arc::new(Shared {
             carrier: carrier.to_owned(),
             places: Mutex::default(),
@@ -260,8 +281,9 @@ impl Consumers {
             sender,
         });
         known.consumers.push(Arc::clone(&shared));
+        let inboxes = Arc::clone(&self.inboxes);
         Consumer {
-            credit: Credit { shared, inbox },
+            credit: Credit { shared, inboxes },
             received,
             consumers: Arc::clone(self),
         }
@@ -276,33 +298,61 @@ impl Consumers {
         }
     }
 
-    /// Notes that messages may wait for any carrier.
-    pub(crate) fn expect_any(&self) {
-        for carrier in self.carriers().values_mut() {
-            carrier.wait();
+    /// Puts messages that no connection took back into the queue.
+    fn give_back(&self, carrier: &str, (lease, messages): Handover) {
+        let results = messages.into_iter().map(|message| Submitted {
+            id: message.id,
+            application_id: message.application_id,
+            lease,
+            segments: 1,
+            outcomes: vec![(1, SubmitOutcome::NotSent)],
+        });
+        let input = Input::Results {
+            carrier: carrier.to_owned(),
+            results: results.collect(),
+            taken: Vec::new(),
+            answer: None,
+        };
+        if self.inboxes[place(lease.home)].push(input).is_err() {
+            tracing::warn!(
+                carrier,
+                "claimed messages can't be given back; their claims end by themselves"
+            );
         }
     }
 
-    /// When to look at the queue without being told; `None` while no connection would take a
-    /// message.
-    pub(crate) fn look_at(&self) -> Option<Instant> {
-        let carriers = self.carriers();
-        let served = carriers.values().filter(|carrier| carrier.available() > 0);
-        served.map(Carrier::claim_at).min()
+    /// Notes that messages may wait for any carrier, in any home.
+    pub(crate) fn expect_any(&self) {
+        for carrier in self.carriers().values_mut() {
+            for home in 0..self.inboxes.len() {
+                carrier.homes[home].singles_wait = true;
+                carrier.waiting[home].store(true, Ordering::Release);
+            }
+        }
     }
 
-    /// Claims nothing for a while, after a turn that couldn't be stored.
-    pub(crate) fn pause(&self) {
+    /// When to look at a home's queue without being told; `None` while no connection would take a
+    /// message.
+    pub(crate) fn look_at(&self, home: Home) -> Option<Instant> {
+        let carriers = self.carriers();
+        let served = carriers.values().filter(|carrier| carrier.available() > 0);
+        served.map(|carrier| carrier.claim_at(home)).min()
+    }
+
+    /// Claims nothing in a home for a while, after a turn that couldn't be stored.
+    pub(crate) fn pause(&self, home: Home) {
         let until = Instant::now() + PAUSE;
         for carrier in self.carriers().values_mut() {
-            carrier.paused_until = until;
+            carrier.at(home).paused_until = until;
         }
     }
 
     /// Begins to share out places in a turn.
-    pub(crate) fn begin(consumers: &Arc<Self>) -> Places {
+    pub(crate) fn begin(consumers: &Arc<Self>, home: Home) -> Places {
         Places {
             consumers: Arc::clone(consumers),
+            home,
+            reserved: Vec::new(),
             drained: Vec::new(),
             handovers: Vec::new(),
             queued: HashMap::new(),
@@ -315,6 +365,9 @@ impl Consumers {
 /// changes.
 pub(crate) struct Places {
     consumers: Arc<Consumers>,
+    home: Home,
+    /// Places that messages are claimed for, of each carrier.
+    reserved: Vec<(String, Arc<Shared>, usize)>,
     drained: Vec<String>,
     handovers: Vec<(Arc<Shared>, Vec<Claimed>)>,
     queued: HashMap<String, Duration>,
@@ -331,7 +384,7 @@ impl Places {
         let mut carriers = self.consumers.carriers();
         for name in &drained {
             if let Some(carrier) = carriers.get_mut(name) {
-                carrier.paused_until = until;
+                carrier.at(self.home).paused_until = until;
             }
         }
         drop(carriers);
@@ -344,13 +397,6 @@ impl Places {
         !self.queued.is_empty()
     }
 
-    /// A message that was claimed, if there is one.
-    pub(crate) fn first_claimed(&self) -> Option<&Claimed> {
-        self.handovers
-            .iter()
-            .find_map(|(_, messages)| messages.first())
-    }
-
     /// A place for a new single message, if its carrier has one and no older message waits for it.
     /// While messages of batches wait, a share of the places is left to them.
     pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Place> {
@@ -359,16 +405,20 @@ impl Places {
         }
         let consumer = {
             let carriers = self.consumers.carriers();
-            let known = carriers.get(carrier).filter(|known| !known.singles_wait)?;
+            let known = carriers.get(carrier)?;
+            if known.homes[place(self.home)].singles_wait {
+                return None;
+            }
             let available = known.available();
-            let for_uploads = if known.is_waiting() {
+            let for_uploads = if known.is_waiting(self.home) {
                 available / BATCHES_SHARE
             } else {
                 0
             };
             Arc::clone(known.roomiest().filter(|_| available > for_uploads)?)
         };
-        Some(Place(self.reserve(consumer, 1)))
+        consumer.places().handed += 1;
+        Some(Place(self.handover(consumer)))
     }
 
     /// Puts a message into its place.
@@ -387,42 +437,52 @@ impl Places {
     }
 
     /// The carriers that have places and messages waiting, with the number of messages to claim in
-    /// a turn with this many sends.
-    pub(crate) fn claimable(&self, sends: usize) -> Vec<(String, usize)> {
+    /// a turn with this many sends. The places are reserved, so that no other home claims for them.
+    pub(crate) fn claimable(&mut self, sends: usize) -> Vec<(String, usize)> {
         let most = match sends {
             0 => CLAIM_MAX,
             sends => CLAIM_BESIDE_SENDS.max(2 * sends),
         };
         let now = Instant::now();
         let carriers = self.consumers.carriers();
-        let open = carriers
-            .iter()
-            .filter(|(_, known)| known.claim_at() <= now)
-            .map(|(name, known)| (name.clone(), known.available().min(most)));
-        open.filter(|(name, places)| *places > 0 && !self.is_drained(name))
-            .collect()
+        let mut claimable = Vec::new();
+        for (name, known) in carriers.iter() {
+            if known.claim_at(self.home) > now {
+                continue;
+            }
+            let wanted = known.share().min(most);
+            let mut left = wanted;
+            while let Some(consumer) = known.roomiest().filter(|_| left > 0) {
+                let count = consumer.available().min(left);
+                consumer.places().handed += count;
+                left -= count;
+                let reserved = (name.clone(), Arc::clone(consumer), count);
+                self.reserved.push(reserved);
+            }
+            if wanted > left {
+                claimable.push((name.clone(), wanted - left));
+            }
+        }
+        claimable
     }
 
     fn is_drained(&self, carrier: &str) -> bool {
         self.drained.iter().any(|drained| drained == carrier)
     }
 
-    /// Shares claimed messages out among the connections of a carrier; messages without a place go
-    /// to one of the connections all the same.
+    /// Shares claimed messages out among the places that were reserved for them.
     pub(crate) fn fill_all(&mut self, carrier: &str, messages: Vec<Claimed>, learned: Learned) {
-        let mut messages = messages.into_iter().peekable();
-        while messages.peek().is_some() {
-            let consumer = {
-                let carriers = self.consumers.carriers();
-                let known = carriers.get(carrier);
-                known.and_then(|known| known.roomiest().or(known.consumers.first()).cloned())
-            };
-            // The last connection has closed meanwhile: the claims end with their lease.
-            let Some(consumer) = consumer else { break };
-            let count = consumer.available().max(1);
-            let share: Vec<Claimed> = messages.by_ref().take(count).collect();
-            let place = self.reserve(consumer, share.len());
-            self.handovers[place].1.extend(share);
+        let mut messages = messages.into_iter();
+        for place in 0..self.reserved.len() {
+            let (of, consumer, count) = &mut self.reserved[place];
+            if of != carrier {
+                continue;
+            }
+            let share: Vec<Claimed> = messages.by_ref().take(*count).collect();
+            *count -= share.len();
+            let consumer = Arc::clone(consumer);
+            let handover = self.handover(consumer);
+            self.handovers[handover].1.extend(share);
         }
         self.learned.insert(carrier.to_owned(), learned);
     }
@@ -433,8 +493,8 @@ impl Places {
         *known = after.min(*known);
     }
 
-    fn reserve(&mut self, consumer: Arc<Shared>, count: usize) -> usize {
-        consumer.places().handed += count;
+    /// The place of a connection among the handovers.
+    fn handover(&mut self, consumer: Arc<Shared>) -> usize {
         let known = self
             .handovers
             .iter()
@@ -446,23 +506,29 @@ impl Places {
     }
 
     /// Hands over the claimed messages, after the commit.
-    pub(crate) fn hand_over(mut self, lease: Lease, inbox: &Inbox) {
+    pub(crate) fn hand_over(mut self, lease: Lease) {
         let now = Instant::now();
-        let mut carriers = self.consumers.carriers();
+        let (consumers, home) = (Arc::clone(&self.consumers), self.home);
+        let mut carriers = consumers.carriers();
+        let new = || Carrier::new(consumers.inboxes.len());
         for (name, learned) in self.learned.drain() {
-            let known = carriers.entry(name).or_insert_with(Carrier::new);
-            known.learn(&learned, now);
+            carriers
+                .entry(name)
+                .or_insert_with(new)
+                .learn(home, &learned, now);
         }
         for (name, after) in self.queued.drain() {
-            let known = carriers.entry(name).or_insert_with(Carrier::new);
-            known.queued(after, now);
+            carriers
+                .entry(name)
+                .or_insert_with(new)
+                .queued(home, after, now);
         }
         drop(carriers);
         for (consumer, messages) in self.handovers.drain(..) {
             if !messages.is_empty()
                 && let Err(closed) = consumer.sender.send((lease, messages))
             {
-                give_back(inbox, &consumer.carrier, closed.0);
+                consumers.give_back(&consumer.carrier, closed.0);
             }
         }
     }
@@ -470,9 +536,14 @@ impl Places {
 
 impl Drop for Places {
     fn drop(&mut self) {
-        for (consumer, messages) in &self.handovers {
+        let unused = self
+            .handovers
+            .iter()
+            .map(|(of, messages)| (of, messages.len()));
+        let reserved = self.reserved.iter().map(|(_, of, count)| (of, *count));
+        for (consumer, count) in unused.chain(reserved) {
             let mut places = consumer.places();
-            places.handed = places.handed.saturating_sub(messages.len());
+            places.handed = places.handed.saturating_sub(count);
         }
     }
 }

@@ -7,7 +7,7 @@ use domain::ids::Home;
 use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp};
 
 use super::consumers::Places;
-use super::inbox::{Answer, Inbox, Input};
+use super::inbox::{Answer, Input};
 use super::remembered::Remembered;
 use super::sends::{Accepted, AdmittedSends, Decision, kept_key};
 use crate::Service;
@@ -130,11 +130,21 @@ impl Guess {
                 ..
             } = input
             {
-                searches.push(ClaimSearch::new(service, carrier, limit(carrier, *most)));
+                searches.push(ClaimSearch::new(
+                    service,
+                    home,
+                    carrier,
+                    limit(carrier, *most),
+                ));
             }
         }
         for (carrier, most) in claimable {
-            searches.push(ClaimSearch::new(service, &carrier, limit(&carrier, most)));
+            searches.push(ClaimSearch::new(
+                service,
+                home,
+                &carrier,
+                limit(&carrier, most),
+            ));
         }
         for search in &searches {
             call.claims.push(search);
@@ -589,7 +599,6 @@ impl Guess {
         remembered: &mut Remembered,
         answer: TurnAnswer,
         inputs: Vec<Input>,
-        inbox: &Inbox,
     ) -> Left {
         let Self {
             call,
@@ -633,7 +642,7 @@ impl Guess {
         if places.has_queued() {
             service.inner.wakes.tell_others(Wake::Queued);
         }
-        places.hand_over(lease, inbox);
+        places.hand_over(lease);
         left
     }
 }
@@ -710,6 +719,7 @@ impl StoredOfCarriers {
             Input::CarrierReceipts {
                 carrier,
                 receipts,
+                parks,
                 answer,
             } => {
                 let is_stored = |_: &CarrierReceipt| {
@@ -721,6 +731,7 @@ impl StoredOfCarriers {
                 let input = Input::CarrierReceipts {
                     carrier,
                     receipts,
+                    parks,
                     answer,
                 };
                 input.unless_empty()

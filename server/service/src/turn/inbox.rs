@@ -51,10 +51,13 @@ pub(crate) enum Input {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
+    /// A carrier's receipts; the answer has those that nothing is known of in the home, unless they
+    /// are to be parked.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
-        answer: oneshot::Sender<Result<()>>,
+        parks: bool,
+        answer: oneshot::Sender<Result<Vec<CarrierReceipt>>>,
     },
     /// A request for messages of a carrier, which is answered at once even without messages.
     Claim {
@@ -93,8 +96,14 @@ impl Input {
                     let _ = answer.send(Ok(all));
                 }
             }
-            (Self::Receipts { answer, .. } | Self::CarrierReceipts { answer, .. }, _) => {
+            (Self::Receipts { answer, .. }, _) => {
                 let _ = answer.send(Ok(()));
+            }
+            (Self::CarrierReceipts { answer, .. }, Answer::Matched(unmatched)) => {
+                let _ = answer.send(Ok(unmatched));
+            }
+            (Self::CarrierReceipts { answer, .. }, _) => {
+                let _ = answer.send(Ok(Vec::new()));
             }
             (Self::Claim { answer, .. }, Answer::Claimed(lease, messages)) => {
                 let _ = answer.send(Ok((lease, messages)));
@@ -130,6 +139,8 @@ pub(super) enum Answer {
     Sent(std::result::Result<Sent, Reason>),
     /// The messages that are stored as taken as a whole; none for receipts.
     Recorded(Vec<Transid>),
+    /// The carrier's receipts that nothing is known of.
+    Matched(Vec<CarrierReceipt>),
     Claimed(Lease, Vec<Claimed>),
 }
 
@@ -156,9 +167,8 @@ fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
                     let _ = answer.send(Err(shared()));
                 }
             }
-            Input::Receipts { answer, .. } | Input::CarrierReceipts { answer, .. } => {
-                drop(answer.send(Err(shared())));
-            }
+            Input::Receipts { answer, .. } => drop(answer.send(Err(shared()))),
+            Input::CarrierReceipts { answer, .. } => drop(answer.send(Err(shared()))),
             Input::Claim { answer, .. } => drop(answer.send(Err(shared()))),
         }
     }
@@ -170,6 +180,19 @@ pub struct InboxDepth {
     pub sends: usize,
     /// Results, receipts and claims.
     pub carriers: usize,
+}
+
+impl std::iter::Sum for InboxDepth {
+    fn sum<I: Iterator<Item = Self>>(depths: I) -> Self {
+        let none = Self {
+            sends: 0,
+            carriers: 0,
+        };
+        depths.fold(none, |sum, depth| Self {
+            sends: sum.sends + depth.sends,
+            carriers: sum.carriers + depth.carriers,
+        })
+    }
 }
 
 /// Inputs on their way to the turn's thread.
@@ -249,11 +272,13 @@ impl Inbox {
         &self,
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
-    ) -> Result<()> {
+        parks: bool,
+    ) -> Result<Vec<CarrierReceipt>> {
         let carrier = carrier.to_owned();
         let input = |answer| Input::CarrierReceipts {
             carrier,
             receipts,
+            parks,
             answer,
         };
         self.ask(input).await

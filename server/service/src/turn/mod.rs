@@ -19,6 +19,7 @@ mod thread;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use domain::ids::Home;
 use tokio::sync::oneshot;
 
 pub use consumers::{Consumer, Credit};
@@ -26,47 +27,66 @@ pub use figures::{Histogram, TurnFigures};
 pub use inbox::InboxDepth;
 pub(crate) use thread::spawn;
 
-use consumers::Consumers;
+use consumers::{Consumers, Inboxes};
 use figures::Figures;
 use inbox::Inbox;
 
-/// The way into the turns of a service. Dropping it ends the turn's thread.
-#[derive(Default)]
+/// The way into the turns of a service: each home has turns of its own, which run beside the other
+/// homes' turns. Dropping it ends the turns' threads.
 pub(crate) struct Turn {
-    pub(crate) inbox: Arc<Inbox>,
+    inboxes: Inboxes,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
-    thread: Mutex<Option<oneshot::Receiver<()>>>,
+    threads: Mutex<Vec<oneshot::Receiver<()>>>,
 }
 
 impl Turn {
-    /// Notes that messages may wait for any carrier, so that the next turn looks for them.
+    /// The turns of so many homes.
+    pub(crate) fn new(homes: usize) -> Self {
+        let inboxes: Inboxes = (0..homes).map(|_| Arc::default()).collect();
+        Self {
+            consumers: Arc::new(Consumers::new(Arc::clone(&inboxes))),
+            inboxes,
+            figures: Arc::default(),
+            threads: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn inbox(&self, home: Home) -> &Arc<Inbox> {
+        &self.inboxes[consumers::place(home)]
+    }
+
+    /// Notes that messages may wait for any carrier, so that the next turns look for them.
     pub(crate) fn look(&self) {
         self.consumers.expect_any();
-        self.inbox.look();
+        for inbox in self.inboxes.iter() {
+            inbox.look();
+        }
     }
 
     /// Takes no more inputs, and waits until the inputs that were taken are answered.
     pub(crate) async fn close(&self) {
-        self.inbox.close();
-        let ended = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(ended) = ended {
+        for inbox in self.inboxes.iter() {
+            inbox.close();
+        }
+        let ended =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for ended in ended {
             // An error says that the thread has ended already.
             let _ = ended.await;
         }
     }
 
     pub(crate) fn figures(&self) -> TurnFigures {
-        self.figures.read(self.inbox.depth())
+        let depths = self.inboxes.iter().map(|inbox| inbox.depth());
+        self.figures.read(depths.sum())
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.inbox.close();
+        for inbox in self.inboxes.iter() {
+            inbox.close();
+        }
     }
 }

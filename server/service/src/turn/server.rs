@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::error::Elapsed;
 
+use super::Turn;
 use super::consumers::Consumers;
 use super::figures::Figures;
 use super::guess::{Guess, Left};
@@ -32,12 +33,12 @@ const CALLS_MAX: usize = 16;
 
 /// The turns of a home.
 pub(super) struct ServerTurns {
-    pub(super) home: Home,
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) consumers: Arc<Consumers>,
-    pub(super) figures: Arc<Figures>,
+    home: Home,
+    inbox: Arc<Inbox>,
+    consumers: Arc<Consumers>,
+    figures: Arc<Figures>,
     /// The runtime of all other tasks.
-    pub(super) others: Handle,
+    others: Handle,
     conn: TurnConnection,
     remembered: Remembered,
 }
@@ -54,19 +55,13 @@ enum Stored {
 type Asking = JoinHandle<std::result::Result<Option<TurnAnswer>, Elapsed>>;
 
 impl ServerTurns {
-    pub(super) fn new(
-        home: Home,
-        inbox: Arc<Inbox>,
-        consumers: Arc<Consumers>,
-        figures: Arc<Figures>,
-        others: Handle,
-    ) -> Self {
+    pub(super) fn new(turn: &Turn, home: Home) -> Self {
         Self {
             home,
-            inbox,
-            consumers,
-            figures,
-            others,
+            inbox: Arc::clone(turn.inbox(home)),
+            consumers: Arc::clone(&turn.consumers),
+            figures: Arc::clone(&turn.figures),
+            others: Handle::current(),
             conn: TurnConnection::default(),
             remembered: Remembered::default(),
         }
@@ -88,7 +83,7 @@ impl ServerTurns {
             match self.part(service, &inputs).await {
                 Ok((guess, Stored::Answered(answer))) => {
                     let remembered = &mut self.remembered;
-                    let left = guess.tell(service, remembered, answer, inputs, &self.inbox);
+                    let left = guess.tell(service, remembered, answer, inputs);
                     others.extend(left.others);
                     if !left.again.is_empty() {
                         parts.push((left.again, calls + 1));
@@ -104,7 +99,7 @@ impl ServerTurns {
                 }
                 Err(error) => {
                     tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not stored");
-                    self.consumers.pause();
+                    self.consumers.pause(self.home);
                     if let Error::Uncertain(_) = error {
                         lose_all(inputs, error);
                     } else {
@@ -121,8 +116,8 @@ impl ServerTurns {
     async fn part(&mut self, service: &Service, inputs: &[Input]) -> Result<(Guess, Stored)> {
         self.take_requests(service, inputs).await?;
         let begun = Instant::now();
-        let lease = Lease::begin(service, begun, service.now());
-        let places = Consumers::begin(&self.consumers);
+        let lease = Lease::begin(service, self.home, begun, service.now());
+        let places = Consumers::begin(&self.consumers, self.home);
         let remembered = &mut self.remembered;
         let mut guess = Guess::of(service, self.home, remembered, places, lease, inputs)?;
         if !guess.needs_call() {
@@ -184,7 +179,7 @@ impl ServerTurns {
             let left = match asking.await {
                 Ok(Ok(Some(answer))) => {
                     let remembered = &mut Remembered::default();
-                    guess.tell(&service, remembered, answer, inputs, &inbox)
+                    guess.tell(&service, remembered, answer, inputs)
                 }
                 Ok(Ok(None)) => Left {
                     again: inputs,

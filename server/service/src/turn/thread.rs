@@ -6,7 +6,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use domain::Transid;
 use domain::ids::Home;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -17,7 +16,7 @@ use super::inbox::{Answer, Inbox, Input, LastTurn, lose_all, refuse_all};
 use super::sends::admit_all;
 use super::server::ServerTurns;
 use crate::admission::PreparedSend;
-use crate::delivery::{Claimed, Lease, Submitted, claim_due};
+use crate::delivery::{Lease, Submitted, claim_due};
 use crate::error::{Error, Fault, Result};
 use crate::money::releases::settle;
 use crate::store::gate::Priority;
@@ -29,24 +28,29 @@ use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 /// A turn that took longer than this is logged.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// Starts the turn's thread, which ends when the service is closed or dropped.
+/// Starts the thread of each home's turns, which ends when the service is closed or dropped.
 ///
 /// # Errors
 /// When the machine can't start a thread.
 pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
+    service.homes().try_for_each(|home| spawn_of(service, home))
+}
+
+fn spawn_of(service: &Service, home: Home) -> std::io::Result<()> {
     let turn = &service.inner.turn;
     let (ended, end) = oneshot::channel::<()>();
     let mut worker = Worker {
         inner: Arc::downgrade(&service.inner),
-        inbox: Arc::clone(&turn.inbox),
+        home,
+        inbox: Arc::clone(turn.inbox(home)),
         consumers: Arc::clone(&turn.consumers),
         figures: Arc::clone(&turn.figures),
         others: Handle::current(),
-        server: service.store().dialect().is_shared().then(|| {
-            let (inbox, consumers) = (Arc::clone(&turn.inbox), Arc::clone(&turn.consumers));
-            let figures = Arc::clone(&turn.figures);
-            ServerTurns::new(Home::FIRST, inbox, consumers, figures, Handle::current())
-        }),
+        server: service
+            .store()
+            .dialect()
+            .is_shared()
+            .then(|| ServerTurns::new(turn, home)),
         last: LastTurn {
             sends: 0,
             ended: Instant::now(),
@@ -68,12 +72,14 @@ pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
             }
             drop(ended);
         })?;
-    *turn.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+    let mut threads = turn.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.push(end);
     Ok(())
 }
 
 struct Worker {
     inner: Weak<Inner>,
+    home: Home,
     inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
@@ -86,7 +92,10 @@ struct Worker {
 
 impl Worker {
     fn run(&mut self, runtime: &tokio::runtime::Runtime) {
-        while let Some(inputs) = self.inbox.next(&self.last, self.consumers.look_at()) {
+        while let Some(inputs) = self
+            .inbox
+            .next(&self.last, self.consumers.look_at(self.home))
+        {
             let Some(inner) = self.inner.upgrade() else {
                 return;
             };
@@ -127,10 +136,9 @@ impl Worker {
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
             match self.transact(service, &inputs).await {
-                Ok((outcome, Committed::Yes)) => outcome.tell(service, inputs, &self.inbox),
+                Ok((outcome, Committed::Yes)) => outcome.tell(service, inputs),
                 Ok((outcome, Committed::Unanswered(unanswered))) => {
-                    let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
-                    let looking = look_up(service, inbox, inputs, outcome, unanswered);
+                    let looking = look_up(service.clone(), inputs, outcome, unanswered);
                     self.others.spawn(looking);
                 }
                 Err(error) if error.is_about_rows() && inputs.len() > 1 => {
@@ -140,7 +148,7 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not stored");
-                    self.consumers.pause();
+                    self.consumers.pause(self.home);
                     if service.store().has_failed() {
                         lose_all(inputs, error);
                     } else {
@@ -179,8 +187,9 @@ impl Worker {
         let begun = Instant::now();
         let store = service.store();
         let mut tx = store.begin_as(Priority::Turn).await?;
-        let lease = Lease::begin(service, begun, service.now());
-        let places = Consumers::begin(&self.consumers);
+        tx.at(self.home);
+        let lease = Lease::begin(service, self.home, begun, service.now());
+        let places = Consumers::begin(&self.consumers, self.home);
         let writing = write(service, &mut tx, inputs, places, lease);
         let written = tokio::time::timeout(STATEMENTS_TIMEOUT, writing).await;
         let outcome = written.unwrap_or(Err(Fault::TimedOut("a turn's work").into()))?;
@@ -210,11 +219,14 @@ async fn write(
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
     let (mut prices, mut claimable) = (None, Vec::new());
     // On a server a call admits sends and claims.
-    if !tx.must_lock() && (!sends.is_empty() || !places.claimable(0).is_empty()) {
+    if !tx.must_lock() {
+        claimable = places.claimable(sends.len());
+    }
+    if !sends.is_empty() || !claimable.is_empty() {
         let drained;
         (prices, drained) = installation::prices_and_drained(tx).await?;
+        claimable.retain(|(carrier, _)| !drained.contains(carrier));
         places.close(drained);
-        claimable = places.claimable(sends.len());
     }
     let sent = admit_all(service, tx, &sends, prices, &mut places, lease).await?;
     let mut sent = sent.into_iter();
@@ -226,7 +238,7 @@ async fn write(
                 let (claimed, _) = claim_due(service, tx, carrier, *limit, lease).await?;
                 Some(Answer::Claimed(lease, claimed))
             }
-            _ => recorded.pop_front().map(Answer::Recorded),
+            _ => recorded.pop_front(),
         });
     }
     for (carrier, count) in claimable {
@@ -240,14 +252,14 @@ async fn write(
     })
 }
 
-/// Writes results and receipts. Returns for each such input, in their order, the messages that are
-/// stored as taken as a whole; and the messages of all inputs that ended.
+/// Writes results and receipts. Returns the answer to each such input, in their order, and the
+/// messages of all inputs that ended.
 async fn record(
     service: &Service,
     tx: &mut WriteTx<'_>,
     inputs: &[Input],
     places: &mut Places,
-) -> Result<(VecDeque<Vec<Transid>>, Vec<Ended>)> {
+) -> Result<(VecDeque<Answer>, Vec<Ended>)> {
     let (mut recorded, mut ended) = (VecDeque::new(), Vec::new());
     for input in inputs {
         recorded.push_back(match input {
@@ -261,18 +273,20 @@ async fn record(
                     places.queued(&carrier, after);
                 }
                 ended.extend(written.ended);
-                written.taken
+                Answer::Recorded(written.taken)
             }
             Input::Receipts { receipts, .. } => {
                 service.write_receipts(tx, receipts.clone()).await?;
-                Vec::new()
+                Answer::Recorded(Vec::new())
             }
             Input::CarrierReceipts {
-                carrier, receipts, ..
+                carrier,
+                receipts,
+                parks,
+                ..
             } => {
-                let writing = service.write_carrier_receipts(tx, carrier, receipts);
-                writing.await?;
-                Vec::new()
+                let writing = service.write_carrier_receipts(tx, carrier, receipts, *parks);
+                Answer::Matched(writing.await?)
             }
         });
     }
@@ -289,71 +303,27 @@ struct Outcome {
 
 impl Outcome {
     /// Answers all inputs and hands messages over.
-    fn tell(self, service: &Service, inputs: Vec<Input>, inbox: &Inbox) {
+    fn tell(self, service: &Service, inputs: Vec<Input>) {
         if self.places.has_queued() {
             service.inner.wakes.tell_others(Wake::Queued);
         }
-        self.places.hand_over(self.lease, inbox);
+        self.places.hand_over(self.lease);
         for (input, answer) in inputs.into_iter().zip(self.answers) {
             input.answer(answer);
-        }
-    }
-
-    /// A message that this turn stored, if it stored one.
-    fn new_message(&self) -> Option<Transid> {
-        let mut sent = self.answers.iter().filter_map(|answer| match answer {
-            Answer::Sent(Ok(sent)) if !sent.replayed => sent.transid,
-            _ => None,
-        });
-        sent.next()
-    }
-
-    /// A message that this turn claimed, if it claimed one.
-    fn claimed_message(&self) -> Option<&Claimed> {
-        let claimed = self.answers.iter().find_map(|answer| match answer {
-            Answer::Claimed(_, messages) => messages.first(),
-            _ => None,
-        });
-        claimed.or_else(|| self.places.first_claimed())
-    }
-
-    /// Whether a row that only this turn wrote is stored; `None` when the turn wrote no row that
-    /// could tell.
-    async fn is_stored(&self, service: &Service) -> Result<Option<bool>> {
-        if let Some(id) = self.new_message() {
-            return service.is_message_stored(id).await.map(Some);
-        }
-        match self.claimed_message() {
-            Some(message) => service.is_claimed(message, self.lease).await.map(Some),
-            None => Ok(None),
         }
     }
 }
 
 /// Finds out whether a turn whose commit wasn't answered is stored, and tells those who wait.
-async fn look_up(
-    service: Service,
-    inbox: Arc<Inbox>,
-    inputs: Vec<Input>,
-    outcome: Outcome,
-    unanswered: Unanswered,
-) {
+async fn look_up(service: Service, inputs: Vec<Input>, outcome: Outcome, unanswered: Unanswered) {
     let error = match service.store().outcome(unanswered).await {
-        Ok(()) => return outcome.tell(&service, inputs, &inbox),
+        Ok(()) => return outcome.tell(&service, inputs),
         Err(error) => error,
     };
     tracing::error!(inputs = inputs.len(), detail = ?error, "a turn's commit failed");
-    if !matches!(error, Error::Uncertain(_)) {
-        return refuse_all(inputs, error);
-    }
-    match outcome.is_stored(&service).await {
-        Ok(Some(true)) => outcome.tell(&service, inputs, &inbox),
-        // Unless the commit may still be under way.
-        Ok(Some(false)) if !error.may_be_under_way() => refuse_all(inputs, error),
-        Ok(_) => lose_all(inputs, error),
-        Err(failed) => {
-            tracing::error!(detail = ?failed, "whether a turn is stored can't be found out");
-            lose_all(inputs, error);
-        }
+    if let Error::Uncertain(_) = error {
+        lose_all(inputs, error);
+    } else {
+        refuse_all(inputs, error);
     }
 }

@@ -1,6 +1,7 @@
 //! Accepting an upload: the batch and the reservation of its price are stored in one transaction.
 
 use domain::admission::{Admission, SendAttempt, admit};
+use domain::ids::Home;
 use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -96,11 +97,16 @@ impl Service {
             tracing::error!(detail = ?error, "an upload was not stored");
             SendError::Refused(error.reason())
         };
+        let home = self
+            .home_of(pending.key.reference())
+            .await
+            .map_err(refuse)?;
         let mut tx = self
             .store()
             .begin_as(Priority::Verb)
             .await
             .map_err(refuse)?;
+        tx.at(home);
         let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
         let (accepted, id) = match decision.map_err(SendError::Refused)? {
             BatchDecision::New(accepted, id) => (accepted, id),
@@ -115,10 +121,10 @@ impl Service {
             let found = if error.may_be_under_way() {
                 Err(SendError::Lost)
             } else {
-                self.look_up_batch(id, error.reason()).await
+                self.look_up_batch(home, id, error.reason()).await
             };
             if matches!(found, Err(SendError::Refused(_))) {
-                self.remove_spool(&spool);
+                self.remove_spool(home, &spool);
             }
             found?;
         }
@@ -129,6 +135,7 @@ impl Service {
     /// Looks for a batch whose commit failed: it may be stored all the same.
     async fn look_up_batch(
         &self,
+        home: Home,
         id: BatchId,
         reason: Reason,
     ) -> std::result::Result<(), SendError> {
@@ -136,7 +143,7 @@ impl Service {
             return Err(SendError::Lost);
         }
         let look = async || {
-            let mut conn = self.store().read().await?;
+            let mut conn = self.store().read_at(home).await?;
             batches::exists(&mut conn, id).await
         };
         match self.store().insist(look).await {

@@ -35,7 +35,8 @@ impl Service {
         access: &KeyAccess,
         filter: &BatchFilter,
     ) -> Result<Paged<BatchRecord>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let test = access.kind == KeyKind::Test;
         let found = list(&mut conn, access.application_id, test, filter).await?;
         Ok(paged(found, filter))
@@ -46,7 +47,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn batch(&self, access: &KeyAccess, id: BatchId) -> Result<Option<BatchRecord>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of(access.reference).await?;
+        let mut conn = self.store().read_at(home).await?;
         let test = access.kind == KeyKind::Test;
         batches::one(&mut conn, access.application_id, test, id).await
     }
@@ -61,7 +63,8 @@ impl Service {
         reference: Option<Reference>,
         filter: &BatchFilter,
     ) -> Result<Paged<BatchRecord>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.store().read_at(home).await?;
         let mut found = Vec::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
             for test in [false, true] {
@@ -76,7 +79,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn account_batch(&self, account_id: i64, id: BatchId) -> Result<Option<BatchRecord>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.store().read_at(home).await?;
         for application_id in owned_ids(&mut conn, account_id, None).await? {
             for test in [false, true] {
                 if let Some(found) = batches::one(&mut conn, application_id, test, id).await? {
@@ -100,7 +104,8 @@ impl Service {
         first: i64,
         last: i64,
     ) -> Result<Vec<DayCounts>> {
-        let mut conn = self.store().read().await?;
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.store().read_at(home).await?;
         let mut days: BTreeMap<i64, DayCounts> = BTreeMap::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
             for test in [false, true] {

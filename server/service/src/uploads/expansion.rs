@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use domain::ids::Home;
 use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};
 
 use crate::admission::play_money_max;
@@ -36,9 +37,13 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
-        let mut conn = self.store().read().await?;
-        let found = batches::next_unexpanded(&mut conn, after.map_or(0, |id| id.0)).await?;
-        Ok(found.map(|batch| batch.id))
+        let after = after.map_or(0, |id| id.0);
+        let found = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            let found = batches::next_unexpanded(&mut conn, after).await?;
+            Ok(found.map(|batch| batch.id))
+        });
+        Ok(found.await?.into_iter().flatten().min())
     }
 
     /// Turns the next rows of an upload into messages. The price of rows that can't be read any
@@ -56,23 +61,25 @@ impl Service {
     }
 
     async fn expand_some(&self, id: BatchId) -> Result<bool> {
-        let upload = {
-            let mut conn = self.store().read().await?;
-            batches::still_unexpanded(&mut conn, id).await?
-        };
-        let Some(upload) = upload else {
+        let found = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            let upload = batches::still_unexpanded(&mut conn, id).await?;
+            Ok(upload.map(|upload| (home, upload)))
+        });
+        let found = found.await?.into_iter().flatten().next();
+        let Some((home, upload)) = found else {
             return Ok(false);
         };
         let step = if upload.first_message_id < first_unexpired(self.now()) {
-            self.give_up(&upload, MessageStatus::Expired).await?
+            self.give_up(home, &upload, MessageStatus::Expired).await?
         } else {
             let left = upload.rows - upload.expanded_rows;
-            let chunk = self.chunk(&upload.spool, upload.spool_offset, left);
+            let chunk = self.chunk(home, &upload.spool, upload.spool_offset, left);
             match chunk.await? {
-                Ok(chunk) => self.expand_chunks(&upload, chunk).await?,
+                Ok(chunk) => self.expand_chunks(home, &upload, chunk).await?,
                 Err(ChunkError::Io(error)) => return Err(Fault::File(error).into()),
                 Err(ChunkError::Lost(why)) => {
-                    let step = self.give_up(&upload, MessageStatus::Rejected).await?;
+                    let step = self.give_up(home, &upload, MessageStatus::Rejected).await?;
                     // Otherwise another process has ended the upload since it was read.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
@@ -87,7 +94,7 @@ impl Service {
             }
         };
         if step == Step::Last {
-            self.remove_spool(&upload.spool);
+            self.remove_spool(home, &upload.spool);
         }
         Ok(step != Step::Elsewhere)
     }
@@ -95,11 +102,12 @@ impl Service {
     /// The chunk at an offset; `left` is how many rows of the upload aren't messages yet.
     async fn chunk(
         &self,
+        home: Home,
         spool: &str,
         offset: i64,
         left: i64,
     ) -> Result<std::result::Result<Chunk, ChunkError>> {
-        let chunk = self.spooled_chunk(spool, offset);
+        let chunk = self.spooled_chunk(home, spool, offset);
         Ok(chunk.await?.and_then(|chunk| {
             if chunk.rows == 0 || chunk.rows > left {
                 let why = "the rows aren't those counted".to_owned();
@@ -111,12 +119,18 @@ impl Service {
 
     /// Stores chunks as messages in one transaction: this chunk, and the next ones while no other
     /// transaction waits to write.
-    async fn expand_chunks(&self, upload: &UnexpandedBatch, first: Chunk) -> Result<Step> {
+    async fn expand_chunks(
+        &self,
+        home: Home,
+        upload: &UnexpandedBatch,
+        first: Chunk,
+    ) -> Result<Step> {
         let chore = Chore::Expand(upload.id);
         let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
         let Some(mut tx) = tx else {
             return Ok(Step::Elsewhere);
         };
+        tx.at(home);
         let now = self.now();
         // Another process may have expanded rows since the upload was read.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
@@ -142,7 +156,7 @@ impl Service {
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
                 // A chunk that can't be read is reported by the transaction that begins with that
                 // chunk.
-                let chunk = self.chunk(&upload.spool, step.offset, left).await;
+                let chunk = self.chunk(home, &upload.spool, step.offset, left).await;
                 next = chunk.ok().and_then(std::result::Result::ok);
             }
         }
@@ -267,13 +281,19 @@ impl Service {
     }
 
     /// Gives up the remaining rows, which become no messages: their price goes back.
-    async fn give_up(&self, upload: &UnexpandedBatch, rest: MessageStatus) -> Result<Step> {
+    async fn give_up(
+        &self,
+        home: Home,
+        upload: &UnexpandedBatch,
+        rest: MessageStatus,
+    ) -> Result<Step> {
         let now = self.now();
         let amount = upload
             .cost
             .checked_sub(upload.expanded_cost)
             .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        tx.at(home);
         let id = upload.application_id;
         let found = balances::of(&mut tx, &[id]).await?;
         if !batches::give_up(&mut tx, upload, rest, now).await? {

@@ -104,7 +104,8 @@ impl UploadPermit {
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let limits = self.service.limits();
         let country_code = self.service.inner.router.network.country_code.clone();
-        let (writer, spool) = self.service.make_spool().await?;
+        let home = self.service.home_of(self.access.access.reference).await?;
+        let (writer, spool) = self.service.make_spool(home).await?;
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,

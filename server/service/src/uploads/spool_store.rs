@@ -4,6 +4,7 @@
 
 use std::fs::File;
 
+use domain::ids::Home;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::error::{Error, Fault, Result};
@@ -32,6 +33,8 @@ pub(crate) enum SpoolWriter {
 pub(crate) struct Spool {
     pub(crate) service: Service,
     pub(crate) name: String,
+    /// The home of the application that uploads.
+    home: Home,
     keep: bool,
 }
 
@@ -45,19 +48,20 @@ impl Spool {
 impl Drop for Spool {
     fn drop(&mut self) {
         if !self.keep {
-            self.service.remove_spool(&self.name);
+            self.service.remove_spool(self.home, &self.name);
         }
     }
 }
 
 impl Service {
     /// Begins a new spool.
-    pub(crate) async fn make_spool(&self) -> Result<(SpoolWriter, Spool)> {
+    pub(crate) async fn make_spool(&self, home: Home) -> Result<(SpoolWriter, Spool)> {
         let service = self.clone();
         let random = service.entropy().bytes::<16>();
-        let spool = |name| Spool {
+        let spool = move |name| Spool {
             service,
             name,
+            home,
             keep: false,
         };
         let Spools::Folder(folder) = &self.inner.spools else {
@@ -80,11 +84,12 @@ impl Service {
     /// The chunk of a spool that begins at an offset.
     pub(crate) async fn spooled_chunk(
         &self,
+        home: Home,
         name: &str,
         offset: i64,
     ) -> Result<std::result::Result<Chunk, ChunkError>> {
         let Spools::Folder(folder) = &self.inner.spools else {
-            let mut conn = self.store().read().await?;
+            let mut conn = self.store().read_at(home).await?;
             let found = shared::chunk(&mut conn, name, offset).await?;
             return Ok(match found {
                 Some(bytes) => parse_chunk(bytes, offset),
@@ -97,7 +102,7 @@ impl Service {
 
     /// Removes a spool that isn't needed any more. If that fails, what is left of the spool is
     /// swept later.
-    pub(crate) fn remove_spool(&self, name: &str) {
+    pub(crate) fn remove_spool(&self, home: Home, name: &str) {
         if let Spools::Folder(folder) = &self.inner.spools {
             return folder.remove(name);
         }
@@ -105,6 +110,7 @@ impl Service {
         tokio::spawn(async move {
             let removed = async {
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                tx.at(home);
                 shared::remove_spool(&mut tx, &name).await?;
                 tx.commit().await
             };
@@ -128,6 +134,7 @@ impl SpoolWriter {
             Self::Table(written) => {
                 let service = &spool.service;
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                tx.at(spool.home);
                 for chunk in chunks(chain) {
                     shared::insert_chunk(&mut tx, &spool.name, *written, chunk, service.now())
                         .await?;

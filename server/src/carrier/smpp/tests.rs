@@ -40,6 +40,7 @@ async fn bound() -> (SmppConnection, Peer) {
 fn lease(token: i64, last_start: Instant) -> Lease {
     Lease {
         token,
+        home: domain::ids::Home::FIRST,
         until: CLOCK,
         not_after: (last_start + ANSWER).into_std(),
     }

@@ -25,6 +25,7 @@ const LISTED: Sql = Sql {
                     status, pages, segments, unit_price, cost, released, error, carrier,
                     created_at, sending_at, submitted_at, final_at)),
             '[]')::text AS found",
+    ..Sql::ANYWHERE
 };
 
 /// The words before the name of the index that a list goes through. Without statistics SQLite takes
@@ -34,7 +35,16 @@ const THROUGH_INDEX: Sql = Sql::sqlite("INDEXED BY ");
 /// Where messages that are unknown, failed, expired or rejected are found by their status.
 const UNUSUAL: Sql = Sql {
     sqlite: "messages d INDEXED BY messages_unusual",
-    postgres: "(SELECT message_id AS id, application_id, test, status FROM unusual_messages) d",
+    postgres: "(SELECT message_id AS id, application_id, test, status, home \
+               FROM unusual_messages) d",
+    ..Sql::ANYWHERE
+};
+
+/// Messages of all applications that no carrier has taken yet.
+const QUEUE: Sql = Sql {
+    sqlite: "(SELECT message_id AS id, application_id FROM queue) d",
+    postgres: "(SELECT message_id AS id, application_id, home FROM queue) d",
+    ..Sql::ANYWHERE
 };
 
 /// Joins the rows of [`UNUSUAL`], or of the queue, with their messages, called `m`: each message by
@@ -44,7 +54,9 @@ const THEIR_MESSAGES: Sql = Sql {
     // Messages are read one by one, in the order of the rows, until there are enough: a join that
     // PostgreSQL is free to choose may read all messages of the days.
     postgres: "CROSS JOIN LATERAL (\
-               SELECT * FROM messages WHERE id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
+               SELECT * FROM messages \
+               WHERE home = d.home AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
+    ..Sql::ANYWHERE
 };
 
 /// A condition on messages.
@@ -135,7 +147,7 @@ impl Path {
     /// The table and the index that the path goes through, called `d`.
     fn source(self, dialect: Dialect) -> String {
         match (self, self.index()) {
-            (Self::Queue, _) => "(SELECT message_id AS id, application_id FROM queue) d".to_owned(),
+            (Self::Queue, _) => QUEUE.of(dialect).to_owned(),
             (_, None) => UNUSUAL.of(dialect).to_owned(),
             (_, Some(index)) => match THROUGH_INDEX.of(dialect) {
                 "" => "messages d".to_owned(),
@@ -160,8 +172,9 @@ impl Path {
     }
 
     /// The statement that lists messages. The statement's parameters are the application, whether
-    /// messages are test messages, the least id, the id below which to look, how many to list, and
-    /// a value for each condition. The statement is put together of fixed parts alone.
+    /// messages are test messages, the least id, the id below which to look, how many to list, a
+    /// value for each condition, and with PostgreSQL the home. The statement is put together of
+    /// fixed parts alone.
     pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
         let source = self.source(dialect);
         let (messages, join) = if self.leads_elsewhere() {
@@ -171,9 +184,10 @@ impl Path {
         };
         let mut sql = format!(
             "{} FROM (SELECT {messages}.* FROM {source} {join} \
-             WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}",
+             WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{}",
             LISTED.of(dialect),
             self.always(),
+            in_home(dialect, conditions.len()),
         );
         if self == Self::Queue {
             sql.push_str(" AND m.application_id = $1 AND m.test = $2");
@@ -199,10 +213,19 @@ impl Path {
         });
         format!(
             "SELECT COUNT(*) AS n, MIN(id) AS id FROM (SELECT d.id FROM {} \
-             WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{condition} \
+             WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{condition}{} \
              ORDER BY d.id DESC LIMIT $5) m",
             self.source(dialect),
             self.always(),
+            in_home(dialect, usize::from(leading.is_some())),
         )
+    }
+}
+
+/// The condition on the home, whose parameter is the last one; SQLite has no homes.
+fn in_home(dialect: Dialect, conditions: usize) -> String {
+    match dialect {
+        Dialect::Sqlite => String::new(),
+        Dialect::Postgres => format!(" AND d.home = ${}", conditions + 6),
     }
 }

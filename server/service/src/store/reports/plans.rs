@@ -5,10 +5,10 @@ use domain::{BatchId, MessageStatus};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 
 use super::super::prepared::stores;
-use super::super::query::query_of;
+use super::super::query::{At, query_in_home};
 use super::super::sql::Dialect;
 use super::{Condition, Path, some_conditions};
-use domain::ids::id_of_day;
+use domain::ids::{Home, id_of_day};
 
 /// What SQLite's ANALYZE may say of ten million messages of one customer, whose uploads have one
 /// request id: how many rows there are, and how many of them share the first column, the first two
@@ -139,12 +139,14 @@ const DAYS: std::ops::Range<i64> = 20_000..20_010;
 /// 20,000 messages a day, of one customer, to 10,000 numbers. Each tenth message has a request id
 /// that many share, some have one that few share; most are delivered.
 const FILL: &str = "
-    INSERT INTO messages (id, application_id, test, number, kind, body, requestid, batch_id, status, pages, segments,
+    INSERT INTO messages (home, id, application_id, test, number, kind, body, requestid, batch_id, status, pages, segments,
                           unit_price, cost, released, created_at)
-    SELECT ((day * 86400000 + i * 4000 - 1704067200000) << 21), 1, 0, (57000000 + i * 7919 % 10000)::text, 'local', 'x',
+    SELECT 1, ((day * 86400000 + i * 4000 - 1704067200000) << 21), 1, 0, (57000000 + i * 7919 % 10000)::text, 'local', 'x',
            CASE WHEN i % 10 = 0 THEN 'all' WHEN i % 1000 = 1 THEN 'few' END, CASE WHEN i BETWEEN 50 AND 90 THEN day END,
            CASE WHEN i % 5000 = 3 THEN 7 WHEN i % 20 = 4 THEN 6 ELSE 4 END, 1, 1, 50000, 50000, 0, day * 86400000 + i * 4000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1, 20000) i;
+    INSERT INTO unusual_messages (home, application_id, test, status, message_id)
+    SELECT home, application_id, test, status, id FROM messages WHERE status > 4;
     ANALYZE";
 
 #[tokio::test]
@@ -211,13 +213,17 @@ async fn postgres_plan(
     conditions: Vec<Condition>,
 ) -> Vec<String> {
     let (from, below) = (id_of_day(DAYS.start), id_of_day(DAYS.end));
-    let query = query_of(
+    let mut conn = At {
+        conn,
+        home: Home::FIRST,
+    };
+    let query = query_in_home(
         format!("EXPLAIN {sql}"),
         (1_i64, 0_i64, from, below, 101_i64),
     );
     let query = query.bind(conditions.iter().map(Condition::value));
     query
-        .fetch_all(conn, |row| row.get("QUERY PLAN"))
+        .fetch_all(&mut conn, |row| row.get("QUERY PLAN"))
         .await
         .unwrap()
 }

@@ -35,10 +35,10 @@ async fn tampered(
         .await;
     world.assert_sound().await;
     let mut conn = world.database.connect().await;
-    let done = conn
-        .execute(AssertSqlSafe(statement.to_owned()))
-        .await
-        .map(drop);
+    let [column, value] = world.database.first_home();
+    let statement = statement.replace("{column}", column);
+    let statement = statement.replace("{value}", value);
+    let done = conn.execute(AssertSqlSafe(statement)).await.map(drop);
     (world, conn, done)
 }
 
@@ -63,15 +63,15 @@ const CASES: &[(&str, &str)] = &[
         "balance 650001, transfers 650000",
     ),
     (
-        "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id, \
-          message_id, balance_after, created_at) SELECT id + 1000, debit_account, credit_account, \
-          amount, kind, application_id, message_id, balance_after, created_at FROM transfers \
+        "INSERT INTO transfers (id{column}, debit_account, credit_account, amount, kind, \
+          application_id, message_id, balance_after, created_at) \
+          SELECT id + 1000{value}, debit_account, credit_account, amount, kind, application_id, message_id, balance_after, created_at FROM transfers \
           WHERE kind = 2 LIMIT 1",
         "balance after it",
     ),
     (
-        "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id, \
-          balance_after, created_at) SELECT 1000, id, -1, 1, 2, id, balance - 1, 0 \
+        "INSERT INTO transfers (id{column}, debit_account, credit_account, amount, kind, \
+          application_id, balance_after, created_at) SELECT 1000{value}, id, -1, 1, 2, id, balance - 1, 0 \
           FROM applications",
         "between wrong accounts",
     ),

@@ -7,7 +7,7 @@ use domain::{Category, MessageStatus, RequestId, Timestamp, Transid};
 use service::{MessageFilter, Receipt, Refusal};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
-use crate::database::Backend;
+use crate::database::{Backend, Database};
 use crate::network::{answered, refused, taken_as};
 use crate::uploads::{plain, upload};
 use crate::world::{Customer, HOUR_MS, World, request};
@@ -285,22 +285,34 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
     let n = format!(
         "WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < {copies}) "
     );
+    let [column, value] = world.database.first_home();
     let messages = format!(
-        "{n} INSERT INTO messages (id, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
+        "{n} INSERT INTO messages (id{column}, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
              segments, unit_price, cost, released, carrier, created_at, submitted_at, final_at) \
-         SELECT id + i * 2097152 + 5, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
+         SELECT id + i * 2097152 + 5{value}, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
              segments, unit_price, cost, released, carrier, created_at + i, submitted_at, final_at \
          FROM messages CROSS JOIN n WHERE id = {}",
         of.0
     );
     let days = format!(
-        "{n} INSERT INTO message_days (application_id, test, day, status, node, writer, n) \
-         SELECT application_id, test, (created_at + i) / 86400000, status, 400, 1, COUNT(*) \
-         FROM messages CROSS JOIN n WHERE id = {} GROUP BY 1, 2, 3, 4",
+        "{n} INSERT INTO message_days (node{column}, application_id, test, day, status, writer, n) \
+         SELECT 400{value}, application_id, test, (created_at + i) / 86400000, status, 1, COUNT(*) \
+         FROM messages CROSS JOIN n WHERE id = {} \
+         GROUP BY application_id, test, (created_at + i) / 86400000, status",
         of.0
     );
     let mut conn = world.database.connect().await;
-    for statement in [days, messages] {
+    let mut statements = vec![days, messages];
+    if let Database::Postgres(_) = world.database {
+        // What the service writes beside such a message.
+        statements.push(
+            "INSERT INTO unusual_messages (home, application_id, test, status, message_id) \
+             SELECT home, application_id, test, status, id FROM messages \
+             WHERE status > 4 OR status = 2 ON CONFLICT DO NOTHING"
+                .to_owned(),
+        );
+    }
+    for statement in statements {
         conn.execute(AssertSqlSafe(statement)).await.unwrap();
     }
     conn.close().await.unwrap();

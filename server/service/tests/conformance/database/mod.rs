@@ -21,6 +21,15 @@ pub enum Database {
 }
 
 impl Database {
+    /// What stands after the first column and after the first value of an INSERT into a table that
+    /// has homes with PostgreSQL.
+    pub const fn first_home(&self) -> [&'static str; 2] {
+        match self {
+            Self::Sqlite(_) => ["", ""],
+            Self::Postgres(_) => [", home", ", 1"],
+        }
+    }
+
     /// `folder` is where a file may lie.
     pub async fn make(backend: Backend, folder: &Path) -> Self {
         match backend {

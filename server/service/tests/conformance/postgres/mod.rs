@@ -7,6 +7,7 @@ mod clocks;
 mod contention;
 mod copy;
 mod cuts;
+mod homes;
 mod node_numbers;
 mod processes;
 mod schema;

@@ -1,4 +1,4 @@
-//! The table of messages that are unknown or ended otherwise than delivered, which triggers fill.
+//! The table of messages that are unknown or ended otherwise than delivered.
 
 use domain::MessageStatus;
 use service::{MessageFilter, SANDBOX_CARRIER};
