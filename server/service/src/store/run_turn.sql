@@ -404,7 +404,7 @@ BEGIN
                 AS aside
             FROM due)
         SELECT json_agg(
-                   json_build_array(message_id, hand_over, aside, due_at, bulk, application_id)),
+                   json_build_array(message_id, hand_over, aside, due_at, bulk)),
                COUNT(*), COUNT(*) FILTER (WHERE bulk = 0),
                array_agg(message_id) FILTER (WHERE aside = 1),
                array_agg(message_id ORDER BY message_id) FILTER (WHERE aside = 0),
