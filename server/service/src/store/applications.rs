@@ -52,7 +52,8 @@ statements! {
         listed!(" WHERE a.account_id = $1", "$2", " AND a.home = ", " ORDER BY a.id");
     const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1", "$2", " AND a.home = ");
     const ALL: Sql = listed!("", "$1", " WHERE a.home = ", " ORDER BY a.id");
-    /// Gives a reference to a new application. Ids follow each other, since verbs run one at a time.
+    /// Gives a reference to a new application. Verbs run one at a time, so that no other one takes
+    /// the same id.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_home(r"
         INSERT INTO reference_homes (reference, home, application_id)
         SELECT $1, $2, COALESCE(MAX(application_id), 0) + 1

@@ -36,7 +36,8 @@ macro_rules! kind_word {
 const LISTED_MAX: &str = " LIMIT 20";
 
 statements! {
-    const BALANCE_IS_ITS_TRANSFERS: Sql = in_home!(r"
+    const BALANCE_IS_ITS_TRANSFERS: Sql = in_home!(
+        r"
         SELECT 'application ' || a.reference || ': balance ' || a.balance || ', transfers '
             || COALESCE(t.total, 0) AS what
         FROM applications a LEFT JOIN (
@@ -47,23 +48,27 @@ statements! {
         r"
             GROUP BY application_id) t
           ON t.application_id = a.id
-        WHERE (a.balance <> COALESCE(t.total, 0) OR a.balance < 0)" => " AND a.home = $1");
-    const STATEMENT_IS_UNBROKEN: Sql = in_home!(r"
-        SELECT 'transfer ' || id || ': balance after it ' || balance_after || ', counted '
-            || counted AS what
-        FROM (SELECT id, balance_after,
+        WHERE (a.balance <> COALESCE(t.total, 0) OR a.balance < 0)" => " AND a.home = $1",
+    );
+    const STATEMENT_IS_UNBROKEN: Sql = in_home!(
+        r"
+        SELECT 'transfer ' || id || ' of application ' || application_id || ': balance after it '
+            || balance_after || ', counted ' || counted AS what
+        FROM (SELECT id, application_id, balance_after,
                      CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                    ELSE -amount END)
                           OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted
               FROM transfers WHERE application_id <> 0" => " AND home = $1",
         r") s
-        WHERE balance_after IS NULL OR balance_after <> counted");
+        WHERE balance_after IS NULL OR balance_after <> counted",
+    );
     const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = in_home!(
         r"
         SELECT 'transfer ' || id || ' of ' || ",
         kind_word!("kind"),
         r"
-            || ' between wrong accounts' AS what FROM transfers
+            || ' between wrong accounts, of application ' || application_id AS what
+        FROM transfers
         WHERE ((kind = 2 AND NOT (debit_account = application_id
                    AND credit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
            OR (kind = 4 AND NOT (credit_account = application_id
@@ -76,17 +81,23 @@ statements! {
            OR (kind NOT IN (1, 3) AND application_id = 0))" => " AND home = $1",
     );
     /// Repeats the rule of `domain::pricing::cost_at`.
-    const MESSAGE_IS_PRICED: Sql = in_home!(r"
+    const MESSAGE_IS_PRICED: Sql = in_home!(
+        r"
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
             || unit_price AS what
         FROM messages
-        WHERE (cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost))" => " AND home = $1");
-    const PRICE_WAS_IN_FORCE: Sql = in_home!(r"
+        WHERE (cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost))"
+            => " AND home = $1",
+    );
+    const PRICE_WAS_IN_FORCE: Sql = in_home!(
+        r"
         SELECT 'message ' || m.id || ': unit price ' || m.unit_price
             || ' was never in force' AS what
         FROM messages m WHERE NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
-            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END)" => " AND m.home = $1");
-    const MESSAGE_IS_CHARGED: Sql = in_home!(r"
+            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END)" => " AND m.home = $1",
+    );
+    const MESSAGE_IS_CHARGED: Sql = in_home!(
+        r"
         SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged '
             || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what
         FROM messages m
@@ -98,27 +109,31 @@ statements! {
           ON t.message_id = m.id
         WHERE m.test = 0 AND m.batch_id IS NULL
           AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost
-            OR t.application_id <> m.application_id)" => " AND m.home = $1");
+            OR t.application_id <> m.application_id)" => " AND m.home = $1",
+    );
     const CHARGE_HAS_A_MESSAGE: Sql = in_home!(
         r"
         SELECT 'transfer ' || t.id || ' of ' || ",
         kind_word!("t.kind"),
         r"
-            || ' without a message' AS what
+            || ' without a message, of application ' || t.application_id AS what
         FROM transfers t
         LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0" => " AND m.home = $1",
         r"
         WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
-          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))" => " AND t.home = $1",
+          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))"
+            => " AND t.home = $1",
     );
     /// The sums that are kept of dropped messages equal the sums of their transfers.
-    const DROPPED_IS_ITS_TRANSFERS: Sql = in_home!(r"
+    const DROPPED_IS_ITS_TRANSFERS: Sql = in_home!(
+        r"
         SELECT 'application ' || application_id || ', day ' || day
             || ': dropped messages differ from their transfers by '
             || charged || ' charged, ' || released || ' released' AS what
         FROM (SELECT day, application_id, CAST(SUM(charged) AS BIGINT) AS charged,
                      CAST(SUM(released) AS BIGINT) AS released FROM (
-                  SELECT day, application_id, charged, released FROM dropped_days" => " WHERE home = $1",
+                  SELECT day, application_id, charged, released FROM dropped_days"
+            => " WHERE home = $1",
         r"
                   UNION ALL SELECT ((message_id >> 21) + 1704067200000) / 86400000,
                       application_id,
@@ -128,22 +143,27 @@ statements! {
                   WHERE message_id < (SELECT history_low_id FROM installation)" => " AND home = $1",
         r") u
               GROUP BY day, application_id) s
-        WHERE charged <> 0 OR released <> 0");
-    const RELEASE_IS_THE_MESSAGES: Sql = in_home!(r"
+        WHERE charged <> 0 OR released <> 0",
+    );
+    const RELEASE_IS_THE_MESSAGES: Sql = in_home!(
+        r"
         SELECT 'message ' || m.id || ': released ' || m.released || ', transferred '
             || COALESCE(t.amount, 0) AS what
         FROM messages m
         LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4" => " AND t.home = $1",
         r"
         WHERE m.test = 0
-          AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)" => " AND m.home = $1");
+          AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)"
+            => " AND m.home = $1",
+    );
     const RELEASE_IS_ALLOWED: Sql = in_home!(
         r"
         SELECT 'message ' || id || ': given back though ' || ",
         status_word!("status"),
         r"
             || COALESCE(' and taken by ' || carrier, '') AS what
-        FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)" => " AND home = $1",
+        FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)"
+            => " AND home = $1",
     );
     const FAILED_IS_RELEASED: Sql = in_home!(
         r"
@@ -197,13 +217,15 @@ statements! {
         status_word!("m.status"),
         r" END AS what
         FROM segments s
-        LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id" => " AND m.home = $1",
+        LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id"
+            => " AND m.home = $1",
         r"
         WHERE (m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
            OR (m.status = 3 AND s.status = 2 AND s.carrier_message_id IS NULL)
            OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7))" => " AND s.home = $1",
     );
-    const BATCH_IS_CHARGED: Sql = in_home!(r"
+    const BATCH_IS_CHARGED: Sql = in_home!(
+        r"
         SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved '
             || COALESCE(t.charged, 0)
                || ', settled ' || COALESCE(t.settled, 0) || ', released '
@@ -220,13 +242,14 @@ statements! {
         WHERE b.test = 0 AND (COALESCE(t.charged, 0) <> b.cost OR t.settled <> b.expanded_cost
                OR t.application_id <> b.application_id
                OR t.released <> CASE WHEN b.expanded_at IS NULL THEN 0
-                 ELSE b.cost - b.expanded_cost END)" => " AND b.home = $1");
+                 ELSE b.cost - b.expanded_cost END)" => " AND b.home = $1",
+    );
     const BATCH_TRANSFER_HAS_A_BATCH: Sql = in_home!(
         r"
         SELECT 'transfer ' || t.id || ' of ' || ",
         kind_word!("t.kind"),
         r"
-            || ' without a batch' AS what
+            || ' without a batch, of application ' || t.application_id AS what
         FROM transfers t
         LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0" => " AND b.home = $1",
         r"
@@ -234,7 +257,8 @@ statements! {
     );
     /// Rows that aren't messages yet count as queued; rows that never become messages count as
     /// rejected or expired.
-    const BATCH_IS_ITS_MESSAGES: Sql = in_home!(r"
+    const BATCH_IS_ITS_MESSAGES: Sql = in_home!(
+        r"
         SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
         FROM batches b LEFT JOIN (
             SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost,
@@ -263,8 +287,11 @@ statements! {
                             ELSE b.rows - b.expanded_rows END
            OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows)
            OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL
-                          AND b.queued + b.sending + b.unknown + b.submitted = 0))" => " AND b.home = $1");
-    const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_home!(r"
+                          AND b.queued + b.sending + b.unknown + b.submitted = 0))"
+            => " AND b.home = $1",
+    );
+    const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_home!(
+        r"
         SELECT 'message ' || m.id
             || ': of a batch that isn''t there or has other ids or prices' AS what
         FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test
@@ -272,7 +299,8 @@ statements! {
             AND m.unit_price = CASE m.kind WHEN 'local' THEN b.price_local
               ELSE b.price_international END" => " AND b.home = $1",
         r"
-        WHERE m.batch_id IS NOT NULL AND b.id IS NULL" => " AND m.home = $1");
+        WHERE m.batch_id IS NOT NULL AND b.id IS NULL" => " AND m.home = $1",
+    );
     const DAYS_ARE_THEIR_MESSAGES: Sql = in_home!(
         r"
         SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' '
@@ -280,7 +308,8 @@ statements! {
         status_word!("status"),
         r" || ' too many' AS what
         FROM (SELECT application_id, test, day, status, CAST(SUM(n) AS BIGINT) AS n FROM (
-                  SELECT application_id, test, day, status, n FROM message_days" => " WHERE home = $1",
+                  SELECT application_id, test, day, status, n FROM message_days"
+            => " WHERE home = $1",
         r"
                   UNION ALL SELECT application_id, test, created_at / 86400000, status, -COUNT(*)
                   FROM messages" => " WHERE home = $1",
@@ -289,7 +318,8 @@ statements! {
         WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1
             ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)",
     );
-    const DEPOSIT_IS_CREDITED: Sql = in_home!(r"
+    const DEPOSIT_IS_CREDITED: Sql = in_home!(
+        r"
         SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what
         FROM deposits d
         LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n,
@@ -302,12 +332,15 @@ statements! {
            OR (d.application_id IS NOT NULL AND (t.n IS NULL OR t.n <> 1 OR t.amount <> d.amount
                                                  OR t.application_id <> d.application_id)))" => "
           AND (d.application_id IS NULL OR d.application_id IN (
-              SELECT application_id FROM reference_homes WHERE home = $1))");
-    const SENDER_NAME_HAS_ITS_OWNER: Sql = in_home!(r"
+              SELECT application_id FROM reference_homes WHERE home = $1))",
+    );
+    const SENDER_NAME_HAS_ITS_OWNER: Sql = in_home!(
+        r"
         SELECT 'application ' || a.reference || ': sender name of another account' AS what
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
         WHERE a.sender_name IS NOT NULL
-          AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.home = $1");
+          AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.home = $1",
+    );
     /// `$1` is the id below which every message must be final after the last sweep.
     const OVERDUE_IS_FINAL: Sql = in_home!(
         r"

@@ -102,8 +102,8 @@ pub(crate) async fn unpark(
     Ok(found)
 }
 
-/// The names that receipts were parked for since this moment, each with its carrier, in the order of
-/// the carriers.
+/// The names that receipts were parked for since this moment, each with its carrier; ordered by
+/// carrier.
 pub(crate) async fn names(
     conn: &mut dyn Connection,
     since: Timestamp,

@@ -19,7 +19,8 @@ statements! {
         WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5
           AND (
               (m.kind = 'international' AND m.number = $2)
-                OR (m.kind = 'local' AND $3 || m.number = $2))" => " AND q.home = $6 AND m.home = $6",
+                OR (m.kind = 'local' AND $3 || m.number = $2))"
+            => " AND q.home = $6 AND m.home = $6",
         " LIMIT 1",
     );
     const FORGET: Sql = in_home!(

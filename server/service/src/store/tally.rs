@@ -154,8 +154,8 @@ struct DayKey {
     status: i64,
 }
 
-/// A message that is unknown, failed, expired or rejected: with PostgreSQL it has a row by which it is
-/// found, and with SQLite an index does that. The fields are in the order of the statements.
+/// A message that is unknown, failed, expired or rejected: with PostgreSQL it has a row by which it
+/// is found, and with SQLite an index does that. The fields are in the order of the statements.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Unusual {
     application_id: ApplicationId,

@@ -183,8 +183,8 @@ pub(crate) struct MessageTransfer {
     pub(crate) application: Option<(ApplicationId, Money)>,
 }
 
-/// Stores transfers of messages and batches, in the order of the balances. Where others write at the
-/// same time, the transaction has locked the applications.
+/// Stores transfers of messages and batches, in the order of the balances. Where others write at
+/// the same time, the transaction has locked the applications.
 pub(crate) async fn insert_of_messages(
     conn: &mut dyn Connection,
     transfers: &[MessageTransfer],

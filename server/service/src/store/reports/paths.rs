@@ -53,9 +53,10 @@ const THEIR_MESSAGES: Sql = Sql {
     sqlite: "CROSS JOIN messages m ON m.id = d.id",
     // Messages are read one by one, in the order of the rows, until there are enough: a join that
     // PostgreSQL is free to choose may read all messages of the days.
+    // `$home` stands for the parameter: which home it is has to be seen in the inner part alone.
     postgres: "CROSS JOIN LATERAL (\
                SELECT * FROM messages \
-               WHERE home = d.home AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
+               WHERE home = $home AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
     ..Sql::ANYWHERE
 };
 
@@ -177,10 +178,11 @@ impl Path {
     /// fixed parts alone.
     pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
         let source = self.source(dialect);
+        let home = home_parameter(conditions.len());
         let (messages, join) = if self.leads_elsewhere() {
-            ("m", THEIR_MESSAGES.of(dialect))
+            ("m", THEIR_MESSAGES.of(dialect).replace("$home", &home))
         } else {
-            ("d", "")
+            ("d", String::new())
         };
         let mut sql = format!(
             "{} FROM (SELECT {messages}.* FROM {source} {join} \
@@ -222,10 +224,15 @@ impl Path {
     }
 }
 
-/// The condition on the home, whose parameter is the last one; SQLite has no homes.
+/// The parameter that is the home: the last one, after those of the conditions.
+fn home_parameter(conditions: usize) -> String {
+    format!("${}", conditions + 6)
+}
+
+/// The condition on the home; SQLite has no homes.
 fn in_home(dialect: Dialect, conditions: usize) -> String {
     match dialect {
         Dialect::Sqlite => String::new(),
-        Dialect::Postgres => format!(" AND d.home = ${}", conditions + 6),
+        Dialect::Postgres => format!(" AND d.home = {}", home_parameter(conditions)),
     }
 }

@@ -1,5 +1,5 @@
-//! An installation with several homes: what belongs to an account is in the account's home, and what
-//! goes over all applications goes home by home.
+//! An installation with several homes: what belongs to an account is in the account's home, and
+//! what goes over all applications goes home by home.
 
 use domain::{MessageStatus, Reference};
 use service::{Actor, BatchFilter, MessageFilter};

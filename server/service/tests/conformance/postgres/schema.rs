@@ -49,8 +49,8 @@ const OTHER_COLUMNS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// References that PostgreSQL doesn't have: a table that is distributed refers to accounts alone, and
-/// nothing refers to it.
+/// References that PostgreSQL doesn't have: a table that is distributed refers to accounts alone,
+/// and nothing refers to it.
 const OTHER_REFERENCES: [(&str, &str); 2] = [
     ("deposits", "applications"),
     ("sender_requests", "applications"),
