@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use domain::Timestamp;
-use domain::ids::Home;
 
 use crate::admission::idempotency::kept_since;
 use crate::error::{Fault, OpenError, Refusal, Result};
@@ -103,7 +102,7 @@ impl Service {
                     return Ok(more);
                 }
                 let before = now.plus_ms(-TURNS_KEPT_MS);
-                let forgotten = turn_call::forget(tx, Home::FIRST, before, FORGOTTEN_CHUNK).await?;
+                let forgotten = turn_call::forget(tx, before, FORGOTTEN_CHUNK).await?;
                 Ok(more || forgotten)
             })
         })

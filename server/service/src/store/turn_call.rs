@@ -51,12 +51,12 @@ statements! {
         WHERE home = $1 AND lease_token = $2
           AND NOT message_id = ANY (
               ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($4::text::jsonb)))");
-    const FORGET: Sql = Sql::postgres(r"
+    const FORGET: Sql = Sql::postgres_in_home(r"
         DELETE FROM turns
-        WHERE home = $1
+        WHERE home = $3
           AND id IN (
-              SELECT id FROM turns WHERE home = $1 AND created_at < $2
-              ORDER BY created_at LIMIT $3)");
+              SELECT id FROM turns WHERE home = $3 AND created_at < $1
+              ORDER BY created_at LIMIT $2)");
 }
 
 type Bound<'q> = Query<'q, Postgres, PgArguments>;
@@ -387,10 +387,9 @@ impl UnansweredCall {
 /// Forgets turns that were stored before this moment, the oldest first; true when there are more.
 pub(crate) async fn forget(
     conn: &mut dyn Connection,
-    home: Home,
     before: Timestamp,
     limit: i64,
 ) -> Result<bool> {
-    let forgotten = query(FORGET, (home.0, before, limit)).execute(conn).await?;
+    let forgotten = query(FORGET, (before, limit)).execute(conn).await?;
     Ok(forgotten == limit.unsigned_abs())
 }

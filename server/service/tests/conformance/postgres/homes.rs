@@ -1,19 +1,25 @@
 //! An installation with several homes: what belongs to an account is in the account's home, and
 //! what goes over all applications goes home by home.
 
-use domain::{MessageStatus, Reference};
-use service::{Actor, BatchFilter, MessageFilter};
+use domain::{MessageStatus, Reference, Transid};
+use service::{Actor, BatchFilter, Claimed, Lease, MessageFilter, Network, Submitted};
 use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::database::Backend;
+use crate::network::{answered, network, taken_as};
+use crate::sending::receipt;
 use crate::uploads::{accepted, rows};
 use crate::world::{Customer, HOUR_MS, World, money, name};
 
 const STAFF: Actor = Actor::CommandLine;
 
-/// A world with three homes, and a customer in each.
 async fn three_homes() -> (World, Vec<Customer>) {
-    let world = World::new(Backend::Postgres).await;
+    three_homes_with(network(&[])).await
+}
+
+/// A world with three homes, and a customer in each.
+async fn three_homes_with(network: Network) -> (World, Vec<Customer>) {
+    let world = World::with(Backend::Postgres, network).await;
     let mut conn = world.database.connect().await;
     let homes = "UPDATE installation SET homes = 3";
     conn.execute(homes).await.unwrap();
@@ -88,6 +94,66 @@ async fn what_belongs_to_an_account_is_in_its_home() {
         "message_days",
         "sender_requests",
     ] {
+        assert_eq!(strays(&world, table).await, 0, "{table}");
+    }
+    world.assert_sound().await;
+}
+
+/// The messages that are claimed from all homes, under the lease of each.
+async fn claim_all(world: &World, count: usize) -> Vec<(Lease, Claimed)> {
+    let mut consumer = world.service.consume("acme");
+    consumer.credit().refresh(|| 4);
+    let mut claimed = Vec::new();
+    while claimed.len() < count {
+        let (lease, messages) = consumer.next().await;
+        let received = messages.len();
+        assert!(received <= 4);
+        claimed.extend(messages.into_iter().map(|message| (lease, message)));
+        consumer.submit(received, || (), || 4);
+    }
+    claimed
+}
+
+#[tokio::test]
+async fn sends_results_and_receipts_go_to_the_home_of_their_application() {
+    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
+    let mut sent = Vec::new();
+    for _ in 0..10 {
+        for customer in &customers {
+            sent.push((
+                customer,
+                world.send(&customer.live, "91234567").await.unwrap(),
+            ));
+        }
+    }
+    let claimed = claim_all(&world, sent.len()).await;
+    let results = claimed.iter().map(|(lease, message)| Submitted {
+        lease: *lease,
+        ..answered(message, taken_as(&message.id.to_string()))
+    });
+    let taken = world.service.record_submitted("acme", results.collect());
+    assert_eq!(taken.await.unwrap().len(), sent.len());
+    // A process that didn't submit the messages asks each home.
+    let world = world.reopen().await;
+    let receipt = |id: Transid| receipt(&id.to_string(), MessageStatus::Delivered);
+    let receipts = claimed.iter().map(|(_, message)| receipt(message.id));
+    let unknown = receipt(Transid(7));
+    let receipts: Vec<_> = receipts.chain([unknown]).collect();
+    world
+        .service
+        .record_carrier_receipts("acme", receipts)
+        .await
+        .unwrap();
+    for (customer, sent) in &sent {
+        let status = world.status(customer, sent.transid.unwrap()).await;
+        assert_eq!(status, MessageStatus::Delivered);
+    }
+    let parked = "SELECT COUNT(*) FROM parked_receipts";
+    assert_eq!(world.database.number(parked).await, 1);
+    for customer in &customers {
+        assert_eq!(world.balance(&customer.live).await, money("9.5"));
+    }
+    for table in ["messages", "segments", "transfers", "message_days"] {
         assert_eq!(strays(&world, table).await, 0, "{table}");
     }
     world.assert_sound().await;
