@@ -17,7 +17,6 @@ use super::query::{Connection, query};
 use super::row;
 use super::segments::Segment;
 use super::sql::{Sql, statements};
-use crate::Entropy;
 use crate::error::{Result, Uncertain, is_cut, timed_out};
 
 /// How long a call may take before its connection counts as lost: longer than the server lets a
@@ -290,11 +289,6 @@ fn read(answer: &str) -> Result<TurnAnswer> {
     Ok(read.map_err(unreadable)?)
 }
 
-/// An id that no other turn has.
-pub(crate) fn turn_id(entropy: &Entropy) -> i64 {
-    (entropy.number() >> 1).cast_signed()
-}
-
 async fn connect(store: &Store) -> Result<PgConnection> {
     let connecting = async {
         let mut conn = PgConnection::connect(store.url()).await?;
@@ -309,11 +303,6 @@ async fn connect(store: &Store) -> Result<PgConnection> {
 }
 
 impl TurnCall {
-    /// Gives the turn another id, after it was certainly not stored under this one.
-    pub(crate) fn renew(&mut self, entropy: &Entropy) {
-        self.id = turn_id(entropy);
-    }
-
     fn bind<'q>(&'q self, query: Bound<'q>) -> Bound<'q> {
         let query = query
             .bind(self.home.0)

@@ -23,9 +23,14 @@ use crate::money::funds::Funds;
 use crate::store::idempotency::KeptKey;
 use crate::store::turn_call::{
     ApplicationRows, ClaimAnswer, ClaimRows, FoundApplication, KeyRows, NamedReceiptRows,
-    ReceiptRows, SegmentRows, SendRows, SubmittedRows, TurnAnswer, TurnCall, turn_id,
+    ReceiptRows, SegmentRows, SendRows, SubmittedRows, TurnAnswer, TurnCall,
 };
 use crate::wakes::Wake;
+
+/// An id that no other turn has.
+pub(super) fn turn_id(service: &Service) -> i64 {
+    (service.entropy().number() >> 1).cast_signed()
+}
 
 /// What was decided of a turn's inputs, and the call that stores it.
 pub(super) struct Guess {
@@ -94,7 +99,7 @@ impl Guess {
         let now = service.now();
         let mut call = TurnCall {
             home,
-            id: turn_id(service.entropy()),
+            id: turn_id(service),
             now,
             node: service.inner.node.slot(),
             least_id: first_unexpired(now),

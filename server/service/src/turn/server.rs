@@ -13,7 +13,7 @@ use tokio::time::error::Elapsed;
 use super::Turn;
 use super::consumers::Consumers;
 use super::figures::Figures;
-use super::guess::{Guess, Left};
+use super::guess::{Guess, Left, turn_id};
 use super::inbox::{Inbox, Input, lose_all, refuse_all};
 use super::remembered::{InTurn, Remembered};
 use crate::delivery::Lease;
@@ -161,7 +161,8 @@ impl ServerTurns {
                 Err(error) => return Err(error),
             }
             tries += 1;
-            guess.call.renew(service.entropy());
+            // Under its old id the turn certainly isn't stored.
+            guess.call.id = turn_id(service);
         }
     }
 
