@@ -15,6 +15,7 @@ mod inbox;
 mod remembered;
 mod sends;
 mod server;
+mod tell;
 mod thread;
 
 use std::sync::{Arc, Mutex, PoisonError};

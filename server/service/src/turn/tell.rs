@@ -1,0 +1,235 @@
+//! What a call stored of a guess: its inputs are answered, and messages handed over.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp};
+
+use super::guess::{Decided, Guess, GuessedSend};
+use super::inbox::{Answer, Input};
+use super::remembered::Remembered;
+use crate::Service;
+use crate::admission::{Sent, play_money};
+use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::{ClaimSearch, Claimed, Learned, Submitted};
+use crate::store::idempotency::KeptKey;
+use crate::store::turn_call::{ClaimAnswer, FoundApplication, TurnAnswer, TurnCall};
+use crate::wakes::Wake;
+
+/// Inputs that are still to be stored.
+#[derive(Default)]
+pub(super) struct Left {
+    /// Sends and claims that are decided again, by what the call returned.
+    pub(super) again: Vec<Input>,
+    /// Results and receipts that take more than a call.
+    pub(super) others: Vec<Input>,
+}
+
+impl GuessedSend {
+    /// The outcome, as far as the call shows it.
+    fn outcome(&self, rows: &AnsweredRows<'_>) -> Option<std::result::Result<Sent, Reason>> {
+        if let Decided::Known(outcome) = &self.decided {
+            return Some(*outcome);
+        }
+        let id = self.application?;
+        let found = rows.applications.get(&id).filter(|found| found.same)?;
+        if self.key.as_ref().is_some_and(|key| rows.kept.contains(key)) {
+            return None;
+        }
+        let before = |kind: KeyKind| match kind {
+            KeyKind::Live => found.balance,
+            KeyKind::Test => play_money(found.test_balance, found.test_day, rows.now),
+        };
+        let charged = rows.charged.contains(&id);
+        match &self.decided {
+            Decided::Accepted { kind, sent } if charged => {
+                let balance = before(*kind).checked_sub(sent.balance)?;
+                Some(Ok(Sent { balance, ..*sent }))
+            }
+            // Sends before this one may have been accepted, and not stored.
+            Decided::DryRun { kind, sent } if charged || sent.balance == Money::ZERO => {
+                let balance = before(*kind).checked_sub(sent.balance)?;
+                let is_enough = balance >= sent.cost;
+                let refused = Err(Reason::InsufficientFunds);
+                Some(if is_enough {
+                    Ok(Sent { balance, ..*sent })
+                } else {
+                    refused
+                })
+            }
+            Decided::Refused(Reason::InsufficientFunds) if !charged => None,
+            Decided::Refused(reason) => Some(Err(*reason)),
+            _ => None,
+        }
+    }
+}
+
+/// What a call's answer says of sends.
+struct AnsweredRows<'a> {
+    now: Timestamp,
+    applications: HashMap<ApplicationId, &'a FoundApplication>,
+    charged: HashSet<ApplicationId>,
+    kept: HashSet<KeptKey>,
+}
+
+impl<'a> AnsweredRows<'a> {
+    fn of(call: &TurnCall, answer: &'a TurnAnswer) -> Self {
+        let applications = answer.applications.iter().flatten();
+        Self {
+            now: call.now,
+            applications: applications.map(|found| (found.id, found)).collect(),
+            charged: answer.charged.iter().flatten().copied().collect(),
+            kept: answer.kept_answers().map(|(key, _)| key).collect(),
+        }
+    }
+}
+
+impl Guess {
+    /// Answers the inputs that are stored, and those that nothing is stored for; hands messages
+    /// over. Returns the inputs that are left.
+    pub(super) fn tell(
+        self,
+        service: &Service,
+        remembered: &mut Remembered,
+        answer: TurnAnswer,
+        inputs: Vec<Input>,
+    ) -> Left {
+        let Self {
+            call,
+            sends,
+            mut places,
+            lease,
+            searches,
+        } = self;
+        let rows = AnsweredRows::of(&call, &answer);
+        places.retain(|message| rows.charged.contains(&message.application_id));
+        let mut outcomes = Vec::with_capacity(sends.len());
+        for send in &sends {
+            let outcome = send.outcome(&rows);
+            if let (Some(_), Some(key)) = (&outcome, send.counted) {
+                remembered.in_turn.use_request(key);
+            }
+            outcomes.push(outcome);
+        }
+        drop(rows);
+        let mut outcomes = outcomes.into_iter();
+        let mut claimed = answered_claims(service, &searches, answer.claims, call.now);
+        let mut stored =
+            StoredOfCarriers::of(&call, answer.missing, answer.done, answer.done_receipts);
+        let mut left = Left::default();
+        for input in inputs {
+            match input {
+                Input::Send { .. } => match outcomes.next().flatten() {
+                    Some(outcome) => input.answer(Answer::Sent(outcome)),
+                    None => left.again.push(input),
+                },
+                Input::Claim { .. } => match claimed.next() {
+                    Some((_, claimed, _)) => input.answer(Answer::Claimed(lease, claimed)),
+                    None => left.again.push(input),
+                },
+                other => left.others.extend(stored.tell(other)),
+            }
+        }
+        for (carrier, claimed, learned) in claimed {
+            places.fill_all(&carrier, claimed, learned);
+        }
+        if places.has_queued() {
+            service.inner.wakes.tell_others(Wake::Queued);
+        }
+        places.hand_over(lease);
+        left
+    }
+}
+
+/// What was claimed for each search, in their order; nothing where the call claimed nothing.
+fn answered_claims(
+    service: &Service,
+    searches: &[ClaimSearch],
+    answers: Option<Vec<ClaimAnswer>>,
+    now: Timestamp,
+) -> std::vec::IntoIter<(String, Vec<Claimed>, Learned)> {
+    let answers = answers.unwrap_or_default();
+    let claims = searches.iter().zip(answers).map(|(search, answer)| {
+        let (claimed, learned) = search.claimed(service, answer, now);
+        (search.carrier.clone(), claimed, learned)
+    });
+    claims.collect::<Vec<_>>().into_iter()
+}
+
+/// The results and receipts that a call stored.
+struct StoredOfCarriers {
+    submitted: HashSet<i64>,
+    received: HashSet<i64>,
+    /// The numbers of the carriers' receipts.
+    named: HashSet<i64>,
+    /// The number of the next carrier's receipt.
+    next: i64,
+}
+
+impl StoredOfCarriers {
+    fn of(
+        call: &TurnCall,
+        missing: Option<Vec<i64>>,
+        done: Option<Vec<i64>>,
+        done_receipts: Option<Vec<i64>>,
+    ) -> Self {
+        let missing: HashSet<i64> = missing.into_iter().flatten().collect();
+        let submitted = call.submitted.ids.iter().copied();
+        let done: HashSet<i64> = done.into_iter().flatten().collect();
+        let received = call.receipts.ids.iter().copied();
+        Self {
+            submitted: submitted.filter(|id| !missing.contains(id)).collect(),
+            received: received.filter(|id| done.contains(id)).collect(),
+            named: done_receipts.into_iter().flatten().collect(),
+            next: 0,
+        }
+    }
+
+    /// Answers an input that is stored as a whole; returns what is left of another one.
+    fn tell(&mut self, input: Input) -> Option<Input> {
+        match input {
+            Input::Results {
+                carrier,
+                results,
+                mut taken,
+                answer,
+            } => {
+                let is_stored = |result: &Submitted| self.submitted.remove(&result.id.0);
+                let (stored, results): (Vec<_>, _) = results.into_iter().partition(is_stored);
+                taken.extend(stored.iter().map(|result| result.id));
+                let input = Input::Results {
+                    carrier,
+                    results,
+                    taken,
+                    answer,
+                };
+                input.unless_empty()
+            }
+            Input::Receipts { receipts, answer } => {
+                let is_stored = |receipt: &Receipt| self.received.remove(&receipt.id.0);
+                let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
+                Input::Receipts { receipts, answer }.unless_empty()
+            }
+            Input::CarrierReceipts {
+                carrier,
+                receipts,
+                parks,
+                answer,
+            } => {
+                let is_stored = |_: &CarrierReceipt| {
+                    let number = self.next;
+                    self.next += 1;
+                    self.named.contains(&number)
+                };
+                let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
+                let input = Input::CarrierReceipts {
+                    carrier,
+                    receipts,
+                    parks,
+                    answer,
+                };
+                input.unless_empty()
+            }
+            other => Some(other),
+        }
+    }
+}
