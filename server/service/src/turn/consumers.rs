@@ -436,37 +436,40 @@ impl Places {
         }
     }
 
-    /// The carriers that have places and messages waiting, with the number of messages to claim in
-    /// a turn with this many sends. The places are reserved, so that no other home claims for them.
-    pub(crate) fn claimable(&mut self, sends: usize) -> Vec<(String, usize)> {
+    /// The carriers that have places and messages waiting.
+    pub(crate) fn due(&self) -> Vec<String> {
+        let now = Instant::now();
+        let carriers = self.consumers.carriers();
+        let due = carriers
+            .iter()
+            .filter(|(_, known)| known.available() > 0 && known.claim_at(self.home) <= now);
+        due.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Reserves places of a carrier to claim messages for, in a turn with this many sends; no other
+    /// home claims for them. Returns how many. The turn's own sends take their places before.
+    pub(crate) fn reserve(&mut self, carrier: &str, sends: usize) -> usize {
         let most = match sends {
             0 => CLAIM_MAX,
             sends => CLAIM_BESIDE_SENDS.max(2 * sends),
         };
-        let now = Instant::now();
         let carriers = self.consumers.carriers();
-        let mut claimable = Vec::new();
-        for (name, known) in carriers.iter() {
-            if known.claim_at(self.home) > now {
-                continue;
-            }
-            let wanted = known.share().min(most);
-            let mut left = wanted;
-            while let Some(consumer) = known.roomiest().filter(|_| left > 0) {
-                let count = consumer.available().min(left);
-                consumer.places().handed += count;
-                left -= count;
-                let reserved = (name.clone(), Arc::clone(consumer), count);
-                self.reserved.push(reserved);
-            }
-            if wanted > left {
-                claimable.push((name.clone(), wanted - left));
-            }
+        let Some(known) = carriers.get(carrier) else {
+            return 0;
+        };
+        let wanted = known.share().min(most);
+        let mut left = wanted;
+        while let Some(consumer) = known.roomiest().filter(|_| left > 0) {
+            let count = consumer.available().min(left);
+            consumer.places().handed += count;
+            left -= count;
+            let reserved = (carrier.to_owned(), Arc::clone(consumer), count);
+            self.reserved.push(reserved);
         }
-        claimable
+        wanted - left
     }
 
-    fn is_drained(&self, carrier: &str) -> bool {
+    pub(crate) fn is_drained(&self, carrier: &str) -> bool {
         self.drained.iter().any(|drained| drained == carrier)
     }
 

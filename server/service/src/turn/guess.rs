@@ -110,40 +110,8 @@ impl Guess {
         };
         add_of_carriers(service, &mut call, inputs);
         let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
-        let claimable = places.claimable(sends.len());
+        let due = places.due();
         places.close(remembered.drained.clone());
-        // For a drained carrier nothing is claimed, but the call finds out whether it still is so.
-        let limit = |carrier: &String, limit: usize| {
-            let is_drained = remembered.drained.contains(carrier);
-            if is_drained { 0 } else { limit }
-        };
-        let mut searches = Vec::new();
-        for input in inputs {
-            if let Input::Claim {
-                carrier,
-                limit: most,
-                ..
-            } = input
-            {
-                searches.push(ClaimSearch::new(
-                    service,
-                    home,
-                    carrier,
-                    limit(carrier, *most),
-                ));
-            }
-        }
-        for (carrier, most) in claimable {
-            searches.push(ClaimSearch::new(
-                service,
-                home,
-                &carrier,
-                limit(&carrier, most),
-            ));
-        }
-        for search in &searches {
-            call.claims.push(search);
-        }
         let guessing = Guessing {
             service,
             remembered,
@@ -154,6 +122,32 @@ impl Guess {
             new_keys: HashSet::new(),
         };
         let guessed = guessing.decide_all(&sends)?;
+        let mut searches = Vec::new();
+        // For a drained carrier nothing is claimed, but the call finds out whether it still is so.
+        for input in inputs {
+            if let Input::Claim { carrier, limit, .. } = input {
+                let limit = if places.is_drained(carrier) {
+                    0
+                } else {
+                    *limit
+                };
+                searches.push(ClaimSearch::new(service, home, carrier, limit));
+            }
+        }
+        for carrier in due {
+            let is_drained = places.is_drained(&carrier);
+            let limit = if is_drained {
+                0
+            } else {
+                places.reserve(&carrier, sends.len())
+            };
+            if limit > 0 || is_drained {
+                searches.push(ClaimSearch::new(service, home, &carrier, limit));
+            }
+        }
+        for search in &searches {
+            call.claims.push(search);
+        }
         Ok(Self {
             call,
             sends: guessed,

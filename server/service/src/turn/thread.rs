@@ -217,15 +217,16 @@ async fn write(
     let (mut recorded, ended) = record(service, tx, inputs, &mut places).await?;
     settle(tx, &ended, service.now()).await?;
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
-    let (mut prices, mut claimable) = (None, Vec::new());
     // On a server a call admits sends and claims.
-    if !tx.must_lock() {
-        claimable = places.claimable(sends.len());
-    }
-    if !sends.is_empty() || !claimable.is_empty() {
+    let due = if tx.must_lock() {
+        Vec::new()
+    } else {
+        places.due()
+    };
+    let mut prices = None;
+    if !sends.is_empty() || !due.is_empty() {
         let drained;
         (prices, drained) = installation::prices_and_drained(tx).await?;
-        claimable.retain(|(carrier, _)| !drained.contains(carrier));
         places.close(drained);
     }
     let sent = admit_all(service, tx, &sends, prices, &mut places, lease).await?;
@@ -241,9 +242,15 @@ async fn write(
             _ => recorded.pop_front(),
         });
     }
-    for (carrier, count) in claimable {
-        let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
-        places.fill_all(&carrier, claimed, learned);
+    for carrier in due {
+        if places.is_drained(&carrier) {
+            continue;
+        }
+        let count = places.reserve(&carrier, sends.len());
+        if count > 0 {
+            let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
+            places.fill_all(&carrier, claimed, learned);
+        }
     }
     Ok(Outcome {
         answers,
