@@ -19,7 +19,7 @@ CREATE TYPE counted AS (
     n              BIGINT
 );
 
--- Turns that were stored, kept for a day: whoever gets no answer to a call inserts the turn's id
+-- Turns that were stored, kept for an hour: whoever gets no answer to a call inserts the turn's id
 -- itself. The key lets that wait for the original, and then either one is stored, never both.
 CREATE TABLE turns (
     home       BIGINT NOT NULL,
@@ -57,8 +57,8 @@ CREATE TYPE application_rows AS (
 CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[]
 );
--- Accepted sends. `spent` is what the application's sends cost so far, and `transfers` how many live
--- ones there are, this one included.
+-- Accepted sends. `spent` is what the application's sends cost so far, and `transfers` how many
+-- live ones there are, this one included.
 CREATE TYPE send_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
     senders TEXT[], bodies TEXT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],
@@ -209,10 +209,10 @@ BEGIN
     END IF;
 END $$;
 
--- Sends. The sends of an application are stored if its row is still as the turn remembers it and has
--- the money, and none of their idempotency keys has an answer. Returns the rows as they were before
--- the charge, each with whether it is as remembered; the applications whose sends are stored; and
--- the answers that were kept for the keys.
+-- Sends. The sends of an application are stored if its row is still as the turn remembers it and
+-- has the money, and none of their idempotency keys has an answer. Returns the rows as they were
+-- before the charge, each with whether it is as remembered; the applications whose sends are
+-- stored; and the answers that were kept for the keys.
 CREATE FUNCTION turn_sends(
     of_home BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
     remembered application_rows, keys key_rows, sends send_rows,
@@ -412,7 +412,8 @@ BEGIN
         FROM judged
         $statement$
         INTO due_rows, due_count, singles_count, aside, due, begun
-        USING of_home, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from, least_id;
+        USING of_home, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from,
+            least_id;
     IF aside IS NOT NULL THEN
         UPDATE queue SET held = 1 WHERE message_id = ANY (aside);
     END IF;
@@ -499,8 +500,8 @@ END $$;
 -- remembers: if these have changed, they are returned, and neither is done. The answer:
 -- `missing`: messages of `submitted` whose lease didn't hold; `done` and `done_receipts`: messages
 -- that receipts made final, and the receipts that named a segment of such a message; `prices` and
--- `drained`, if they have changed; `applications`, `charged` and `kept`: see `turn_sends`; `claims`: see
--- `turn_claims`.
+-- `drained`, if they have changed; `applications`, `charged` and `kept`: see `turn_sends`;
+-- `claims`: see `turn_claims`.
 CREATE FUNCTION run_turn(
     of_home BIGINT, turn_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
@@ -524,6 +525,7 @@ DECLARE
     prices JSON;
     drained TEXT[];
     unchanged BOOLEAN := TRUE;
+    is_stored BOOLEAN;
 BEGIN
     IF submitted.ids <> '{}' THEN
         SELECT * INTO held, counts FROM turn_submitted(of_home, now_ms, submitted, parts);
@@ -555,19 +557,26 @@ BEGIN
         FROM turn_sends(of_home, now_ms, now_ms / 86400000, play_money, kept_since, applications,
             keys, sends);
         counts := counts || more;
-        answer := answer || jsonb_build_object('applications', read, 'kept', kept, 'charged', charged);
+        answer := answer || jsonb_build_object(
+            'applications', read, 'kept', kept, 'charged', charged);
     END IF;
-    INSERT INTO turns (home, id, created_at, answer)
-    VALUES (of_home, turn_id, now_ms, answer::text);
+    is_stored := held IS NOT NULL OR counts IS NOT NULL;
     IF unchanged THEN
         FOR i IN 1 .. cardinality(claims.carriers) LOOP
             SELECT * INTO one, more
             FROM turn_claims(of_home, now_ms, claims.carriers[i], claims.singles_max[i],
                 claims.all_max[i], claims.singles_from[i], claims.batches_from[i], least_id,
                 lease_token, lease_until);
+            is_stored := is_stored OR one ->> 'found' IS NOT NULL;
             counts := counts || more;
             claimed := claimed || one;
         END LOOP;
+    END IF;
+    -- A turn that stored nothing needn't be known: to repeat it does no harm. (While nothing is
+    -- sent, turns only look for messages that wait, and write nothing.)
+    IF is_stored THEN
+        INSERT INTO turns (home, id, created_at, answer)
+        VALUES (of_home, turn_id, now_ms, answer::text);
     END IF;
     IF counts IS NOT NULL THEN
         PERFORM turn_counts(of_home, now_ms, of_node, counts);
