@@ -29,108 +29,37 @@ statements! {
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)",
     );
     /// Single messages and messages of batches are looked up separately, each kind by its own part
-    /// of the index `queue_due`.
-    const DUE: Sql = Sql {
-        sqlite: r"
-            -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
-            WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
-            singles AS MATERIALIZED (
-                SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
-                FROM queue
-                WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
-                  AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
-                ORDER BY due_at, message_id LIMIT $4),
-            of_batches AS (
-                SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
-                FROM queue
-                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
-                  AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
-                ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
-            SELECT json_group_array(
-                json_array(
-                    q.message_id, q.hand_over, a.status = 'Suspended', q.due_at, q.bulk))
-                AS found
-            FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
-            JOIN applications a ON a.id = q.application_id",
-        postgres: r"
-            -- Rows that another process is about to claim are skipped. An application's row may
-            -- have many dead versions: it is looked up once, not for each message.
-            WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
-            singles AS MATERIALIZED (
-                SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
-                FROM queue
-                WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
-                  AND message_id >= $3 AND lease_token = 0 AND home = $8
-                  AND NOT EXISTS (SELECT 1 FROM drained)
-                ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
-            of_batches AS MATERIALIZED (
-                SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
-                FROM queue
-                WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
-                  AND message_id >= $3 AND lease_token = 0 AND home = $8
-                  AND NOT EXISTS (SELECT 1 FROM drained)
-                ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
-                FOR UPDATE SKIP LOCKED),
-            due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches),
-            suspended AS MATERIALIZED (
-                SELECT id
-                FROM applications
-                WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due))
-                  AND status = 'Suspended' AND home = $8)
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        message_id, hand_over,
-                        CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END,
-                        due_at, bulk)),
-                '[]')::text AS found
-            FROM due",
-        ..Sql::IN_HOME
-    };
-    const CLAIM: Sql = Sql {
-        sqlite: r"
-            UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1",
-        postgres: r"
-            UPDATE queue SET due_at = $2, lease_token = $3
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND home = $4",
-        ..Sql::IN_HOME
-    };
-    const CLAIMED: Sql = Sql {
-        sqlite: r"
-            SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind,
-                   sender, body
-            FROM messages WHERE id = ?1 AND status < 3",
-        postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        json_build_array(
-                            id, application_id, test, batch_id, created_at, status, cost),
-                        number, kind, sender, body)),
-                '[]')::text AS found
-            FROM (
-                SELECT *
-                FROM messages
-                WHERE id = ANY (
-                    ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND id BETWEEN $2 AND $3 AND home = $4
-                  AND status < 3
-                ORDER BY id FOR UPDATE) m",
-        ..Sql::IN_HOME
-    };
-    const START: Sql = Sql {
-        sqlite: r"
-            UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2",
-        postgres: r"
-            UPDATE messages SET status = 1, sending_at = $2
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $3 AND $4 AND home = $5
-              AND status < 2",
-        ..Sql::IN_HOME
-    };
+    /// of the index `queue_due`. (On PostgreSQL messages are claimed by `run_turn`, whose parts are
+    /// like these.)
+    const DUE: Sql = Sql::sqlite(r"
+        -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
+        WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
+        singles AS MATERIALIZED (
+            SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
+            FROM queue
+            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
+              AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+            ORDER BY due_at, message_id LIMIT $4),
+        of_batches AS (
+            SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
+            FROM queue
+            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
+              AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+            ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
+        SELECT json_group_array(
+            json_array(
+                q.message_id, q.hand_over, a.status = 'Suspended', q.due_at, q.bulk))
+            AS found
+        FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
+        JOIN applications a ON a.id = q.application_id");
+    const CLAIM: Sql = Sql::sqlite(r"
+        UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1");
+    const CLAIMED: Sql = Sql::sqlite(r"
+        SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind,
+               sender, body
+        FROM messages WHERE id = ?1 AND status < 3");
+    const START: Sql = Sql::sqlite(r"
+        UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2");
     /// `[[message, token]]`.
     const LEASED: Sql = Sql {
         sqlite: r"
@@ -261,11 +190,11 @@ pub(crate) async fn start(
     ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
-    let finding = query(CLAIMED, ()).bind(tx.among(ids));
+    let finding = query(CLAIMED, ());
     let started: Vec<StartedMessage> = finding
         .find_each(tx, ids.iter().copied(), "messages")
         .await?;
-    let starting = query(START, now).bind(tx.among(ids));
+    let starting = query(START, now);
     starting.execute_each(tx, ids.iter().copied()).await?;
     for StartedMessage { before, .. } in &started {
         if before.status.may_become(MessageStatus::Sending) {

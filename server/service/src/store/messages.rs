@@ -21,24 +21,11 @@ statements! {
     );
     const STATUS: Sql = in_home!("SELECT status FROM messages WHERE id = $1" => " AND home = $2");
     const GREATEST: Sql = in_home!("SELECT MAX(id) AS id FROM messages" => " WHERE home = $1");
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
-                requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
-                released)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)",
-        postgres: r"
-            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
-                requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
-                released, home)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-                   (value ->> 8)::bigint, (value ->> 9)::bigint, (value ->> 10)::bigint,
-                   (value ->> 11)::bigint, (value ->> 12)::bigint, (value ->> 13)::bigint,
-                   (value ->> 14)::bigint, 0, $2
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::IN_HOME
-    };
+    const INSERT: Sql = Sql::sqlite(r"
+        INSERT INTO messages (id, application_id, test, number, kind, sender, body,
+            requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
+            released)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)");
     const LOCK: Sql = Sql::postgres_in_home(r"
         SELECT COUNT(*) AS n
         FROM (
