@@ -5,17 +5,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::Transid;
 use domain::ids::Home;
-use domain::{Reason, Transid};
 use futures_util::future::join_all;
+use tokio::task::JoinHandle;
 
 use crate::Service;
 use crate::delivery::outcomes::SubmitOutcome;
-use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::Result;
+use crate::error::{Fault, Result};
 
-/// How long to wait before results are stored again in a home that can't be reached.
+/// How long to wait for a home before the others are gone on with.
+const WAIT: Duration = Duration::from_secs(5);
+/// How long to wait before a home is tried again that couldn't store something.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How many names of segments are remembered at least.
 const NAMES: usize = 131_072;
@@ -84,116 +87,126 @@ impl Service {
 
     /// Stores results in the homes of their messages. Where there are several homes, one that can't
     /// be reached gets its results later, as long as this process lives; after that the leases of
-    /// the messages end, as after a crash.
+    /// the messages end, as after a crash. Its messages count as stored meanwhile.
     pub(super) async fn record_at_homes(
         &self,
         carrier: &str,
         results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
         if let Some(home) = self.only_home() {
-            return self.record_at(home, carrier, results).await;
+            let inbox = self.inner.turn.inbox(home);
+            return inbox.record_results(carrier, results).await;
         }
         self.inner.segment_homes.learn(carrier, &results);
         let homes = by_home(results, |result| result.lease.home);
-        let recording = homes.into_iter().map(|(home, results)| async move {
-            match self.record_at(home, carrier, results.clone()).await {
-                Err(error) if error.reason() == Reason::Unavailable => {
-                    self.record_later(home, carrier.to_owned(), results);
-                    Ok(Vec::new())
-                }
-                recorded => recorded,
-            }
+        let recording = homes.into_iter().map(|(home, results)| {
+            let taken = results.iter().filter(|result| result.is_taken());
+            let taken: Vec<Transid> = taken.map(|result| result.id).collect();
+            let (service, carrier) = (self.clone(), carrier.to_owned());
+            let storing = tokio::spawn(async move {
+                let inbox = service.inner.turn.inbox(home);
+                let store = || inbox.record_results(&carrier, results.clone());
+                service.store_at(home, store).await
+            });
+            async move { wait_for(storing).await.unwrap_or(taken) }
         });
-        let recorded = join_all(recording).await;
-        let taken = recorded.into_iter().collect::<Result<Vec<_>>>()?;
-        Ok(taken.concat())
+        Ok(join_all(recording).await.concat())
     }
 
-    async fn record_at(
-        &self,
-        home: Home,
-        carrier: &str,
-        results: Vec<Submitted>,
-    ) -> Result<Vec<Transid>> {
-        let inbox = self.inner.turn.inbox(home);
-        inbox.record_results(carrier, results).await
-    }
-
-    fn record_later(&self, home: Home, carrier: String, results: Vec<Submitted>) {
-        tracing::warn!(
-            home = home.0,
-            carrier,
-            "a home can't be reached; results are stored later"
-        );
-        let service = self.clone();
-        tokio::spawn(async move {
-            while !service.store().is_closed() {
-                tokio::time::sleep(PAUSE).await;
-                match service.record_at(home, &carrier, results.clone()).await {
-                    Err(error) if error.reason() == Reason::Unavailable => {}
-                    Err(error) => {
-                        tracing::error!(detail = ?error, "results can't be stored");
-                        return;
-                    }
-                    Ok(_) => return,
-                }
-            }
-        });
-    }
-
-    /// Stores a sandbox's receipts in the homes of their messages.
+    /// Stores a sandbox's receipts in the homes of their messages, like results.
     pub(super) async fn end_at_homes(&self, receipts: Vec<Receipt>) -> Result<()> {
+        if let Some(home) = self.only_home() {
+            return self.inner.turn.inbox(home).record_receipts(receipts).await;
+        }
         let mut homes: BTreeMap<Home, Vec<Receipt>> = BTreeMap::new();
         for receipt in receipts {
             let home = self.home_of_application(receipt.application_id).await?;
             homes.entry(home).or_default().push(receipt);
         }
-        let recording = homes
-            .into_iter()
-            .map(|(home, receipts)| self.inner.turn.inbox(home).record_receipts(receipts));
-        join_all(recording).await.into_iter().collect()
+        let recording = homes.into_iter().map(|(home, receipts)| {
+            let service = self.clone();
+            wait_for(tokio::spawn(async move {
+                let inbox = service.inner.turn.inbox(home);
+                let store = || inbox.record_receipts(receipts.clone());
+                service.store_at(home, store).await
+            }))
+        });
+        join_all(recording).await;
+        Ok(())
+    }
+
+    /// Stores in a home until it is stored, or the service closes.
+    async fn store_at<T, F: Future<Output = Result<T>>>(
+        &self,
+        home: Home,
+        store: impl Fn() -> F,
+    ) -> Option<T> {
+        loop {
+            match store().await {
+                Ok(stored) => return Some(stored),
+                Err(error) => {
+                    tracing::warn!(home = home.0, detail = ?error, "a home is tried again");
+                }
+            }
+            if self.store().is_closed() {
+                return None;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Stores a carrier's receipts in the homes of their messages: where that isn't known, each
-    /// home is asked. What no home knows, or couldn't be asked about, is parked in the last one.
+    /// home is asked by the carrier's name first, then by what else the receipt says. What no home
+    /// knows, or couldn't be asked about, is parked.
     pub(super) async fn match_at_homes(
         &self,
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
+        if let Some(home) = self.only_home() {
+            let inbox = self.inner.turn.inbox(home);
+            let matching = inbox.record_carrier_receipts(carrier, receipts, Matching::OrPark);
+            return matching.await.map(drop);
+        }
         let known = |receipt: &CarrierReceipt| {
-            let found = || self.inner.segment_homes.of(carrier, receipt);
-            self.only_home().or_else(found).unwrap_or(Home::FIRST)
+            let found = self.inner.segment_homes.of(carrier, receipt);
+            found.unwrap_or(Home::FIRST)
         };
         let homes = by_home(receipts, known);
         let recording = homes.into_iter().map(|(first, receipts)| async move {
             let others = self.homes().filter(|home| *home != first);
             let order: Vec<Home> = std::iter::once(first).chain(others).collect();
-            self.match_in_turn(carrier, &order, receipts).await
+            self.match_in_order(carrier, &order, receipts).await
         });
         join_all(recording).await.into_iter().collect()
     }
 
-    async fn match_in_turn(
+    async fn match_in_order(
         &self,
         carrier: &str,
         order: &[Home],
         mut receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
-        for (asked, home) in order.iter().enumerate() {
-            let parks = asked + 1 == order.len();
-            let inbox = self.inner.turn.inbox(*home);
-            let matching = inbox.record_carrier_receipts(carrier, receipts.clone(), parks);
-            receipts = match matching.await {
-                Ok(unmatched) => unmatched,
-                Err(error) if parks || error.reason() != Reason::Unavailable => return Err(error),
-                // The receipts are tried again where they are parked.
-                Err(_) => receipts,
-            };
-            if receipts.is_empty() {
-                break;
+        let mut failed = None;
+        for matching in [Matching::ByName, Matching::ByAnything, Matching::OrPark] {
+            for home in order {
+                let inbox = self.inner.turn.inbox(*home);
+                let asking = inbox.record_carrier_receipts(carrier, receipts.clone(), matching);
+                match tokio::time::timeout(WAIT, asking).await {
+                    Ok(Ok(unmatched)) => receipts = unmatched,
+                    Ok(Err(error)) => failed = Some(error),
+                    Err(_) => failed = Some(Fault::TimedOut("asking a home for receipts").into()),
+                }
+                if receipts.is_empty() {
+                    return Ok(());
+                }
             }
         }
-        Ok(())
+        Err(failed.unwrap_or_else(|| Fault::Stopped.into()))
     }
+}
+
+/// What a task stored; `None` if it takes long, and goes on by itself.
+async fn wait_for<T>(storing: JoinHandle<Option<T>>) -> Option<T> {
+    tokio::time::timeout(WAIT, storing).await.ok()?.ok()?
 }

@@ -103,6 +103,14 @@ pub(crate) struct Learned {
     pub(crate) look_after: Option<Duration>,
 }
 
+impl Submitted {
+    /// Whether the carrier took all that was submitted.
+    pub(crate) fn is_taken(&self) -> bool {
+        let mut outcomes = self.outcomes.iter();
+        outcomes.all(|(_, outcome)| matches!(outcome, SubmitOutcome::Accepted { .. }))
+    }
+}
+
 impl Lease {
     /// A lease that begins now. `asked` is the moment before anything was asked of the database:
     /// the time that the database takes is part of the lease's time.

@@ -24,9 +24,4 @@ impl ParkedNames {
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         !names.is_empty() && names.contains(&(carrier.to_owned(), name.to_owned()))
     }
-
-    pub(crate) fn remove(&self, carrier: &str, name: &str) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.remove(&(carrier.to_owned(), name.to_owned()));
-    }
 }

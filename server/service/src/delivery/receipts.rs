@@ -82,6 +82,17 @@ pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
+/// How far a home goes to find the segments of a carrier's receipts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Matching {
+    /// By the carrier's names alone: another home may know a name.
+    ByName,
+    /// Also by what else a receipt says.
+    ByAnything,
+    /// Likewise; what is found in no way is parked.
+    OrPark,
+}
+
 /// A receipt and the segment that it is for.
 struct Matched<'a> {
     segment: SegmentId,
@@ -125,16 +136,16 @@ impl Service {
     }
 
     /// Writes a carrier's receipts in a turn. Receipts for which nothing is found are parked, or
-    /// returned to be matched in another home.
+    /// returned to be matched in another way.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
-        parks: bool,
+        matching: Matching,
     ) -> Result<Vec<CarrierReceipt>> {
         let now = self.now();
-        let found = self.match_receipts(tx, carrier, receipts).await?;
+        let found = self.match_receipts(tx, carrier, receipts, matching).await?;
         let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
         let mut unmatched = Vec::new();
         for (place, receipt) in receipts.iter().enumerate() {
@@ -147,7 +158,7 @@ impl Service {
                 });
             } else if receipt.names.is_empty() {
                 tracing::warn!(carrier, "a receipt that names no message is dropped");
-            } else if !parks {
+            } else if matching != Matching::OrPark {
                 unmatched.push(receipt.clone());
             } else {
                 count += 1;
@@ -180,6 +191,7 @@ impl Service {
         tx: &mut WriteTx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
+        matching: Matching,
     ) -> Result<HashMap<usize, SegmentId>> {
         let (owners, names): (Vec<usize>, Vec<&str>) = receipts
             .iter()
@@ -192,6 +204,9 @@ impl Service {
             .into_iter()
             .map(|(place, segment)| (owners[place], segment))
             .collect();
+        if matching == Matching::ByName {
+            return Ok(found);
+        }
         let country_code = &self.inner.router.network.country_code;
         let least = domain::ids::compose_id(self.now().plus_ms(-KEPT_MS - DAY_MS).unix_ms(), 0);
         let open: Vec<&str> = (receipts.iter().enumerate())
@@ -233,9 +248,6 @@ impl Service {
         names: &[&str],
         now: Timestamp,
     ) -> Result<()> {
-        for name in names {
-            self.inner.parked_names.remove(carrier, name);
-        }
         let since = now.plus_ms(-AHEAD_MS);
         let parked = parked::unpark(tx, carrier, names, since).await?;
         if parked.is_empty() {
@@ -273,9 +285,15 @@ impl Service {
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
+        // With several homes receipts are parked too while a home can't be reached.
+        let since = if self.only_home().is_some() {
+            CROSSED_MS
+        } else {
+            AHEAD_MS
+        };
         let names = {
             let mut conn = self.store().read().await?;
-            parked::names(&mut conn, self.now().plus_ms(-CROSSED_MS)).await?
+            parked::names(&mut conn, self.now().plus_ms(-since)).await?
         };
         let mut matched = 0;
         for some in names.chunks(CROSSED_CHUNK) {

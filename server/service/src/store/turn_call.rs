@@ -357,17 +357,25 @@ impl UnansweredCall {
     ///
     /// # Errors
     /// When the database can't be asked, or the turn is still under way.
-    pub(crate) async fn settle(&self, conn: &mut dyn Connection) -> Result<Option<TurnAnswer>> {
+    pub(crate) async fn settle(
+        &self,
+        conn: &mut dyn Connection,
+        now: Timestamp,
+    ) -> Result<Option<TurnAnswer>> {
         let preventing = query(PREVENT, (self.home.0, self.id, self.now));
         if preventing.finds(&mut *conn).await? {
             return Ok(None);
         }
         let known = row::json(&self.sends)?;
-        query(GIVE_BACK, (self.home.0, self.lease_token, self.now, known))
-            .execute(&mut *conn)
+        let answer: Option<String> = query(ANSWER, (self.home.0, self.id))
+            .fetch_one(&mut *conn, |row| row.get("answer"))
             .await?;
-        let answer: String = query(ANSWER, (self.home.0, self.id))
-            .fetch_one(conn, |row| row.get("answer"))
+        // Without an answer the row is the one by which an earlier question kept the turn out.
+        let Some(answer) = answer else {
+            return Ok(None);
+        };
+        query(GIVE_BACK, (self.home.0, self.lease_token, now, known))
+            .execute(conn)
             .await?;
         read(&answer).map(Some)
     }

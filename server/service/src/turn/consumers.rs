@@ -415,9 +415,10 @@ impl Places {
             } else {
                 0
             };
-            Arc::clone(known.roomiest().filter(|_| available > for_uploads)?)
+            let consumer = known.roomiest().filter(|_| available > for_uploads)?;
+            consumer.places().handed += 1;
+            Arc::clone(consumer)
         };
-        consumer.places().handed += 1;
         Some(Place(self.handover(consumer)))
     }
 

@@ -8,7 +8,7 @@ use domain::{Reason, Transid};
 use tokio::sync::oneshot;
 
 use crate::admission::{PreparedSend, SendError, Sent};
-use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::{Error, Fault, Result, Uncertain};
 
@@ -56,7 +56,7 @@ pub(crate) enum Input {
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
-        parks: bool,
+        matching: Matching,
         answer: oneshot::Sender<Result<Vec<CarrierReceipt>>>,
     },
     /// A request for messages of a carrier, which is answered at once even without messages.
@@ -272,13 +272,13 @@ impl Inbox {
         &self,
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
-        parks: bool,
+        matching: Matching,
     ) -> Result<Vec<CarrierReceipt>> {
         let carrier = carrier.to_owned();
         let input = |answer| Input::CarrierReceipts {
             carrier,
             receipts,
-            parks,
+            matching,
             answer,
         };
         self.ask(input).await

@@ -60,6 +60,14 @@ impl Remembered {
         self.applications.get(&id)
     }
 
+    /// Begins a turn, in which nothing was read yet.
+    pub(super) fn begin_turn(&mut self) {
+        self.in_turn = InTurn::default();
+        if self.applications.len() > APPLICATIONS_MAX {
+            self.applications.clear();
+        }
+    }
+
     /// Learns from the answer to a call.
     pub(super) fn learn(&mut self, call: &TurnCall, answer: &TurnAnswer) {
         if let Some(drained) = &answer.drained {
@@ -73,9 +81,6 @@ impl Remembered {
             });
             return;
         }
-        if self.applications.len() > APPLICATIONS_MAX {
-            self.applications.clear();
-        }
         let asked = &call.applications.ids;
         self.in_turn
             .applications
@@ -88,12 +93,16 @@ impl Remembered {
             }
         }
         let keys = &call.keys;
-        for ((application, test), key) in keys.applications.iter().zip(&keys.tests).zip(&keys.keys)
-        {
+        for place in 0..keys.keys.len() {
+            let application_id = ApplicationId(keys.applications[place]);
+            // An answer that was stored just now is in no row that was read: the next call reads it.
+            if keys.answers[place].is_some() && answer.has_charged(application_id) {
+                continue;
+            }
             self.in_turn.keys.insert(KeptKey {
-                application_id: ApplicationId(*application),
-                test: *test == 1,
-                key: key.clone(),
+                application_id,
+                test: keys.tests[place] == 1,
+                key: keys.keys[place].clone(),
             });
         }
         self.in_turn.kept.extend(answer.kept_answers());

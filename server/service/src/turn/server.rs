@@ -15,7 +15,7 @@ use super::consumers::Consumers;
 use super::figures::Figures;
 use super::guess::{Guess, turn_id};
 use super::inbox::{Inbox, Input, lose_all, refuse_all};
-use super::remembered::{InTurn, Remembered};
+use super::remembered::Remembered;
 use super::tell::Left;
 use crate::delivery::Lease;
 use crate::error::{Error, Fault, Result, Uncertain};
@@ -72,7 +72,7 @@ impl ServerTurns {
     /// take more than a call. A part of the inputs that certainly stored nothing because of a fault
     /// in its rows is halved until the input at fault stands alone.
     pub(super) async fn turn(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
-        self.remembered.in_turn = InTurn::default();
+        self.remembered.begin_turn();
         let mut others = Vec::new();
         let mut parts = vec![(inputs, 0)];
         while let Some((mut inputs, calls)) = parts.pop() {
@@ -246,10 +246,14 @@ async fn ask(service: Service, call: UnansweredCall) -> Option<TurnAnswer> {
     loop {
         let asking = async {
             let mut conn = service.store().read().await?;
-            call.settle(&mut conn).await
+            call.settle(&mut conn, service.now()).await
         };
         match asking.await {
-            Ok(answer) => return answer,
+            Ok(answer) => {
+                // Messages that the call claimed wait again.
+                service.inner.turn.look();
+                return answer;
+            }
             Err(error) => tracing::debug!(detail = ?error, "a turn can't be asked about yet"),
         }
         tokio::time::sleep(ASK_PAUSE).await;

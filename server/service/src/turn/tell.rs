@@ -212,7 +212,7 @@ impl StoredOfCarriers {
             Input::CarrierReceipts {
                 carrier,
                 receipts,
-                parks,
+                matching,
                 answer,
             } => {
                 let is_stored = |_: &CarrierReceipt| {
@@ -224,7 +224,7 @@ impl StoredOfCarriers {
                 let input = Input::CarrierReceipts {
                     carrier,
                     receipts,
-                    parks,
+                    matching,
                     answer,
                 };
                 input.unless_empty()

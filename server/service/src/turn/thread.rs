@@ -289,10 +289,10 @@ async fn record(
             Input::CarrierReceipts {
                 carrier,
                 receipts,
-                parks,
+                matching,
                 ..
             } => {
-                let writing = service.write_carrier_receipts(tx, carrier, receipts, *parks);
+                let writing = service.write_carrier_receipts(tx, carrier, receipts, *matching);
                 Answer::Matched(writing.await?)
             }
         });

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use domain::{MessageStatus, Reason};
 use futures_util::future::join_all;
-use service::{Actor, Claimed, Consumer, Lease, SANDBOX_CARRIER, SendError};
+use service::{
+    Actor, Claimed, Consumer, IdempotencyKey, Lease, SANDBOX_CARRIER, SendError, SendRequest,
+};
 use sqlx::Executor as _;
 
 use crate::database::Backend;
@@ -21,6 +23,7 @@ on_each_backend![
     a_message_that_is_put_off_is_handed_over_again_when_its_time_comes,
     an_input_that_cannot_be_stored_fails_alone,
     results_that_come_after_their_lease_change_no_status,
+    of_two_requests_with_one_key_and_money_for_one_the_second_is_a_replay,
 ];
 
 const CARRIER: &str = SANDBOX_CARRIER;
@@ -245,5 +248,28 @@ async fn results_that_come_after_their_lease_change_no_status(backend: Backend) 
     let results = vec![answered(&messages[0], taken_as("late"))];
     let taken = world.record(CARRIER, &lease, results).await;
     assert!(taken.is_empty());
+    world.assert_sound().await;
+}
+
+async fn of_two_requests_with_one_key_and_money_for_one_the_second_is_a_replay(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "0.05").await;
+    let with_key = || SendRequest {
+        idempotency: IdempotencyKey::parse("once"),
+        ..request(&customer.live, "57000001", "hello")
+    };
+    let (one, other) = tokio::join!(
+        world.service.send(with_key()),
+        world.service.send(with_key())
+    );
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!((one.transid, one.balance), (other.transid, other.balance));
+    assert_eq!(
+        [one.replayed, other.replayed]
+            .iter()
+            .filter(|replayed| **replayed)
+            .count(),
+        1
+    );
     world.assert_sound().await;
 }
