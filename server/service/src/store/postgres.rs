@@ -33,10 +33,14 @@ pub(super) const SESSION: &str = r"
 /// Sets up the connection of turns, after [`SESSION`]. Their statements are planned once for any
 /// parameters, except those over messages, which are planned at each execution anyway. Such plans
 /// must hold when a table has grown: without sequential scans, which suit an empty table.
+/// Where Citus runs a turn on another server, it has to know the home as it plans the call, and the
+/// other server's session is set up like this by `run_turn` itself.
 pub(super) const TURN_SESSION: &str = r"
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
-    SET jit = off";
+    SET jit = off;
+    SELECT set_config('plan_cache_mode', 'force_custom_plan', false)
+    FROM installation WHERE distribution = 'done'";
 
 /// Sets up a transaction that recounts all rows. Recounting takes long, and must not join by nested
 /// loops: PostgreSQL chooses these for tables that have grown since it last analyzed them, because
