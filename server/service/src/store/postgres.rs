@@ -6,12 +6,10 @@
 //! Statements name a least and a greatest id of messages, so that only the partitions of their days
 //! are looked at.
 
-use std::fmt::Write as _;
-
 use domain::Timestamp;
 
 use super::history::Range;
-use super::query::{Connection, query, run_of};
+use super::query::{Connection, query, run, run_of};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::ids::id_of_day;
@@ -163,21 +161,23 @@ pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool
     if has_day(&mut *conn, &name).await? || has_strays(&mut *conn, from, below).await? {
         return Ok(false);
     }
-    let mut statements = SHORT_WAIT.to_owned();
+    // Statement by statement: Citus hands each on to its workers with all that came beside it.
+    run(&mut *conn, SHORT_WAIT).await?;
     for (table, options) in [
         ("messages", "WITH (fillfactor = 60)"),
         ("message_events", ""),
     ] {
-        // Writing to a String can't fail.
-        let _ = write!(
-            statements,
-            "; CREATE TABLE {table}_{name} \
-             (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
-             ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
+        let make = format!(
+            "CREATE TABLE {table}_{name} \
+             (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}"
+        );
+        run_of(&mut *conn, make).await?;
+        let attach = format!(
+            "ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
              FOR VALUES FROM ({from}) TO ({below})"
         );
+        run_of(&mut *conn, attach).await?;
     }
-    run_of(conn, statements).await?;
     Ok(true)
 }
 
@@ -187,9 +187,10 @@ async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<
 }
 
 pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
-    let statements =
-        format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
-    run_of(conn, statements).await?;
+    run(&mut *conn, SHORT_WAIT).await?;
+    for table in ["messages", "message_events"] {
+        run_of(&mut *conn, format!("DROP TABLE {table}_{name}")).await?;
+    }
     Ok(())
 }
 
