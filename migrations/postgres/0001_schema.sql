@@ -16,7 +16,8 @@ CREATE TABLE installation (
     sweep_low_id BIGINT NOT NULL,
     swept_at   BIGINT NOT NULL,
     history_low_id BIGINT NOT NULL DEFAULT 0,
-    homes      BIGINT NOT NULL DEFAULT 1 CHECK (homes > 0) -- accounts are given homes 1 to this
+    homes      BIGINT NOT NULL DEFAULT 1 CHECK (homes > 0), -- accounts are given homes 1 to this
+    distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done') -- null: on one server
 );
 
 CREATE TABLE prices (

@@ -64,6 +64,12 @@ pub enum Command {
         #[arg(long, value_name = "URL")]
         to: String,
     },
+    /// Spread a PostgreSQL database, while nobody serves it, over the workers of its Citus cluster.
+    Distribute {
+        /// How many parts accounts are divided into, each of which is on one worker.
+        #[arg(long, value_name = "N")]
+        homes: i64,
+    },
     /// Print the settings in force, secrets masked.
     Config,
     /// Print the OpenAPI document of the SMS API.

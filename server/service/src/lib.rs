@@ -47,6 +47,9 @@ pub use entropy::Entropy;
 pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
+pub use operations::distribute::{
+    DistributeError, Distributed, DistributionPlan, DistributionStep,
+};
 pub use reports::MessageFilter;
 pub use store::audit::Actor;
 pub use store::deposits::DepositRecord;
@@ -218,6 +221,11 @@ impl Service {
         } else {
             Node::join(&store, token, now).await?
         };
+        // Only now: a distribution that begins later is refused because of this node.
+        if let Err(error) = operations::distribute::look(&store).await {
+            node.leave(&store, now).await;
+            return Err(error);
+        }
         let service = Self {
             inner: Arc::new(Inner {
                 store,

@@ -5,6 +5,7 @@ mod application;
 mod carrier;
 mod copy;
 mod deposit;
+mod distribute;
 mod output;
 mod sender;
 mod upkeep;
@@ -25,6 +26,8 @@ pub enum CommandError {
     Open(#[from] service::OpenError),
     #[error(transparent)]
     Copy(#[from] service::CopyError),
+    #[error(transparent)]
+    Distribute(#[from] service::DistributeError),
     #[error("{0}")]
     Refused(String),
     #[error("can't print the result: {0}")]
@@ -39,6 +42,9 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Openapi => return upkeep::openapi(settings, output),
         Command::Migrate => return upkeep::migrate(settings, output).await,
         Command::Copy { from, to } => return copy::run(settings, from, to, output).await,
+        Command::Distribute { homes } => {
+            return distribute::run(settings, *homes, output).await;
+        }
         _ => {}
     }
     let service = Service::open_beside(service_config(settings)).await?;
@@ -54,7 +60,8 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         | Command::Config
         | Command::Openapi
         | Command::Migrate
-        | Command::Copy { .. } => Ok(()),
+        | Command::Copy { .. }
+        | Command::Distribute { .. } => Ok(()),
     };
     service.close().await;
     result

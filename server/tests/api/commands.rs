@@ -45,6 +45,7 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["carrier", "resume"],
         &["backup"],
         &["copy", "--from", "sqlite:a"],
+        &["distribute"],
     ] {
         let output = place.run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
@@ -54,6 +55,19 @@ fn wrong_usage_is_2_and_help_is_0() {
     for arguments in [&["--help"] as &[&str], &["serve", "--help"], &["--version"]] {
         assert_eq!(place.run(arguments).status.code(), Some(0), "{arguments:?}");
     }
+}
+
+#[test]
+fn only_a_server_is_distributed() {
+    let place = Place::new();
+    place.json(&["migrate"]);
+    let words = refused(&place, &["distribute", "--homes", "4"]);
+    assert!(
+        words.contains("a SQLite database can't be distributed"),
+        "{words}"
+    );
+    let words = refused(&place, &["distribute", "--homes", "0"]);
+    assert!(words.contains("at least one home"), "{words}");
 }
 
 #[test]

@@ -104,6 +104,16 @@ fn starts_that_cannot_work_say_what_to_do() {
     place.json(&["migrate"]);
     // The schema is there now, and not for everybody.
     guest.is_refused("user has no right to do this");
+    let output = place.run(&["distribute", "--homes", "4"]);
+    right().check(&["distribute"], &output, "no extension citus");
+    database::execute(
+        &server,
+        &["INSERT INTO installation \
+             (id, currency, created_at, sweep_low_id, swept_at, homes, distribution) \
+             VALUES (1, 'USD', 0, 0, 0, 4, 'begun')"],
+    );
+    let output = place.run(&["check"]);
+    right().check(&["check"], &output, "run `heliograph distribute --homes 4`");
     database::execute(
         &server,
         &[

@@ -52,6 +52,10 @@ pub enum OpenError {
          brought up to date: start with an empty database"
     )]
     EarlierBuild,
+    #[error(
+        "the database is half distributed: run `heliograph distribute --homes {0}`, which goes on where it stopped"
+    )]
+    HalfDistributed(i64),
     #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]
     Empty,
     #[error(

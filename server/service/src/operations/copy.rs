@@ -11,6 +11,7 @@ use crate::error::{Error, OpenError};
 use crate::operations::check::violations;
 use crate::operations::history;
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
+use crate::store::distribute::{self, Distribution};
 use crate::store::sql::Dialect;
 use crate::store::{Missing, Store, WriteTx, installation, shared};
 use crate::uploads::spool_folder::SpoolFolder;
@@ -56,6 +57,11 @@ pub enum CopyError {
     Open(#[from] OpenError),
     #[error("there is something in the database to copy to: name one that is empty")]
     NotEmpty,
+    #[error(
+        "the database to copy to is distributed: name one that isn't yet, and run `heliograph distribute` on it \
+         after the copy"
+    )]
+    Distributed,
     #[error("the database to copy violates its invariants, nothing was copied:\n{}", .0.join("\n"))]
     Violations(Vec<String>),
     #[error(
@@ -100,7 +106,12 @@ async fn copy_all(
     now: Timestamp,
 ) -> Result<Copied> {
     let mut conn = target.read().await.map_err(Error::from)?;
-    refuse_filled(copy::is_empty(&mut conn).await?)?;
+    if !copy::is_empty(&mut conn).await? {
+        return Err(match distribute::state(&mut conn).await {
+            Ok((_, Distribution::Begun | Distribution::Done)) => CopyError::Distributed,
+            _ => CopyError::NotEmpty,
+        });
+    }
     drop(conn);
     // In a transaction that writes: a command beside the copy could still write, and its changes
     // would be lost.
@@ -115,7 +126,9 @@ async fn copy_all(
     history::make_tables(target, copy::days(&mut from).await?).await?;
     let mut to = target.begin().await?;
     copy::take_over(&mut to).await?;
-    refuse_filled(copy::is_empty(&mut to).await?)?;
+    if !copy::is_empty(&mut to).await? {
+        return Err(CopyError::NotEmpty);
+    }
     for table in TABLES {
         copy_table(&mut from, &mut to, table).await?;
     }
@@ -125,14 +138,6 @@ async fn copy_all(
     copy::number_on(&mut from, &mut to).await?;
     to.commit().await?;
     Ok(copied)
-}
-
-fn refuse_filled(empty: bool) -> Result<()> {
-    if empty {
-        Ok(())
-    } else {
-        Err(CopyError::NotEmpty)
-    }
 }
 
 async fn copy_table(

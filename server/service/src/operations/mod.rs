@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod copy;
+pub(crate) mod distribute;
 pub(crate) mod history;
 pub(crate) mod nodes;
 pub(crate) mod upkeep;

@@ -13,7 +13,7 @@ use crate::error::{OpenError, Result};
 use crate::store::gate::Priority;
 use crate::store::nodes::{self, NodeRow};
 use crate::store::shared::{self, NodeKey};
-use crate::store::{Chore, Store};
+use crate::store::{Chore, Store, WriteTx};
 
 /// How many slots there are: an id has 10 bits for the node, and uploads have node numbers of their
 /// own.
@@ -95,6 +95,11 @@ impl Node {
             tracing::warn!(detail = ?error, "the others aren't told that this process ends");
         }
     }
+}
+
+/// Whether a process serves the database, or ended just now without giving its slot back.
+pub(crate) async fn is_served(tx: &mut WriteTx<'_>, now: Timestamp) -> Result<bool> {
+    nodes::was_any_seen(tx, now.plus_ms(-LOST_AFTER_MS)).await
 }
 
 async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Result<Option<i64>> {

@@ -212,7 +212,7 @@ impl Reader {
 
 /// Where the home of a table's rows comes from: a value, and what is joined for it. An account is
 /// given a home, and what belongs to it has the same one.
-fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
+pub(super) fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
         "accounts" => Some(("1 + r.id % i.homes", "CROSS JOIN installation i")),
         "applications" => Some(("a.home", "JOIN accounts a ON a.id = r.account_id")),

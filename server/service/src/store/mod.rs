@@ -17,6 +17,7 @@ pub(crate) mod copy;
 mod database;
 pub(crate) mod deposits;
 pub(crate) mod dialect;
+pub(crate) mod distribute;
 mod each;
 pub(crate) mod events;
 mod file;

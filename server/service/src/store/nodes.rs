@@ -20,6 +20,7 @@ statements! {
         UPDATE nodes SET token = 0, seen_at = $3 WHERE slot = $1 AND token = $2");
     const LOST: Sql = Sql::same(r"
         SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1");
+    const SEEN: Sql = Sql::same("SELECT slot FROM nodes WHERE token <> 0 AND seen_at >= $1 LIMIT 1");
     const LAST_END: Sql = Sql::same(r"
         SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0");
     /// Deletes the connections of processes that ended.
@@ -84,6 +85,11 @@ pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<
             })
         })
         .await
+}
+
+/// Whether a process that has a slot was seen since this moment.
+pub(crate) async fn was_any_seen(conn: &mut dyn Connection, since: Timestamp) -> Result<bool> {
+    query(SEEN, since).finds(conn).await
 }
 
 /// When a process last ended, in unix milliseconds; 0 if no process has ended.

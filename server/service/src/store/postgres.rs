@@ -6,12 +6,10 @@
 //! Statements name a least and a greatest id of messages, so that only the partitions of their days
 //! are looked at.
 
-use std::fmt::Write as _;
-
 use domain::Timestamp;
 
 use super::history::Range;
-use super::query::{Connection, query, run_of};
+use super::query::{Connection, query, run, run_of};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::ids::id_of_day;
@@ -33,10 +31,14 @@ pub(super) const SESSION: &str = r"
 /// Sets up the connection of turns, after [`SESSION`]. Their statements are planned once for any
 /// parameters, except those over messages, which are planned at each execution anyway. Such plans
 /// must hold when a table has grown: without sequential scans, which suit an empty table.
+/// Where Citus runs a turn on another server, it has to know the home as it plans the call, and the
+/// other server's session is set up like this by `run_turn` itself.
 pub(super) const TURN_SESSION: &str = r"
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
-    SET jit = off";
+    SET jit = off;
+    SELECT set_config('plan_cache_mode', 'force_custom_plan', false)
+    FROM installation WHERE distribution = 'done'";
 
 /// Sets up a transaction that recounts all rows. Recounting takes long, and must not join by nested
 /// loops: PostgreSQL chooses these for tables that have grown since it last analyzed them, because
@@ -159,21 +161,23 @@ pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool
     if has_day(&mut *conn, &name).await? || has_strays(&mut *conn, from, below).await? {
         return Ok(false);
     }
-    let mut statements = SHORT_WAIT.to_owned();
+    // Statement by statement: Citus hands each on to its workers with all that came beside it.
+    run(&mut *conn, SHORT_WAIT).await?;
     for (table, options) in [
         ("messages", "WITH (fillfactor = 60)"),
         ("message_events", ""),
     ] {
-        // Writing to a String can't fail.
-        let _ = write!(
-            statements,
-            "; CREATE TABLE {table}_{name} \
-             (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
-             ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
+        let make = format!(
+            "CREATE TABLE {table}_{name} \
+             (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}"
+        );
+        run_of(&mut *conn, make).await?;
+        let attach = format!(
+            "ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
              FOR VALUES FROM ({from}) TO ({below})"
         );
+        run_of(&mut *conn, attach).await?;
     }
-    run_of(conn, statements).await?;
     Ok(true)
 }
 
@@ -183,9 +187,10 @@ async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<
 }
 
 pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
-    let statements =
-        format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
-    run_of(conn, statements).await?;
+    run(&mut *conn, SHORT_WAIT).await?;
+    for table in ["messages", "message_events"] {
+        run_of(&mut *conn, format!("DROP TABLE {table}_{name}")).await?;
+    }
     Ok(())
 }
 

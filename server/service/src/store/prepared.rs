@@ -49,6 +49,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::copy::STATEMENTS,
     super::database::STATEMENTS,
     super::deposits::STATEMENTS,
+    super::distribute::STATEMENTS,
     super::events::STATEMENTS,
     super::history::STATEMENTS,
     super::idempotency::STATEMENTS,

@@ -119,7 +119,7 @@ BEGIN
         counts := counts || more;
     END LOOP;
     IF parts.ids <> '{}' THEN
-        INSERT INTO segments (home, message_id, segment, segments, application_id, carrier,
+        INSERT INTO segments AS s (home, message_id, segment, segments, application_id, carrier,
             carrier_message_id, status, submits, submitted_at)
         SELECT of_home, r.id, r.number, r.segments, r.application, r.carrier, r.name, 3, 1, now_ms
         FROM unnest(parts.ids, parts.numbers, parts.segment_counts, parts.applications,
@@ -128,8 +128,8 @@ BEGIN
         WHERE r.id = ANY (held)
         ON CONFLICT (home, message_id, segment)
         DO UPDATE SET carrier_message_id = COALESCE(
-            excluded.carrier_message_id, segments.carrier_message_id),
-            status = CASE segments.status WHEN 2 THEN excluded.status ELSE segments.status END,
+            excluded.carrier_message_id, s.carrier_message_id),
+            status = CASE s.status WHEN 2 THEN excluded.status ELSE s.status END,
             submits = 2, submitted_at = excluded.submitted_at;
     END IF;
 END $$;
@@ -457,14 +457,14 @@ END $$;
 CREATE FUNCTION turn_counts(of_home BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
 RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO message_days (home, application_id, test, day, status, node, writer, n)
+    INSERT INTO message_days AS d (home, application_id, test, day, status, node, writer, n)
     SELECT of_home, application_id, test, day, status, of_node, 0, SUM(n)
     FROM unnest(counts)
     GROUP BY application_id, test, day, status
     HAVING SUM(n) <> 0
     ORDER BY application_id, test, day, status
     ON CONFLICT (home, application_id, test, day, status, node, writer)
-    DO UPDATE SET n = message_days.n + excluded.n;
+    DO UPDATE SET n = d.n + excluded.n;
     IF NOT EXISTS (SELECT 1 FROM unnest(counts) WHERE batch_id IS NOT NULL) THEN
         RETURN;
     END IF;

@@ -102,7 +102,7 @@ async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
 
 /// Without the columns that only PostgreSQL has.
 async fn of_postgres(conn: &mut AnyConnection, table: &str) -> Vec<String> {
-    let own = "'{home, homes, last_transfer_id}'";
+    let own = "'{home, homes, distribution, last_transfer_id}'";
     sorted(
         texts(
             conn,

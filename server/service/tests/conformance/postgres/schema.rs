@@ -39,8 +39,9 @@ const DISTRIBUTED: [&str; 11] = [
 ];
 
 /// Columns that only PostgreSQL has besides, and what they are for.
-const OTHER_COLUMNS: [(&str, &str, &str); 3] = [
+const OTHER_COLUMNS: [(&str, &str, &str); 4] = [
     ("installation", "homes", "accounts are given homes"),
+    ("installation", "distribution", "tables can be distributed"),
     ("accounts", "home", "what belongs to the account has it"),
     (
         "applications",
@@ -434,14 +435,13 @@ fn compared(mut sqlite: Schema, mut postgres: Schema) -> (Schema, Schema) {
         let columns = &mut postgres.get_mut(table).unwrap().columns;
         assert!(columns.remove(column).is_some(), "{column}: {what_for}");
     }
-    let homes = ["homes", ">", "0"].map(str::to_owned).to_vec();
-    assert!(
-        postgres
-            .get_mut("installation")
-            .unwrap()
-            .checks
-            .remove(&homes)
-    );
+    let checks = &mut postgres.get_mut("installation").unwrap().checks;
+    for check in [
+        "homes > 0",
+        "distribution = 'begun' OR distribution = 'done'",
+    ] {
+        assert!(checks.remove(&words(check)), "{check}");
+    }
     for (table, other) in OTHER_REFERENCES {
         let references = &mut sqlite.get_mut(table).unwrap().references;
         let before = references.len();

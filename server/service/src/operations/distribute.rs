@@ -1,0 +1,303 @@
+//! Distributing a PostgreSQL database with the extension citus over the servers of its cluster.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use sqlx::AnyConnection;
+
+use crate::error::{Error, Fault, OpenError};
+use crate::operations::nodes::{self, follow_server};
+use crate::operations::upkeep::install;
+use crate::store::distribute::{self, Address, Distribution, REFERENCE_TABLES, TESTED_CITUS};
+use crate::store::sql::Dialect;
+use crate::store::{Missing, Store};
+use crate::{Config, Service};
+
+type Result<T> = std::result::Result<T, DistributeError>;
+
+/// What will be done, told before it is.
+#[derive(Clone, Debug)]
+pub struct DistributionPlan {
+    pub homes: i64,
+    pub workers: usize,
+    /// How many parts each distributed table has.
+    pub shards: usize,
+    /// The tables that every server gets a copy of.
+    pub copied: Vec<String>,
+    /// The tables that are distributed.
+    pub distributed: Vec<String>,
+    /// How many applications get another home.
+    pub applications: i64,
+}
+
+/// What is told while a database is being distributed.
+#[derive(Clone, Debug)]
+pub enum DistributionStep {
+    Planned(DistributionPlan),
+    Done(String),
+}
+
+/// A database that is distributed.
+#[derive(Clone, Debug)]
+pub struct Distributed {
+    pub homes: i64,
+    /// The homes of each worker, which is named by host and port.
+    pub workers: BTreeMap<String, Vec<i64>>,
+}
+
+/// Why a database isn't distributed.
+#[derive(Debug, thiserror::Error)]
+pub enum DistributeError {
+    #[error("an installation has at least one home")]
+    NoHome,
+    #[error(
+        "a SQLite database can't be distributed: move it to PostgreSQL with `heliograph copy` first"
+    )]
+    File,
+    #[error(
+        "this PostgreSQL has no extension citus in the database: it takes CREATE EXTENSION citus on every server \
+         of a Citus cluster"
+    )]
+    NoCitus,
+    #[error("this server is a worker of its cluster: name the coordinator")]
+    NotCoordinator,
+    #[error("the cluster has no worker: add one on the coordinator with citus_add_node")]
+    NoWorker,
+    #[error("another `heliograph distribute` is at work on this database")]
+    UnderWay,
+    #[error(
+        "a process serves the database, or was killed within the last half minute: end it, or wait, and try again"
+    )]
+    Served,
+    #[error(
+        "the tables are distributed by {0} homes, which can't be changed any more: copy the rows into a new \
+         database, as docs/SCALING.md says, and distribute that"
+    )]
+    HomesFixed(i64),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{}", .0.for_operator())]
+    Failed(#[from] Error),
+}
+
+impl Service {
+    /// Distributes a database, which nobody may serve meanwhile, over the workers of its cluster;
+    /// goes on where an earlier call was interrupted. `tell` is told the plan before anything is
+    /// changed, then each step.
+    ///
+    /// # Errors
+    /// When the database can't be distributed. What was done by then stays, and no process can serve
+    /// the database until a later call has done the rest.
+    pub async fn distribute(
+        config: &Config,
+        homes: i64,
+        tell: &(dyn Fn(DistributionStep) + Sync),
+    ) -> Result<Distributed> {
+        if homes < 1 {
+            return Err(DistributeError::NoHome);
+        }
+        if Dialect::of_url(&config.database_url)? == Dialect::Sqlite {
+            return Err(DistributeError::File);
+        }
+        let store = Store::open(&config.database_url, Missing::Refuse).await?;
+        let distributed = distribute_in(&store, config, homes, tell).await;
+        store.close().await;
+        distributed
+    }
+}
+
+async fn distribute_in(
+    store: &Store,
+    config: &Config,
+    homes: i64,
+    tell: &(dyn Fn(DistributionStep) + Sync),
+) -> Result<Distributed> {
+    let mut conn = store.connect().await.map_err(Error::from)?;
+    let workers = workers(&mut conn).await?;
+    if !distribute::lock(&mut conn).await? {
+        return Err(DistributeError::UnderWay);
+    }
+    match store.must_be_of_this_release().await {
+        Err(OpenError::Empty) => store.migrate().await?,
+        of_this_release => of_this_release?,
+    }
+    follow_server(store, &config.clock).await?;
+    install(store, config, true, config.clock.now()).await?;
+    if distribute::state(&mut conn).await? != (homes, Distribution::Done) {
+        begin(store, &mut conn, config, (homes, workers), tell).await?;
+        let told = |step: String| tell(DistributionStep::Done(step));
+        move_rows(&mut conn, &told).await?;
+        distribute_tables(&mut conn, (homes, workers), &told).await?;
+        if distribute::distribute_turns(&mut conn).await? {
+            told("turns run where their home is".to_owned());
+        }
+        distribute::end(&mut conn, homes).await?;
+    }
+    let mut workers: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for place in distribute::places(&mut conn, homes).await? {
+        let (host, port) = place.worker;
+        let homes = workers.entry(format!("{host}:{port}")).or_default();
+        homes.push(place.home);
+    }
+    Ok(Distributed { homes, workers })
+}
+
+/// How many workers the cluster has.
+async fn workers(conn: &mut AnyConnection) -> Result<usize> {
+    let citus = distribute::citus(&mut *conn).await?;
+    warn_if_untested(&citus.ok_or(DistributeError::NoCitus)?);
+    if !distribute::is_coordinator(&mut *conn).await? {
+        return Err(DistributeError::NotCoordinator);
+    }
+    match distribute::workers(conn).await?.len() {
+        0 => Err(DistributeError::NoWorker),
+        workers => Ok(workers),
+    }
+}
+
+/// Tells the plan and gives accounts their homes. From here on no process serves the database until
+/// all is done.
+async fn begin(
+    store: &Store,
+    conn: &mut AnyConnection,
+    config: &Config,
+    (homes, workers): (i64, usize),
+    tell: &(dyn Fn(DistributionStep) + Sync),
+) -> Result<()> {
+    // Of this transaction and that in which a node takes its slot, the later one sees the other.
+    let mut tx = store.begin().await?;
+    if nodes::is_served(&mut tx, config.clock.now()).await? {
+        return Err(DistributeError::Served);
+    }
+    let done = distribute::distributed(&mut *conn).await?;
+    let tables = distribute::tables(&mut *conn).await?;
+    let (before, _) = distribute::state(&mut tx).await?;
+    let is_fixed = are_homes_fixed(&done);
+    if is_fixed && before != homes {
+        return Err(DistributeError::HomesFixed(before));
+    }
+    let left = |tables: Vec<String>| {
+        let left = tables.into_iter().filter(|table| !done.contains(table));
+        left.collect()
+    };
+    tell(DistributionStep::Planned(DistributionPlan {
+        homes,
+        workers,
+        shards: distribute::shards(workers),
+        copied: left(REFERENCE_TABLES.map(str::to_owned).to_vec()),
+        distributed: left(tables),
+        applications: if is_fixed {
+            0
+        } else {
+            distribute::applications_elsewhere(&mut tx, homes).await?
+        },
+    }));
+    if !is_fixed {
+        distribute::begin(&mut tx, homes).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+/// Whether the homes can't be changed any more, and all rows have theirs.
+fn are_homes_fixed(distributed: &[String]) -> bool {
+    distributed.iter().any(|table| table == REFERENCE_TABLES[0])
+}
+
+/// Gives rows the home of their account, as long as no table is distributed.
+async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> Result<()> {
+    if are_homes_fixed(&distribute::distributed(&mut *conn).await?) {
+        return Ok(());
+    }
+    let mut tables = distribute::tables(&mut *conn).await?;
+    // By these two the homes of other tables' rows are found.
+    tables.retain(|table| table != "applications" && table != "batches");
+    for table in ["applications", "reference_homes", "batches"]
+        .into_iter()
+        .chain(tables.iter().map(String::as_str))
+    {
+        for part in distribute::parts(&mut *conn, table).await? {
+            let moved = distribute::move_rows(conn, table, &part).await?;
+            if moved > 0 {
+                tell(format!("{part}: {moved} rows have their home"));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn distribute_tables(
+    conn: &mut AnyConnection,
+    (homes, workers): (i64, usize),
+    tell: &(dyn Fn(String) + Sync),
+) -> Result<()> {
+    let done = distribute::distributed(&mut *conn).await?;
+    for table in REFERENCE_TABLES {
+        if !done.iter().any(|name| name == table) {
+            distribute::copy_to_all(&mut *conn, table).await?;
+            tell(format!("{table}: every server has a copy"));
+        }
+        distribute::remove_kept(&mut *conn, table).await?;
+    }
+    for table in distribute::tables(&mut *conn).await? {
+        if !done.contains(&table) {
+            distribute::distribute(&mut *conn, &table, distribute::shards(workers)).await?;
+            tell(format!("{table}: distributed"));
+        }
+        distribute::remove_kept(&mut *conn, &table).await?;
+        if table == "applications" {
+            spread_homes(conn, homes).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives each worker about as many homes: of the shards, which Citus spreads, some have several
+/// homes and some none. Shards of later tables are put beside those of `applications`.
+async fn spread_homes(conn: &mut AnyConnection, homes: i64) -> Result<()> {
+    let mut shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
+    for place in distribute::places(&mut *conn, homes).await? {
+        let (homes, _) = shards.entry(place.shard).or_insert((0, place.worker));
+        *homes += 1;
+    }
+    let mut shards: Vec<_> = shards.into_iter().collect();
+    shards.sort_by_key(|(_, (homes, _))| Reverse(*homes));
+    let workers = distribute::workers(&mut *conn).await?;
+    let mut homes_of: Vec<(usize, Address)> = workers.into_iter().map(|at| (0, at)).collect();
+    for (shard, (homes, from)) in shards {
+        let fewest = homes_of
+            .iter_mut()
+            .min_by_key(|(homes, at)| (*homes, *at != from));
+        let Some((has, to)) = fewest else { break };
+        *has += homes;
+        if *to != from {
+            distribute::move_shard(&mut *conn, shard, &from, to).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a database that is half distributed, and warns of a Citus that wasn't tested.
+pub(crate) async fn look(store: &Store) -> std::result::Result<(), OpenError> {
+    if store.dialect() == Dialect::Sqlite {
+        return Ok(());
+    }
+    let mut conn = store.read().await?;
+    match distribute::state(&mut conn).await? {
+        (_, Distribution::None) => {}
+        (homes, Distribution::Begun) => return Err(OpenError::HalfDistributed(homes)),
+        (_, Distribution::Done) => {
+            let citus = distribute::citus(&mut conn).await?;
+            let missing = OpenError::Failed(Fault::Missing("pg_extension for citus"));
+            warn_if_untested(&citus.ok_or(missing)?);
+        }
+    }
+    Ok(())
+}
+
+fn warn_if_untested(citus: &str) {
+    if citus != TESTED_CITUS {
+        tracing::warn!(
+            "the database has Citus {citus}, and this release is tested with Citus {TESTED_CITUS}"
+        );
+    }
+}

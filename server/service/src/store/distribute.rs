@@ -1,0 +1,329 @@
+//! Distributing the tables over the servers of a Citus cluster, in steps that can be repeated. The
+//! statements that need Citus stand outside the list of statements: no other database can prepare
+//! them.
+
+use sqlx::{AnyConnection, Connection as _};
+
+use super::copy;
+use super::query::{Connection, Row, query, query_of, run, run_of};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+/// The version of Citus that this release is tested with.
+pub(crate) const TESTED_CITUS: &str = "13.2";
+
+/// How many shards a table has at least, over which its homes are spread: as many as there can be
+/// workers with homes later, since the shards stay and move. Each day's tables have so many parts.
+const SHARDS_MIN: usize = 8;
+
+/// The tables that every server has a copy of: they are small, seldom written, and turns read them
+/// or rows of homes refer to them. Once `accounts` is copied, homes can't be changed any more.
+pub(crate) const REFERENCE_TABLES: [&str; 3] = ["accounts", "carriers", "prices"];
+
+/// Lifts the time limits: the more rows a table has, the longer it takes.
+const SESSION: &str = r"
+    SET statement_timeout = 0;
+    SET lock_timeout = 0;
+    SET idle_in_transaction_session_timeout = 0;
+    SET client_min_messages = warning;
+    SET application_name = 'heliograph distribute'";
+
+/// The ledger's rows stay as they are: only their place changes.
+const BEFORE_TRANSFERS: &str = r"
+    GRANT UPDATE ON transfers TO CURRENT_USER;
+    ALTER TABLE transfers DISABLE TRIGGER USER";
+const AFTER_TRANSFERS: &str = r"
+    ALTER TABLE transfers ENABLE TRIGGER USER;
+    REVOKE UPDATE ON transfers FROM CURRENT_USER";
+
+statements! {
+    const CITUS: Sql = Sql::postgres(r"
+        SELECT split_part(extversion, '-', 1) AS version FROM pg_extension WHERE extname = 'citus'");
+    const TRY_LOCK: Sql = Sql::postgres(r"
+        SELECT CASE WHEN pg_try_advisory_lock(4825176, 1) THEN 1 ELSE 0 END::bigint AS mine");
+    const STATE: Sql = Sql::postgres("SELECT homes, distribution FROM installation WHERE id = 1");
+    const SET_STATE: Sql = Sql::postgres(r"
+        UPDATE installation SET homes = $1, distribution = $2 WHERE id = 1");
+    /// The tables that are distributed, `applications` first.
+    const TABLES: Sql = Sql::postgres(r"
+        SELECT c.relname::text AS name
+        FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'home'
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+          AND NOT c.relispartition AND c.relname NOT IN ('accounts', 'reference_homes')
+        ORDER BY c.relname <> 'applications', c.relname");
+    /// A table's partitions, or the table itself where it has none.
+    const PARTS: Sql = Sql::postgres(r"
+        SELECT relid::regclass::text AS name
+        FROM pg_partition_tree($1::text::regclass) WHERE isleaf
+        UNION ALL SELECT oid::regclass::text
+        FROM pg_class WHERE oid = $1::text::regclass AND relkind = 'r'");
+    const TRIGGERS: Sql = Sql::postgres(r"
+        SELECT tgname::text AS name
+        FROM pg_trigger WHERE tgrelid = $1::text::regclass AND NOT tgisinternal");
+    const APPLICATIONS_ELSEWHERE: Sql = Sql::postgres(r"
+        SELECT COUNT(*) AS n
+        FROM applications a
+        JOIN accounts c ON c.id = a.account_id
+        WHERE a.home <> 1 + c.id % $1");
+    /// Whoever asks for a turn by its id has ended.
+    const FORGET_TURNS: Sql = Sql::postgres("DELETE FROM turns");
+}
+
+const IS_COORDINATOR: &str =
+    "SELECT groupid::bigint AS id FROM pg_dist_local_group WHERE groupid = 0";
+const WORKERS: &str = r"
+    SELECT nodename AS host, nodeport::bigint AS port
+    FROM pg_dist_node
+    WHERE groupid <> 0 AND noderole = 'primary' AND isactive AND shouldhaveshards";
+/// Without the tables that Citus only knows because they refer to others.
+const DISTRIBUTED: &str = r"
+    SELECT logicalrelid::text AS name
+    FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'";
+const CALLS_TURNS: &str = r"
+    SELECT objid::bigint AS id
+    FROM pg_dist_object
+    WHERE classid = 'pg_proc'::regclass AND objid = 'run_turn'::regproc
+      AND distribution_argument_index IS NOT NULL";
+const COPY_TURN: &str = include_str!("distribute_turn.sql");
+const HOMES: &str = r"
+    SELECT home, p.shardid AS shard, nodename AS host, nodeport::bigint AS port
+    FROM generate_series(1::bigint, $1::bigint) home
+    JOIN pg_dist_shard_placement p
+      ON p.shardid = get_shard_id_for_distribution_column('applications', home)
+    ORDER BY home";
+
+/// How far the distribution of a database has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Distribution {
+    /// All tables are on one server.
+    None,
+    /// Tables may be on one server or on several, and rows in their old homes or the new ones.
+    Begun,
+    Done,
+}
+
+/// The host and the port of a worker.
+pub(crate) type Address = (String, i64);
+
+/// Where a home is.
+pub(crate) struct HomePlace {
+    pub(crate) home: i64,
+    pub(crate) shard: i64,
+    pub(crate) worker: Address,
+}
+
+/// The version of the extension; `None` where the database doesn't have it.
+pub(crate) async fn citus(conn: &mut dyn Connection) -> Result<Option<String>> {
+    query(CITUS, ())
+        .fetch_optional(conn, |row| row.get("version"))
+        .await
+}
+
+/// Whether a connection is to the coordinator of a cluster.
+pub(crate) async fn is_coordinator(conn: &mut dyn Connection) -> Result<bool> {
+    query_of(IS_COORDINATOR.to_owned(), ()).finds(conn).await
+}
+
+/// The workers that can have homes.
+pub(crate) async fn workers(conn: &mut dyn Connection) -> Result<Vec<Address>> {
+    query_of(WORKERS.to_owned(), ())
+        .fetch_all(conn, address)
+        .await
+}
+
+fn address(row: &Row<'_>) -> Result<Address> {
+    Ok((row.get("host")?, row.get("port")?))
+}
+
+/// Makes a connection the one that distributes the database, until it is closed; false while there
+/// is another one.
+pub(crate) async fn lock(conn: &mut dyn Connection) -> Result<bool> {
+    run(&mut *conn, SESSION).await?;
+    query(TRY_LOCK, ())
+        .fetch_one(conn, |row| row.get("mine"))
+        .await
+}
+
+/// How many homes an installation has, and how far it is distributed.
+pub(crate) async fn state(conn: &mut dyn Connection) -> Result<(i64, Distribution)> {
+    let read = |row: &Row<'_>| {
+        let state: Option<String> = row.get("distribution")?;
+        let state = match state.as_deref() {
+            None => Distribution::None,
+            Some("done") => Distribution::Done,
+            Some(_) => Distribution::Begun,
+        };
+        Ok((row.get("homes")?, state))
+    };
+    query(STATE, ()).fetch_one(conn, read).await
+}
+
+/// Gives accounts their homes, from now on and those that there are.
+pub(crate) async fn begin(conn: &mut dyn Connection, homes: i64) -> Result<()> {
+    query(SET_STATE, (homes, "begun"))
+        .execute(&mut *conn)
+        .await?;
+    move_rows_of(conn, "accounts", "accounts").await.map(drop)
+}
+
+pub(crate) async fn end(conn: &mut dyn Connection, homes: i64) -> Result<()> {
+    query(SET_STATE, (homes, "done"))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// How many applications move if there are so many homes.
+pub(crate) async fn applications_elsewhere(conn: &mut dyn Connection, homes: i64) -> Result<i64> {
+    query(APPLICATIONS_ELSEWHERE, homes)
+        .fetch_one(conn, |row| row.get("n"))
+        .await
+}
+
+/// How many shards the tables get on so many workers.
+pub(crate) fn shards(workers: usize) -> usize {
+    workers.max(SHARDS_MIN)
+}
+
+/// The tables that are distributed by the home, `applications` first.
+pub(crate) async fn tables(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    query(TABLES, ())
+        .fetch_all(conn, |row| row.get("name"))
+        .await
+}
+
+/// The tables that Citus has distributed, or copied to each server, already.
+pub(crate) async fn distributed(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    query_of(DISTRIBUTED.to_owned(), ())
+        .fetch_all(conn, |row| row.get("name"))
+        .await
+}
+
+/// The parts of a table, whose rows are moved one part after the other.
+pub(crate) async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<String>> {
+    query(PARTS, table)
+        .fetch_all(conn, |row| row.get("name"))
+        .await
+}
+
+/// Gives the rows of a part of a table the home of their account; returns how many had another one.
+pub(crate) async fn move_rows(conn: &mut AnyConnection, table: &str, part: &str) -> Result<u64> {
+    let mut tx = conn.begin().await?;
+    let moved = match table {
+        "turns" => {
+            query(FORGET_TURNS, ()).execute(&mut tx).await?;
+            0
+        }
+        "transfers" => {
+            run(&mut tx, BEFORE_TRANSFERS).await?;
+            let moved = move_rows_of(&mut tx, table, part).await?;
+            run(&mut tx, AFTER_TRANSFERS).await?;
+            moved
+        }
+        _ => move_rows_of(&mut tx, table, part).await?,
+    };
+    tx.commit().await?;
+    Ok(moved)
+}
+
+async fn move_rows_of(conn: &mut dyn Connection, table: &str, part: &str) -> Result<u64> {
+    let Some((home, join)) = home_of(table) else {
+        return Ok(0);
+    };
+    let moving = format!(
+        "UPDATE {part} p SET home = n.home \
+         FROM (SELECT r.ctid AS place, {home} AS home FROM {part} r {join}) n \
+         WHERE n.place = p.ctid AND p.home <> n.home"
+    );
+    query_of(moving, ()).execute(conn).await
+}
+
+/// As [`copy::home_of`], with the tables that SQLite doesn't have.
+fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
+    match table {
+        "reference_homes" => Some(("a.home", "JOIN applications a ON a.id = r.application_id")),
+        "spool_chunks" => Some(("b.home", "JOIN batches b ON b.spool = r.spool")),
+        "unusual_messages" => copy::home_of("messages"),
+        _ => copy::home_of(table),
+    }
+}
+
+/// Copies a table to every server, and whatever is written to it from now on.
+pub(crate) async fn copy_to_all(conn: &mut dyn Connection, table: &str) -> Result<()> {
+    run_of(conn, format!("SELECT create_reference_table('{table}')")).await
+}
+
+/// Distributes a table by the home. Its triggers are dropped: a distributed table has none.
+pub(crate) async fn distribute(
+    conn: &mut dyn Connection,
+    table: &str,
+    shards: usize,
+) -> Result<()> {
+    let triggers: Vec<String> = query(TRIGGERS, table)
+        .fetch_all(&mut *conn, |row| row.get("name"))
+        .await?;
+    let drops = triggers.iter();
+    let drops: String = drops
+        .map(|trigger| format!("DROP TRIGGER {trigger} ON {table}; "))
+        .collect();
+    let beside = match table {
+        "applications" => format!("shard_count => {shards}, colocate_with => 'none'"),
+        _ => "colocate_with => 'applications'".to_owned(),
+    };
+    let distribute = format!("SELECT create_distributed_table('{table}', 'home', {beside})");
+    run_of(conn, drops + &distribute).await
+}
+
+/// Removes the rows that the coordinator has kept of a table whose rows are on other servers.
+pub(crate) async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Result<()> {
+    let removing = format!("SELECT truncate_local_data_after_distributing_table('{table}')");
+    let removing = match table {
+        "transfers" => format!(
+            "GRANT TRUNCATE ON transfers TO CURRENT_USER; {removing}; \
+             REVOKE TRUNCATE ON transfers FROM CURRENT_USER"
+        ),
+        _ => removing,
+    };
+    run_of(conn, removing).await
+}
+
+/// Has each turn run by the server that has its home; false when that is so already.
+pub(crate) async fn distribute_turns(conn: &mut dyn Connection) -> Result<bool> {
+    if query_of(CALLS_TURNS.to_owned(), ())
+        .finds(&mut *conn)
+        .await?
+    {
+        return Ok(false);
+    }
+    run(conn, COPY_TURN).await?;
+    Ok(true)
+}
+
+/// Where each home is.
+pub(crate) async fn places(conn: &mut dyn Connection, homes: i64) -> Result<Vec<HomePlace>> {
+    let read = |row: &Row<'_>| {
+        Ok(HomePlace {
+            home: row.get("home")?,
+            shard: row.get("shard")?,
+            worker: address(row)?,
+        })
+    };
+    query_of(HOMES.to_owned(), homes)
+        .fetch_all(conn, read)
+        .await
+}
+
+/// Moves a shard of `applications`, with those of other tables beside it, to another worker.
+pub(crate) async fn move_shard(
+    conn: &mut dyn Connection,
+    shard: i64,
+    (from, from_port): &Address,
+    (to, to_port): &Address,
+) -> Result<()> {
+    let moving = format!(
+        "SELECT citus_move_shard_placement({shard}, '{from}', {from_port}, '{to}', {to_port}, \
+         'block_writes')"
+    );
+    run_of(conn, moving).await
+}

@@ -1,0 +1,111 @@
+//! `heliograph distribute`.
+
+use serde::Serialize;
+use service::{Distributed, DistributionPlan, DistributionStep, Service};
+
+use super::output::table;
+use super::{CommandError, Output, service_config};
+use crate::config::Settings;
+
+/// What is told as the command line shows it, a line of JSON each.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Shown {
+    Plan(Plan),
+    Step(String),
+    Distributed { homes: i64, workers: Vec<Homes> },
+}
+
+#[derive(Serialize)]
+struct Plan {
+    homes: i64,
+    workers: usize,
+    shards: usize,
+    copied_tables: Vec<String>,
+    distributed_tables: Vec<String>,
+    applications_that_move: i64,
+}
+
+#[derive(Serialize)]
+struct Homes {
+    worker: String,
+    homes: Vec<i64>,
+}
+
+impl From<DistributionStep> for Shown {
+    fn from(step: DistributionStep) -> Self {
+        match step {
+            DistributionStep::Planned(plan) => Self::Plan(Plan::from(plan)),
+            DistributionStep::Done(step) => Self::Step(step),
+        }
+    }
+}
+
+impl From<DistributionPlan> for Plan {
+    fn from(plan: DistributionPlan) -> Self {
+        Self {
+            homes: plan.homes,
+            workers: plan.workers,
+            shards: plan.shards,
+            copied_tables: plan.copied,
+            distributed_tables: plan.distributed,
+            applications_that_move: plan.applications,
+        }
+    }
+}
+
+impl From<Distributed> for Shown {
+    fn from(Distributed { homes, workers }: Distributed) -> Self {
+        let workers = workers.into_iter();
+        Self::Distributed {
+            homes,
+            workers: workers
+                .map(|(worker, homes)| Homes { worker, homes })
+                .collect(),
+        }
+    }
+}
+
+pub async fn run(settings: &Settings, homes: i64, output: Output) -> Result<(), CommandError> {
+    let tell = |step: DistributionStep| {
+        // The work goes on when nobody reads what it tells.
+        if let Err(error) = output.print(&Shown::from(step), human) {
+            tracing::warn!(%error, "a step can't be printed");
+        }
+    };
+    let distributed = Service::distribute(&service_config(settings), homes, &tell).await?;
+    Ok(output.print(&Shown::from(distributed), human)?)
+}
+
+fn human(shown: &Shown) -> String {
+    match shown {
+        Shown::Plan(plan) => format!(
+            "{} homes over {} workers, in {} shards; {} applications get another home.\n\
+             To copy to every server: {}.\nTo distribute: {}.",
+            plan.homes,
+            plan.workers,
+            plan.shards,
+            plan.applications_that_move,
+            names(&plan.copied_tables),
+            names(&plan.distributed_tables),
+        ),
+        Shown::Step(step) => step.clone(),
+        Shown::Distributed { workers, .. } => table(
+            workers,
+            &[
+                ("WORKER", |worker| worker.worker.clone()),
+                ("HOMES", |worker| {
+                    let homes: Vec<_> = worker.homes.iter().map(i64::to_string).collect();
+                    homes.join(", ")
+                }),
+            ],
+        ),
+    }
+}
+
+fn names(tables: &[String]) -> String {
+    if tables.is_empty() {
+        return "nothing more".to_owned();
+    }
+    tables.join(", ")
+}
