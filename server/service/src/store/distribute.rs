@@ -264,9 +264,8 @@ pub(crate) async fn distribute(
         .fetch_all(&mut *conn, |row| row.get("name"))
         .await?;
     let drops = triggers.iter();
-    let drops: String = drops
-        .map(|trigger| format!("DROP TRIGGER {trigger} ON {table}; "))
-        .collect();
+    let drops = drops.map(|trigger| format!("DROP TRIGGER {trigger} ON {table}; "));
+    let drops = drops.collect::<Vec<_>>().concat();
     let beside = match table {
         "applications" => format!("shard_count => {shards}, colocate_with => 'none'"),
         _ => "colocate_with => 'applications'".to_owned(),
