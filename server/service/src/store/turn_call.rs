@@ -1,6 +1,9 @@
 //! A turn on PostgreSQL: one call of the function `run_turn`, which is one transaction. What the
 //! parameters and the answer mean stands with the function, in `run_turn.sql`.
 
+#[cfg(test)]
+mod plans;
+
 use std::time::Duration;
 
 use domain::ids::Home;
