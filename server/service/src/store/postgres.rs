@@ -6,12 +6,10 @@
 //! Statements name a least and a greatest id of messages, so that only the partitions of their days
 //! are looked at.
 
-use std::fmt::Write as _;
-
 use domain::Timestamp;
 
 use super::history::Range;
-use super::query::{Connection, query, run_of};
+use super::query::{Connection, query, run, run_of};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::ids::id_of_day;
@@ -156,28 +154,30 @@ pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<boo
 }
 
 /// Makes the tables of a day, unless they exist or the default partition has rows of that day. The
-/// tables are created on their own and then attached, which keeps nobody from writing.
+/// tables are created on their own and then attached, which keeps nobody from writing. The statements
+/// are sent one by one: Citus refuses to change a distributed table by one of several.
 pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool> {
     let name = day_name(day);
     let (from, below) = (id_of_day(day), id_of_day(day + 1));
     if has_day(&mut *conn, &name).await? || has_strays(&mut *conn, from, below).await? {
         return Ok(false);
     }
-    let mut statements = SHORT_WAIT.to_owned();
+    run(&mut *conn, SHORT_WAIT).await?;
     for (table, options) in [
         ("messages", "WITH (fillfactor = 60)"),
         ("message_events", ""),
     ] {
-        // Writing to a String can't fail.
-        let _ = write!(
-            statements,
-            "; CREATE TABLE {table}_{name} \
-             (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}; \
-             ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
+        let create = format!(
+            "CREATE TABLE {table}_{name} \
+             (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}"
+        );
+        let attach = format!(
+            "ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
              FOR VALUES FROM ({from}) TO ({below})"
         );
+        run_of(&mut *conn, create).await?;
+        run_of(&mut *conn, attach).await?;
     }
-    run_of(conn, statements).await?;
     Ok(true)
 }
 
@@ -187,9 +187,10 @@ async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<
 }
 
 pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
-    let statements =
-        format!("{SHORT_WAIT}; DROP TABLE messages_{name}; DROP TABLE message_events_{name}");
-    run_of(conn, statements).await?;
+    run(&mut *conn, SHORT_WAIT).await?;
+    for table in ["messages", "message_events"] {
+        run_of(&mut *conn, format!("DROP TABLE {table}_{name}")).await?;
+    }
     Ok(())
 }
 
