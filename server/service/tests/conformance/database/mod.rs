@@ -87,6 +87,11 @@ impl Database {
         })
     }
 
+    /// Whether the messages that reports find by their status are in a table of their own.
+    pub const fn has_unusual_messages(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
     /// A value of no bytes.
     pub const fn no_bytes(&self) -> &'static str {
         match self {
