@@ -54,7 +54,7 @@ test-browser: build ## Run the browser tests against the release build
 .PHONY: test-citus
 test-citus: setup ## Run the tests on Citus, built from the release's source that CITUS_SOURCE names (archive or folder)
 	@.make/setup citus
-	@.make/citus run cargo test -p service --test citus
+	@.make/citus run bash -c 'cargo test -p service --test citus && cargo test -p service --lib on_citus -- --ignored'
 
 .PHONY: soak
 soak: setup ## Run the long tests: histories, kills during an upload of a million, 10,000 cuts, storms, ten minutes' hold

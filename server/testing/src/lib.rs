@@ -1,6 +1,6 @@
 //! What the tests and benchmarks of several crates share: an HTTP client that sends exactly the
 //! bytes it is given, the `heliograph` binary in a folder of its own, a disk that fails on demand,
-//! a scripted SMSC, and PostgreSQL servers that can be stopped. A dev-dependency only: nothing of
+//! a scripted SMSC, and PostgreSQL servers and Citus clusters that can be stopped. A dev-dependency only: nothing of
 //! it is part of the product.
 
 #![expect(
@@ -9,6 +9,7 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
+pub mod citus;
 pub mod client;
 pub mod faults;
 pub mod harness;

@@ -1,6 +1,8 @@
 //! Tests that prepare every statement once: a misspelt column fails here and not at three in the
 //! morning.
 
+mod citus;
+
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
 use super::sql::{Dialect, Sql};

@@ -8,6 +8,24 @@
 // A case that no test runs is dead code.
 #![deny(dead_code)]
 
+/// Makes two tests of each case, `sqlite::…` and `postgres::…`.
+macro_rules! on_each_backend {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $case() {
+                super::$case(crate::database::Backend::Sqlite).await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $case() {
+                super::$case(crate::database::Backend::Postgres).await;
+            })+
+        }
+    };
+}
+
 mod cases;
 mod complete;
 mod database;

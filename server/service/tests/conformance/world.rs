@@ -34,6 +34,7 @@ pub struct World {
 }
 
 /// An application with its keys and the account that owns it.
+#[derive(Clone)]
 pub struct Customer {
     pub account: AccountRecord,
     pub reference: Reference,
@@ -50,8 +51,13 @@ impl World {
 
     pub async fn with(backend: Backend, network: Network) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(AtomicI64::new(START_MS));
         let database = Database::make(backend, folder.path()).await;
+        Self::on(database, folder, network).await
+    }
+
+    /// On a database that exists.
+    pub async fn on(database: Database, folder: TempDir, network: Network) -> Self {
+        let clock = Arc::new(AtomicI64::new(START_MS));
         let config = config(&folder, &database, &clock, 1, network.clone());
         let service = Service::open(config).await.unwrap();
         Self {

@@ -1,23 +1,5 @@
-//! The cases that hold on every database. Each file lists its cases in [`on_each_backend`]; one
-//! that is left out is dead code, which doesn't compile here.
-
-/// Makes two tests of each case, `sqlite::…` and `postgres::…`.
-macro_rules! on_each_backend {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $case() {
-                super::$case(crate::database::Backend::Sqlite).await;
-            })+
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $case() {
-                super::$case(crate::database::Backend::Postgres).await;
-            })+
-        }
-    };
-}
+//! The cases that hold on every database. Each file lists its cases in `on_each_backend`, which
+//! makes them into tests of the suite; one that is left out is dead code, which doesn't compile.
 
 mod accounts;
 mod applications;

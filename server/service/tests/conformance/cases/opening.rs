@@ -16,14 +16,11 @@ async fn a_command_of_another_release_changes_nothing(backend: Backend) {
     let world = World::new(backend).await;
     let database = &world.database;
     let mut conn = database.connect().await;
-    let other_checksum = match backend {
-        Backend::Sqlite => "version = 1, checksum = x'00'",
-        Backend::Postgres => r"version = 1, checksum = '\x00'",
-    };
+    let other_checksum = format!("version = 1, checksum = {}", database.no_bytes());
     for (change, word) in [
         ("version = 9999", "newer release"),
         ("version = 0", "older release"),
-        (other_checksum, "earlier build"),
+        (other_checksum.as_str(), "earlier build"),
     ] {
         let change = format!("UPDATE _sqlx_migrations SET {change}");
         conn.execute(AssertSqlSafe(change)).await.unwrap();

@@ -7,7 +7,7 @@ use domain::{Category, MessageStatus, RequestId, Timestamp, Transid};
 use service::{MessageFilter, Receipt, Refusal};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
-use crate::database::{Backend, Database};
+use crate::database::Backend;
 use crate::network::{answered, refused, taken_as};
 use crate::uploads::{plain, upload};
 use crate::world::{Customer, HOUR_MS, World, request};
@@ -303,7 +303,7 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
     );
     let mut conn = world.database.connect().await;
     let mut statements = vec![days, messages];
-    if let Database::Postgres(_) = world.database {
+    if world.database.has_unusual_messages() {
         // What the service writes beside such a message.
         statements.push(
             "INSERT INTO unusual_messages (home, application_id, test, status, message_id) \

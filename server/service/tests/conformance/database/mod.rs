@@ -2,6 +2,7 @@
 
 mod postgres;
 mod sqlite;
+mod tables;
 
 use std::path::Path;
 
@@ -13,6 +14,11 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
 pub enum Backend {
     Sqlite,
     Postgres,
+}
+
+impl Backend {
+    /// What several processes can serve.
+    pub const SHARED: Self = Self::Postgres;
 }
 
 pub enum Database {
@@ -66,7 +72,7 @@ impl Database {
     pub const fn hold(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "BEGIN IMMEDIATE",
-            Self::Postgres(_) => "BEGIN; LOCK TABLE applications IN ACCESS EXCLUSIVE MODE",
+            Self::Postgres(_) => tables::HOLD,
         }
     }
 
@@ -77,17 +83,28 @@ impl Database {
                 "CREATE TRIGGER refused BEFORE INSERT ON messages WHEN NEW.number = '{number}' \
                  BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
             ),
-            Self::Postgres(_) => {
-                format!("ALTER TABLE messages ADD CONSTRAINT refused CHECK (number <> '{number}')")
-            }
+            Self::Postgres(_) => tables::refuse_number(number),
         })
+    }
+
+    /// Whether the messages that reports find by their status are in a table of their own.
+    pub const fn has_unusual_messages(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
+    /// A value of no bytes.
+    pub const fn no_bytes(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "x''",
+            Self::Postgres(_) => tables::NO_BYTES,
+        }
     }
 
     /// So many uploads wait to become messages, as soon as those are gone that aren't needed.
     pub async fn assert_spools(&self, count: usize) {
         match self {
             Self::Sqlite(file) => assert_eq!(file.spools().len(), count),
-            Self::Postgres(server) => server.assert_spools(count).await,
+            Self::Postgres(_) => tables::assert_spools(&mut self.connect().await, count).await,
         }
     }
 
@@ -95,7 +112,7 @@ impl Database {
     pub async fn lose_spool(&self) {
         match self {
             Self::Sqlite(file) => file.lose_spool(),
-            Self::Postgres(server) => server.lose_spool().await,
+            Self::Postgres(_) => tables::lose_spool(&mut self.connect().await).await,
         }
     }
 
@@ -103,7 +120,7 @@ impl Database {
     pub async fn damage_spool(&self) {
         match self {
             Self::Sqlite(file) => file.damage_spool(),
-            Self::Postgres(server) => server.damage_spool().await,
+            Self::Postgres(_) => tables::damage_spool(&mut self.connect().await).await,
         }
     }
 
@@ -111,7 +128,7 @@ impl Database {
     pub async fn contents(&self, service: &Service) -> Vec<u8> {
         match self {
             Self::Sqlite(file) => file.contents(service).await,
-            Self::Postgres(server) => server.contents().await,
+            Self::Postgres(_) => tables::contents(&mut self.connect().await).await,
         }
     }
 }

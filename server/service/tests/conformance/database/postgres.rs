@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use service::Service;
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::OnceCell;
 
 /// Where the server is.
@@ -62,57 +62,6 @@ impl Database {
 
     pub fn url(&self) -> String {
         url_of(&self.0)
-    }
-
-    async fn connect(&self) -> AnyConnection {
-        AnyConnection::connect(&self.url()).await.unwrap()
-    }
-
-    pub async fn assert_spools(&self, count: usize) {
-        let count = i64::try_from(count).unwrap();
-        let mut conn = self.connect().await;
-        loop {
-            let row = sqlx::query("SELECT COUNT(DISTINCT spool) FROM spool_chunks")
-                .fetch_one(&mut conn)
-                .await
-                .unwrap();
-            let found: i64 = row.get(0);
-            assert!(found >= count, "{found}");
-            if found == count {
-                return;
-            }
-        }
-    }
-
-    pub async fn lose_spool(&self) {
-        let mut conn = self.connect().await;
-        conn.execute("DELETE FROM spool_chunks").await.unwrap();
-    }
-
-    pub async fn damage_spool(&self) {
-        let mut conn = self.connect().await;
-        conn.execute(
-            "UPDATE spool_chunks SET chunk = set_byte(chunk, length(chunk) - 3, 1) \
-             WHERE start = (SELECT MAX(start) FROM spool_chunks)",
-        )
-        .await
-        .unwrap();
-    }
-
-    pub async fn contents(&self) -> Vec<u8> {
-        let mut conn = self.connect().await;
-        let tables = sqlx::query(
-            "SELECT table_name::text AS name FROM information_schema.tables WHERE table_schema = 'public'",
-        );
-        let mut contents = Vec::new();
-        for table in tables.fetch_all(&mut conn).await.unwrap() {
-            let name: String = table.get("name");
-            let rows =
-                format!("SELECT COALESCE(string_agg(t::text, ' '), '') AS rows FROM {name} t");
-            let row = sqlx::query(AssertSqlSafe(rows)).fetch_one(&mut conn).await;
-            contents.extend(row.unwrap().get::<String, _>("rows").into_bytes());
-        }
-        contents
     }
 }
 

@@ -27,7 +27,7 @@ fn keyed(key: &str, order: SendRequest) -> SendRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_key_charges_nothing_through_another_process() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let b = peer(&world, 1).await;
     for round in 0..4 {
         let customer = world.active(&format!("{round}@example.org"), "1000").await;
@@ -88,7 +88,7 @@ async fn sign_in(service: &Service, customer: &Customer, token: &str) {
 
 #[tokio::test]
 async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let (a, b) = (&world.service, peer(&world, 1).await);
     let customer = world.pending("one@example.org").await;
     for token in ["one", "two", "three"] {
@@ -120,7 +120,7 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_idempotency_key_through_several_processes_charges_once() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let (a, b, c) = (
         world.service.clone(),
@@ -155,7 +155,7 @@ async fn one_idempotency_key_through_several_processes_charges_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_upload_under_one_key_through_several_processes_is_one_batch() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
     for n in 0..15 {
@@ -190,7 +190,7 @@ async fn one_upload_under_one_key_through_several_processes_is_one_batch() {
 
 #[tokio::test]
 async fn an_upload_under_way_is_seen_by_the_others() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
     let key = || IdempotencyKey::parse("key");
@@ -223,7 +223,7 @@ async fn an_upload_under_way_is_seen_by_the_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_count_requests_together() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let limits = Limits {
         requests_per_second: Some(20),
         ..Limits::default()
@@ -275,7 +275,7 @@ async fn processes_count_requests_together() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_never_overdraw_together() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "5").await;
     let services = [
         world.service.clone(),
@@ -296,7 +296,7 @@ async fn processes_never_overdraw_together() {
 
 #[tokio::test]
 async fn a_suspension_stops_the_claims_of_others() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "5").await;
     let b = peer(&world, 1).await;
     for _ in 0..5 {

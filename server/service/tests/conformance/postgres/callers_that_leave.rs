@@ -45,7 +45,7 @@ const LEFT_OPEN: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = c
 /// gives back a connection that sqlx holds for clean.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let mut conn = world.database.connect().await;
     let customer = world.active("one@example.org", "100").await;
     let entropy = Entropy::seeded(4);
@@ -74,7 +74,7 @@ async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     const UNDER_WAY: &str = "SELECT COUNT(*) FROM uploads";
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let mut conn = world.database.connect().await;
     let customer = world.active("one@example.org", "100").await;
     let (service, b) = (&world.service, peer(&world, 1).await);
@@ -102,7 +102,7 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
 /// Callers that leave while their work is done elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_whose_caller_leaves_are_done_whole_or_not_at_all() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let mut conn = world.database.connect().await;
     let customer = world.active("one@example.org", "100").await;
     let b = peer(&world, 1).await;

@@ -27,7 +27,7 @@ async fn with_clock(world: &World, clock: Clock) -> Service {
 #[tokio::test]
 async fn a_process_whose_clock_is_behind_gets_no_extra_requests() {
     const LIMIT: u32 = 20;
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let times = [0, 1].map(|_| Arc::new(AtomicI64::new(START_MS)));
     let mut services = Vec::new();
@@ -60,7 +60,7 @@ async fn a_process_whose_clock_is_behind_gets_no_extra_requests() {
 /// twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let ahead = Clock::fixed(Arc::new(AtomicI64::new(START_MS + HOUR_MS)));
     let services = [world.service.clone(), with_clock(&world, ahead).await];
@@ -120,7 +120,7 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
 #[tokio::test]
 async fn the_clock_of_a_process_follows_the_database_servers() {
     const SERVER: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)";
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let clock = Clock::system();
     let service = with_clock(&world, clock.clone()).await;
     for _ in 0..3 {

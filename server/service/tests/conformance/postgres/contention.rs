@@ -71,7 +71,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
     // The server looks for deadlocks when somebody has waited for so long: by default a second.
     const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 20', \
                              current_database()); END $$";
-    let world = World::with(Backend::Postgres, network(&[("acme", 1, None)])).await;
+    let world = World::with(Backend::SHARED, network(&[("acme", 1, None)])).await;
     world
         .database
         .connect()

@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(20);
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_of_several_processes_never_overlap() {
     const MESSAGES: usize = 400;
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     upload(
         &world.service,
@@ -83,7 +83,7 @@ async fn statuses(world: &World, customer: &Customer) -> Vec<MessageStatus> {
 
 #[tokio::test]
 async fn an_expired_claim_is_ended_by_another_process() {
-    let world = World::with(Backend::Postgres, network(&[("acme", 1, None)])).await;
+    let world = World::with(Backend::SHARED, network(&[("acme", 1, None)])).await;
     let customer = world.active("one@example.org", "5").await;
     let b = peer(&world, 1).await;
     for _ in 0..3 {
@@ -117,7 +117,7 @@ async fn an_expired_claim_is_ended_by_another_process() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "1000").await;
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
     let file = rows(20_000);
@@ -147,7 +147,7 @@ async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "1000").await;
     let gone = peer(&world, 1).await;
     let ticket = gone
@@ -190,7 +190,7 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
 
 #[tokio::test]
 async fn a_process_wakes_the_others_when_it_leaves_work_for_them() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "50").await;
     let b = peer(&world, 1).await;
     // Until it listens, it hears nothing.

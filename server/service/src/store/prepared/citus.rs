@@ -1,0 +1,131 @@
+//! Every statement is planned on a database that is distributed over the workers of a cluster: one
+//! that names a home is one task on one worker.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use domain::Prices;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
+use testing::citus::Cluster;
+
+use super::super::sql::Dialect;
+use super::super::{reports, turn_call};
+use super::declared;
+use crate::{Clock, Config, Entropy, Limits, Network, Service};
+
+const TYPES: &str = "SELECT array_to_string(parameter_types, ' ') FROM pg_prepared_statements \
+                     WHERE name = 'planned'";
+
+/// A database with four homes; its coordinator's URL.
+async fn distributed(cluster: &Cluster, name: &str, folder: &std::path::Path) -> String {
+    cluster.make(name).await;
+    let url = cluster.urls(name).remove(0);
+    let money = |text| domain::Money::parse(text).unwrap();
+    let config = Config {
+        database_url: url.clone(),
+        prices: Prices::new(money("0.05"), money("0.25")).unwrap(),
+        currency: "USD".to_owned(),
+        data_dir: folder.join("data"),
+        network: Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
+        limits: Limits::default(),
+        clock: Clock::fixed(Arc::new(AtomicI64::new(1_767_225_600_000))),
+        entropy: Entropy::seeded(1),
+    };
+    Service::distribute(&config, 4, &|_| ()).await.unwrap();
+    // Makes the tables of days.
+    Service::open(config).await.unwrap().close().await;
+    url
+}
+
+/// The name and the text of each statement, and whether it names a home.
+fn statements() -> impl Iterator<Item = (&'static str, String, bool)> {
+    let declared = declared().filter(|(_, sql)| !sql.postgres.is_empty());
+    let declared = declared.map(|(name, sql)| (name, sql.postgres.to_owned(), sql.names_home));
+    let lists = reports::every_list_sql(Dialect::Postgres).into_iter();
+    declared
+        .chain(lists.map(|sql| ("list", sql, true)))
+        .chain([("RUN", turn_call::RUN.to_owned(), true)])
+}
+
+/// A value for a parameter of this type, as the statement uses it.
+fn value(sql: &str, number: usize, of_type: &str) -> String {
+    let is_used = |cast: &str| sql.contains(&format!("${number}{cast}"));
+    let value = match of_type {
+        _ if of_type.ends_with("[]") => "{}",
+        "text" if is_used("::text::bigint[]") => "{1}",
+        "text" if is_used("::text::json") => "[]",
+        _ => "1",
+    };
+    format!("'{value}'::{of_type}")
+}
+
+/// The steps of a statement's plan for some parameters.
+async fn plan(conn: &mut AnyConnection, sql: &str) -> Result<Vec<String>, sqlx::Error> {
+    let run = |sql: String| sqlx::raw_sql(AssertSqlSafe(sql));
+    conn.execute(run(format!("PREPARE planned AS {sql}")))
+        .await?;
+    let types: String = conn.fetch_one(run(TYPES.to_owned())).await?.get(0);
+    let types = types.split_whitespace().enumerate();
+    let values: Vec<_> = types
+        .map(|(place, of_type)| value(sql, place + 1, of_type))
+        .collect();
+    let values = match &values[..] {
+        [] => String::new(),
+        values => format!("({})", values.join(", ")),
+    };
+    let explained = conn
+        .fetch_all(run(format!("EXPLAIN EXECUTE planned{values}")))
+        .await;
+    let steps = explained?
+        .iter()
+        .map(|row| row.get::<String, _>(0))
+        .collect();
+    Ok(steps)
+}
+
+/// What is wrong with the plan of a statement that names a home.
+fn fault(steps: &[String]) -> Option<&'static str> {
+    let has = |text: &str| steps.iter().any(|step| step.contains(text));
+    let tasks = steps
+        .iter()
+        .filter_map(|step| step.split_once("Task Count: "));
+    let tasks: Vec<&str> = tasks.map(|(_, count)| count).collect();
+    match tasks[..] {
+        _ if has("Distributed Subplan") => Some("parts of it are sent to workers"),
+        _ if has("pull to coordinator") => Some("its rows go through the coordinator"),
+        [] => Some("no worker does it"),
+        ["1"] => None,
+        _ => Some("more than one task"),
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs Citus, which `make test-citus` starts"]
+async fn every_statement_that_names_a_home_is_one_task_on_citus() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::given().await;
+    let name = format!("statements_{}", std::process::id());
+    let url = distributed(&cluster, &name, folder.path()).await;
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    Dialect::Postgres.prepare_writer(&mut conn).await.unwrap();
+    let mut faults = Vec::new();
+    for (name, sql, names_home) in statements() {
+        match plan(&mut conn, &sql).await {
+            Ok(steps) if names_home => {
+                let fault = fault(&steps);
+                faults.extend(fault.map(|fault| format!("{name}: {fault}:\n{sql}\n{steps:#?}")));
+            }
+            Ok(_) => {}
+            Err(error) => faults.push(format!("{name}: {error}\n{sql}")),
+        }
+        conn.execute("DEALLOCATE ALL").await.unwrap();
+    }
+    conn.close().await.unwrap();
+    cluster.remove(&name).await;
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n\n")
+    );
+}

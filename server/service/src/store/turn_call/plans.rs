@@ -1,0 +1,385 @@
+//! A test of the plans of all statements that a turn on PostgreSQL runs, with the statistics of ten
+//! million messages: a statement that reads a whole table or index is fast in every other test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use domain::ids::{Home, id_of_day};
+use domain::{Money, Timestamp};
+use serde_json::Value;
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, Executor as _, Row as _};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use super::super::Store;
+use super::super::postgres::{SESSION, TURN_SESSION};
+use super::super::prepared::stores;
+use super::{
+    ApplicationRows, ClaimRows, KeyRows, NamedReceiptRows, RUN, ReceiptRows, SegmentRows, SendRows,
+    SubmittedRows, TurnAnswer, TurnCall, read,
+};
+
+/// The days with tables of their own.
+const DAYS: std::ops::Range<i64> = 20_000..20_010;
+/// How many messages a day has.
+const OF_A_DAY: i64 = 2_000;
+/// How many rows of each kind a call has.
+const ROWS: i64 = 32;
+/// How many calls there are; a plan for any parameters would be made at the sixth.
+const CALLS: i64 = 8;
+
+/// Of 1,000 applications and 1,000 uploads: messages that were queued on the day before the day
+/// before the last, are being sent since the day before, and wait for a receipt since the last day.
+/// Application 41 is suspended.
+const FILL: &str = r"
+    INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, home)
+    SELECT n, n, '', 'customer', 0, 0, 1 FROM generate_series(1, 1000) n;
+    INSERT INTO applications (home, id, account_id, category, reference, live_hash, test_hash,
+        status, sender_state, balance, test_balance, test_day, created_at, last_transfer_id)
+    SELECT 1, n, n, 'sms', n, 'live' || n, 'test' || n,
+        CASE n WHEN 41 THEN 'Suspended' ELSE 'Active' END, 'none', 1000000000, 0, 0, 0, 1000000
+    FROM generate_series(1, 1000) n;
+    INSERT INTO messages (home, id, application_id, test, number, kind, body, batch_id, status,
+        pages, segments, unit_price, cost, released, created_at)
+    SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 0, '57000001', 'local', 'x',
+        CASE WHEN day = 20009 AND i <= 1000 THEN i END,
+        CASE day WHEN 20007 THEN CASE WHEN i % 16 = 0 THEN 1 ELSE 0 END
+            WHEN 20008 THEN 1 WHEN 20009 THEN 3 ELSE 4 END,
+        1, 1, 50000, 50000, 0, day * 86400000 + i * 30000
+    FROM generate_series(20000::bigint, 20009) day, generate_series(1::bigint, 2000) i;
+    INSERT INTO queue (home, message_id, application_id, carrier, held, bulk, due_at, lease_token,
+        attempts, hand_over)
+    SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 'acme', 0, i % 2, i,
+        CASE day WHEN 20007 THEN 0 ELSE 7 END, 0,
+        CASE WHEN day = 20007 AND i % 16 = 0 THEN 1 ELSE 0 END
+    FROM generate_series(20007::bigint, 20008) day, generate_series(1::bigint, 2000) i;
+    INSERT INTO segments (home, message_id, segment, segments, application_id, carrier,
+        carrier_message_id, status, submits, submitted_at)
+    SELECT 1, id, 1, 1, application_id, 'acme', 'name ' || id, status, 1, created_at
+    FROM messages WHERE status > 2;
+    INSERT INTO transfers (home, application_id, id, debit_account, credit_account, amount, kind,
+        message_id, created_at)
+    SELECT 1, application_id, row_number() OVER (), application_id, -3, 50000, 2, id, created_at
+    FROM messages;
+    INSERT INTO idempotency (home, application_id, test, key, digest, answer, created_at)
+    SELECT 1, application_id, 0, 'old ' || id, '', '{}', created_at FROM messages;
+    INSERT INTO message_days (home, application_id, test, day, status, node, writer, n)
+    SELECT 1, 1 + n % 1000, 0, 20000 + n / 1000 % 10, n / 10000, 1, 0, 1
+    FROM generate_series(0, 39999) n;
+    INSERT INTO batches (home, id, application_id, test, body, rows, pages, cost, price_local,
+        price_international, first_message_id, last_message_id, spool, spool_offset, expanded_rows,
+        expanded_cost, queued, sending, unknown, submitted, delivered, failed, expired, rejected,
+        created_at, expanded_at)
+    SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, n, n, '', 0, 1, 50000, 0, 0, 0, 1,
+        0, 0, 0, 0, 0, 0
+    FROM generate_series(1, 1000) n;
+    INSERT INTO turns (home, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
+    INSERT INTO prices (id, local, international, in_force_at) VALUES (1, 50000, 250000, 0);
+    ANALYZE;
+    -- PostgreSQL takes the rows of a page from here, and the pages from the table itself.
+    UPDATE pg_class SET reltuples = reltuples * 500
+    WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace AND reltuples > 1000";
+const ID_OF: &str = r"
+    CREATE FUNCTION pg_temp.id_of(day BIGINT, i BIGINT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS
+        'SELECT (day * 86400000 + i * 30000 - 1704067200000) << 21'";
+
+/// Tells every plan, with what it read, as a notice.
+const EXPLAIN: &str = r"
+    LOAD 'auto_explain';
+    SET auto_explain.log_nested_statements = on;
+    SET auto_explain.log_min_duration = 0;
+    SET auto_explain.log_analyze = on;
+    SET auto_explain.log_timing = off;
+    SET auto_explain.log_format = json;
+    SET auto_explain.log_level = notice;
+    SET client_min_messages = notice";
+
+/// An index, and its first column.
+const INDEXES: &str = r"
+    SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid, 1, true) AS first
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE c.relnamespace = 'public'::regnamespace";
+
+/// Tables that stay small.
+const SMALL: [&str; 2] = ["carriers", "prices"];
+
+/// The id of a message.
+fn id_of(day: i64, i: i64) -> i64 {
+    id_of_day(day) + ((i * 30_000) << 21)
+}
+
+/// The ids of the messages of a day that a call is about.
+fn ids_of(day: i64, call: i64) -> Vec<i64> {
+    (call * ROWS + 1..=(call + 1) * ROWS)
+        .map(|i| id_of(day, i))
+        .collect()
+}
+
+fn each<T>(value: impl Fn(i64) -> T) -> Vec<T> {
+    (0..ROWS).map(value).collect()
+}
+
+/// A call with everything that a turn stores.
+fn turn(call: i64) -> TurnCall {
+    let taken = ids_of(20_008, call);
+    let final_ids = ids_of(20_009, call);
+    let named = ids_of(20_009, call + CALLS);
+    let (day, application) = (DAYS.end - 1, |n| 2 + n);
+    let now = (day + 1) * 86_400_000 - 1;
+    TurnCall {
+        home: Home::FIRST,
+        id: 1_000_000 + call,
+        now: Timestamp::from_unix_ms(now),
+        node: 1,
+        least_id: id_of_day(DAYS.start),
+        submitted: SubmittedRows {
+            tokens: each(|_| 7),
+            carriers: each(|_| "acme".to_owned()),
+            segment_counts: each(|_| Some(1)),
+            ids: taken.clone(),
+        },
+        segments: SegmentRows {
+            numbers: each(|_| 1),
+            segment_counts: each(|_| 1),
+            applications: each(application),
+            carriers: each(|_| "acme".to_owned()),
+            names: taken.iter().map(|id| Some(format!("name {id}"))).collect(),
+            ids: taken,
+        },
+        receipts: ReceiptRows {
+            statuses: each(|n| 4 + n % 2),
+            errors: each(|_| None),
+            ids: final_ids,
+        },
+        named_receipts: NamedReceiptRows {
+            receipts: each(|n| n),
+            carriers: each(|_| "acme".to_owned()),
+            names: named.iter().map(|id| format!("name {id}")).collect(),
+            statuses: each(|n| 4 + n % 2),
+            errors: each(|_| None),
+        },
+        price: Some(1),
+        drained: Vec::new(),
+        play_money: Money::ZERO,
+        kept_since: Timestamp::from_unix_ms(0),
+        applications: ApplicationRows {
+            ids: each(application),
+            statuses: each(|_| Some("Active".to_owned())),
+            live_hashes: each(|n| Some(format!("live{}", application(n)))),
+            test_hashes: each(|n| Some(format!("test{}", application(n)))),
+            sender_states: each(|_| Some("none".to_owned())),
+            sender_names: each(|_| None),
+            totals: each(|_| 50_000),
+            test_totals: each(|_| 0),
+            transfers: each(|_| 1),
+        },
+        keys: KeyRows {
+            applications: each(application),
+            tests: each(|_| 0),
+            keys: each(|n| format!("new {call} {n}")),
+            digests: each(|_| String::new()),
+            answers: each(|_| Some(r#"{"balance":0}"#.to_owned())),
+        },
+        sends: sends(call, day, now),
+        claims: ClaimRows {
+            carriers: vec!["acme".to_owned(), "beta".to_owned()],
+            all_max: vec![ROWS; 2],
+            singles_max: vec![ROWS / 2; 2],
+            singles_from: vec![0; 2],
+            batches_from: vec![0; 2],
+        },
+        lease_token: 1_000 + call,
+        lease_until: Timestamp::from_unix_ms(now + 60_000),
+    }
+}
+
+fn sends(call: i64, day: i64, now: i64) -> SendRows {
+    SendRows {
+        ids: each(|n| id_of(day, OF_A_DAY + 1 + call * ROWS + n)),
+        applications: each(|n| 2 + n),
+        tests: each(|_| 0),
+        numbers: each(|_| "57000001".to_owned()),
+        kinds: each(|_| "local".to_owned()),
+        senders: each(|_| None),
+        bodies: each(|_| "x".to_owned()),
+        requestids: each(|_| None),
+        pages: each(|_| 1),
+        segment_counts: each(|_| 1),
+        unit_prices: each(|_| 50_000),
+        costs: each(|_| 50_000),
+        spent: each(|_| 50_000),
+        transfers: each(|_| 1),
+        created_ats: each(|_| now),
+        sending_ats: each(|_| None),
+        carriers: each(|_| "acme".to_owned()),
+        due_ats: each(|_| now),
+        tokens: each(|_| 0),
+    }
+}
+
+/// The turn did all that it was called for.
+fn assert_done(answer: &TurnAnswer) {
+    let count = usize::try_from(ROWS).unwrap();
+    assert!(answer.missing.is_none());
+    assert_eq!(answer.done.as_ref().unwrap().len(), 2 * count);
+    assert_eq!(answer.done_receipts.as_ref().unwrap().len(), count);
+    assert_eq!(answer.charged.as_ref().unwrap().len(), count);
+    let claims = answer.claims.as_ref().unwrap();
+    assert_eq!(claims[0].found.as_ref().unwrap().len(), count);
+    assert!(!claims[0].started_before.as_ref().unwrap().is_empty());
+    assert!(claims[1].found.is_none());
+}
+
+/// What a server says on the way.
+#[derive(Clone, Default)]
+struct Notices(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Notices {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "sqlx::postgres::notice"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+impl Visit for Notices {
+    fn record_str(&mut self, _: &Field, value: &str) {
+        self.0.lock().unwrap().push(value.to_owned());
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+impl Notices {
+    /// The plans that were told since the last time.
+    fn plans(&self) -> Vec<Value> {
+        let notices = std::mem::take(&mut *self.0.lock().unwrap());
+        let plans = notices
+            .iter()
+            .filter_map(|notice| notice.split_once("plan:\n"));
+        plans
+            .map(|(_, plan)| serde_json::from_str(plan).unwrap())
+            .collect()
+    }
+}
+
+/// A database with the statistics of ten million messages.
+async fn fill(store: &Store) -> PgConnection {
+    let mut conn = store.connect().await.unwrap();
+    for day in DAYS {
+        let mut tx = conn.begin().await.unwrap();
+        assert!(store.dialect().make_day(&mut tx, day).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+    let mut conn = PgConnection::connect(store.url()).await.unwrap();
+    for statements in [ID_OF, FILL, SESSION, TURN_SESSION, EXPLAIN] {
+        conn.execute(sqlx::raw_sql(statements)).await.unwrap();
+    }
+    conn
+}
+
+/// What a plan read wrongly.
+struct Reader {
+    /// The first column of each index.
+    first: BTreeMap<String, String>,
+    tables: BTreeSet<String>,
+    faults: Vec<String>,
+}
+
+impl Reader {
+    fn read(&mut self, query: &str, node: &Value) {
+        let text = |key: &str| node[key].as_str().unwrap_or_default().to_owned();
+        let table = text("Relation Name");
+        let scans = text("Node Type").contains("Scan");
+        let of_table = !table.is_empty() || !text("Index Name").is_empty();
+        if scans && of_table && !SMALL.contains(&table.as_str()) {
+            self.tables.insert(table);
+            let fault = self.fault(node);
+            self.faults
+                .extend(fault.map(|fault| format!("{fault}\n{query}\n{node:#}")));
+        }
+        for inner in node["Plans"].as_array().into_iter().flatten() {
+            self.read(query, inner);
+        }
+    }
+
+    /// Why a scan reads more than it is asked for.
+    fn fault(&self, node: &Value) -> Option<String> {
+        let number = |key: &str| node[key].as_i64().unwrap_or(0);
+        let rows = number("Actual Rows")
+            + number("Rows Removed by Filter")
+            + number("Rows Removed by Index Recheck");
+        let rows = rows * number("Actual Loops");
+        if rows > 2 * ROWS {
+            return Some(format!("{rows} rows are read"));
+        }
+        let Some(first) = node["Index Name"].as_str().map(|name| &self.first[name]) else {
+            // A bitmap's rows come from the index scan below it.
+            let is_bitmap = node["Node Type"] == "Bitmap Heap Scan";
+            return (!is_bitmap).then(|| "a table is read without an index".to_owned());
+        };
+        let condition = node["Index Cond"].as_str().unwrap_or_default();
+        (!condition.contains(&format!("({first} "))).then(|| format!("{first} isn't looked up"))
+    }
+}
+
+#[tokio::test]
+async fn no_statement_of_a_turn_reads_more_than_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, store] = stores(folder.path()).await;
+    let mut conn = fill(&store).await;
+    let indexes = conn.fetch_all(INDEXES).await.unwrap();
+    let first = indexes.iter().map(|row| (row.get(0), row.get(1)));
+    let mut reader = Reader {
+        first: first.collect(),
+        tables: BTreeSet::new(),
+        faults: Vec::new(),
+    };
+    let notices = Notices::default();
+    let _listening = tracing::subscriber::set_default(notices.clone());
+    let mut count = 0;
+    for call in 0..CALLS {
+        let call = turn(call);
+        let running = call.bind(sqlx::query(RUN)).fetch_one(&mut conn);
+        let answer: String = running.await.unwrap().get("answer");
+        assert_done(&read(&answer).unwrap());
+        for plan in notices.plans() {
+            count += 1;
+            reader.read(plan["Query Text"].as_str().unwrap(), &plan["Plan"]);
+        }
+    }
+    assert_eq!(reader.faults, Vec::<String>::new());
+    assert!(count > CALLS * 20, "{count} plans were told");
+    // The plans of all statements were read.
+    for table in [
+        "queue",
+        "segments",
+        "applications",
+        "idempotency",
+        "batches",
+    ] {
+        assert!(reader.tables.contains(table), "{table} was never read");
+    }
+    let of_days = reader
+        .tables
+        .iter()
+        .filter(|table| table.starts_with("messages_"));
+    assert_eq!(of_days.count(), 3, "{:?}", reader.tables);
+    store.close().await;
+}

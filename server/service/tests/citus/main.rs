@@ -1,0 +1,44 @@
+//! The verbs of the service on a database that is distributed over the workers of a Citus cluster:
+//! the cases of the conformance suite and its tests with several processes, and what only a cluster
+//! has.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
+)]
+#![expect(
+    clippy::unused_self,
+    reason = "the database of a test is asked the same on each kind of database"
+)]
+#![expect(
+    dead_code,
+    reason = "some helpers are those of tests on other databases"
+)]
+
+/// Makes a test of each case.
+macro_rules! on_each_backend {
+    ($($case:ident),+ $(,)?) => {
+        mod citus {
+            $(#[tokio::test]
+            async fn $case() {
+                super::$case(crate::database::Backend::Citus).await;
+            })+
+        }
+    };
+}
+
+#[path = "../conformance/cases/mod.rs"]
+mod cases;
+mod commits;
+mod database;
+#[path = "../conformance/network.rs"]
+mod network;
+mod outages;
+#[path = "../conformance/sending.rs"]
+mod sending;
+mod several;
+mod storm;
+#[path = "../conformance/uploads.rs"]
+mod uploads;
+#[path = "../conformance/world.rs"]
+mod world;

@@ -1,0 +1,303 @@
+//! Servers of the cluster that are lost while applications send: those of other homes go on, and
+//! every answer is true.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use domain::Reason;
+use futures_util::future::join_all;
+use service::{Network, SendError, Sent, Service};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
+use testing::citus::OwnCluster;
+
+use crate::database::{Database, HOMES};
+use crate::world::{Customer, World, money, request};
+
+const LOST: &str = "worker-1";
+/// Longer than anything takes that isn't broken.
+const SOON: Duration = Duration::from_mins(2);
+
+/// A customer, and where the rows of its home are.
+struct Placed {
+    customer: Customer,
+    /// The URL of the database on the worker.
+    worker: String,
+    /// The table of applications there.
+    applications: String,
+}
+
+/// A cluster with a customer in each home.
+async fn cluster() -> (World, Vec<Placed>) {
+    let own = tokio::task::spawn_blocking(OwnCluster::start)
+        .await
+        .unwrap();
+    let database = Database::alone(own).await;
+    let network = Network::sandbox("266".to_owned(), "Heliograph".to_owned());
+    let world = World::on(database, tempfile::tempdir().unwrap(), network).await;
+    let mut placed = Vec::new();
+    for n in 0..HOMES {
+        let customer = world.active(&format!("{n}@example.org"), "100").await;
+        placed.push(place(&world, customer).await);
+    }
+    (world, placed)
+}
+
+async fn place(world: &World, customer: Customer) -> Placed {
+    let mut conn = world.database.connect().await;
+    let find = format!(
+        "SELECT s.shardid::bigint, n.nodeport::bigint \
+         FROM accounts a, pg_dist_shard s JOIN pg_dist_placement p USING (shardid) \
+         JOIN pg_dist_node n USING (groupid) \
+         WHERE a.id = {} AND s.shardid \
+             = get_shard_id_for_distribution_column('applications', a.home)",
+        customer.account.id
+    );
+    let row = conn.fetch_one(AssertSqlSafe(find)).await.unwrap();
+    let (shard, port): (i64, i64) = (row.get(0), row.get(1));
+    let servers = world.database.servers();
+    let worker = servers
+        .into_iter()
+        .find(|url| url.contains(&format!(":{port}/")));
+    Placed {
+        customer,
+        worker: worker.unwrap(),
+        applications: format!("applications_{shard}"),
+    }
+}
+
+/// The answers to an application's sends.
+#[derive(Default)]
+struct Answers {
+    accepted: BTreeSet<i64>,
+    refused: usize,
+    /// Whether they were stored wasn't known when they were answered.
+    lost: usize,
+    longest: Duration,
+}
+
+impl Answers {
+    fn add(&mut self, answer: Result<Sent, SendError>, took: Duration) {
+        self.longest = self.longest.max(took);
+        match answer {
+            Ok(sent) => assert!(self.accepted.insert(sent.transid.unwrap().0)),
+            Err(SendError::Refused(reason)) => {
+                assert_eq!(reason, Reason::Unavailable);
+                self.refused += 1;
+            }
+            Err(SendError::Lost) => self.lost += 1,
+        }
+    }
+
+    /// What was accepted is there and was charged once; so may be what was answered as lost.
+    async fn assert_true(&self, world: &World, customer: &Customer) {
+        let mut conn = world.database.connect().await;
+        let ids = format!(
+            "SELECT m.id FROM messages m JOIN applications a \
+             ON a.id = m.application_id AND a.home = m.home WHERE a.reference = '{}'",
+            customer.reference
+        );
+        let rows = conn.fetch_all(AssertSqlSafe(ids)).await.unwrap();
+        let stored: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
+        assert!(
+            stored.is_superset(&self.accepted),
+            "what was accepted is lost"
+        );
+        assert!(stored.len() <= self.accepted.len() + self.lost);
+        let charged = i64::try_from(stored.len()).unwrap() * 50_000;
+        let left = money("100").micros() - charged;
+        assert_eq!(world.balance(&customer.live).await.micros(), left);
+    }
+}
+
+/// Sends one message after the other.
+async fn send_until(service: Service, customer: Customer, done: Arc<AtomicBool>) -> Answers {
+    let mut answers = Answers::default();
+    while !done.load(Ordering::Relaxed) {
+        let sending = Instant::now();
+        let order = request(&customer.live, "12345678", "hello");
+        let answer = tokio::time::timeout(SOON, service.send(order))
+            .await
+            .unwrap();
+        answers.add(answer, sending.elapsed());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    answers
+}
+
+/// All customers' sends while something happens.
+struct Load {
+    done: Arc<AtomicBool>,
+    sending: Vec<tokio::task::JoinHandle<Answers>>,
+}
+
+impl Load {
+    fn begin(world: &World, placed: &[Placed]) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let sending = placed.iter().map(|placed| {
+            let customer = placed.customer.clone();
+            tokio::spawn(send_until(
+                world.service.clone(),
+                customer,
+                Arc::clone(&done),
+            ))
+        });
+        Self {
+            sending: sending.collect(),
+            done,
+        }
+    }
+
+    async fn end(self) -> Vec<Answers> {
+        self.done.store(true, Ordering::Relaxed);
+        let answers = join_all(self.sending).await;
+        answers.into_iter().map(Result::unwrap).collect()
+    }
+}
+
+/// The customers are sent for again.
+async fn assert_all_go_on(world: &World, placed: &[Placed], answers: &mut [Answers]) {
+    for (placed, answers) in placed.iter().zip(answers) {
+        let began = Instant::now();
+        loop {
+            let sending = Instant::now();
+            let answer = world.send(&placed.customer.live, "12345678").await;
+            let went = answer.is_ok();
+            answers.add(answer, sending.elapsed());
+            if went {
+                break;
+            }
+            assert!(began.elapsed() < SOON, "it never goes on");
+        }
+    }
+}
+
+/// Whether a URL is that of a server's database.
+fn is_of(own: &OwnCluster, server: &str, url: &str) -> bool {
+    let port = |url: &str| {
+        url.rsplit_once(':')
+            .unwrap()
+            .1
+            .split_once('/')
+            .unwrap()
+            .0
+            .to_owned()
+    };
+    port(&own.url_of(server)) == port(url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_killed_stops_its_own_applications_alone() {
+    let (world, placed) = cluster().await;
+    let own = world.database.own();
+    let load = Load::begin(&world, &placed);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    own.kill(LOST);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let mut answers = load.end().await;
+    let mut stopped = 0;
+    for (placed, answers) in placed.iter().zip(&answers) {
+        if is_of(own, LOST, &placed.worker) {
+            stopped += 1;
+            assert!(answers.refused > 0);
+        } else {
+            assert_eq!((answers.refused, answers.lost), (0, 0));
+            assert!(
+                answers.longest < Duration::from_secs(2),
+                "{:?}",
+                answers.longest
+            );
+        }
+    }
+    assert!(stopped > 0 && stopped < placed.len());
+    own.start_again(LOST);
+    assert_all_go_on(&world, &placed, &mut answers).await;
+    for (placed, answers) in placed.iter().zip(&answers) {
+        answers.assert_true(&world, &placed.customer).await;
+    }
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_answers_nothing_stops_its_own_applications_alone() {
+    let (world, placed) = cluster().await;
+    let own = world.database.own();
+    let load = Load::begin(&world, &placed);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    own.freeze(LOST);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    own.thaw(LOST);
+    let mut answers = load.end().await;
+    for (placed, answers) in placed.iter().zip(&answers) {
+        if is_of(own, LOST, &placed.worker) {
+            assert!(answers.refused + answers.lost > 0);
+        } else {
+            assert_eq!((answers.refused, answers.lost), (0, 0));
+            assert!(
+                answers.longest < Duration::from_secs(2),
+                "{:?}",
+                answers.longest
+            );
+        }
+    }
+    assert_all_go_on(&world, &placed, &mut answers).await;
+    for (placed, answers) in placed.iter().zip(&answers) {
+        answers.assert_true(&world, &placed.customer).await;
+    }
+    world.assert_sound().await;
+}
+
+/// The worker waits for a row while the coordinator is killed, so that it commits when nobody is
+/// there any more to be told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_is_killed_before_it_hears_of_a_commit_loses_nothing() {
+    let (world, placed) = cluster().await;
+    let own = world.database.own();
+    let mut answers: Vec<Answers> = placed.iter().map(|_| Answers::default()).collect();
+    let mut holding = Vec::new();
+    for placed in &placed {
+        let mut conn = AnyConnection::connect(&placed.worker).await.unwrap();
+        let hold = format!("BEGIN; SELECT 1 FROM {} FOR UPDATE", placed.applications);
+        conn.execute(AssertSqlSafe(hold)).await.unwrap();
+        holding.push(conn);
+    }
+    let sending = placed.iter().map(|placed| {
+        let (service, key) = (world.service.clone(), placed.customer.live.clone());
+        tokio::spawn(async move { service.send(request(&key, "12345678", "hello")).await })
+    });
+    let sending: Vec<_> = sending.collect();
+    for one in &placed {
+        let of_worker = placed.iter().filter(|other| other.worker == one.worker);
+        until_wait(&one.worker, of_worker.count()).await;
+    }
+    own.kill("coordinator");
+    for mut conn in holding {
+        conn.execute("COMMIT").await.unwrap();
+    }
+    own.start_again("coordinator");
+    for (answers, sending) in answers.iter_mut().zip(sending) {
+        let answer = tokio::time::timeout(SOON, sending).await.unwrap().unwrap();
+        answers.add(answer, Duration::ZERO);
+    }
+    assert_all_go_on(&world, &placed, &mut answers).await;
+    for (placed, answers) in placed.iter().zip(&answers) {
+        answers.assert_true(&world, &placed.customer).await;
+    }
+    world.assert_sound().await;
+}
+
+/// Waits until so many on a worker wait for rows.
+async fn until_wait(worker: &str, count: usize) {
+    const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
+        WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    let mut conn = AnyConnection::connect(worker).await.unwrap();
+    let began = Instant::now();
+    loop {
+        let row = conn.fetch_one(WAITING).await.unwrap();
+        if row.get::<i64, _>(0) >= i64::try_from(count).unwrap() {
+            return;
+        }
+        assert!(began.elapsed() < SOON, "too few wait");
+    }
+}

@@ -1,0 +1,14 @@
+//! Several processes on one database: the tests of the conformance suite.
+
+#[path = "../conformance/postgres/agreement.rs"]
+mod agreement;
+#[path = "../conformance/postgres/callers_that_leave.rs"]
+mod callers_that_leave;
+#[path = "../conformance/postgres/clocks.rs"]
+mod clocks;
+#[path = "../conformance/postgres/contention.rs"]
+mod contention;
+#[path = "../conformance/postgres/processes.rs"]
+pub mod processes;
+#[path = "../conformance/postgres/shared_work.rs"]
+mod shared_work;

@@ -1,0 +1,150 @@
+//! Several processes that send, claim, and record results and receipts at once, for applications of
+//! all homes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::{MessageStatus, Transid};
+use futures_util::future::join_all;
+use service::{
+    CarrierReceipt, Entropy, IdempotencyKey, SendRequest, Sent, Service, SubmitOutcome, Submitted,
+};
+
+use crate::database::{Backend, HOMES};
+use crate::network::{answered, network, refused, taken_as};
+use crate::several::processes::peer;
+use crate::world::{Customer, World, money, request};
+
+const CARRIER: &str = "acme";
+const ROUNDS: usize = 40;
+
+/// Claims, and records results and receipts, until nothing is left and nothing comes any more.
+async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transid> {
+    let entropy = Entropy::seeded(seed);
+    let mut claimed_ids = Vec::new();
+    loop {
+        let was_done = done.load(Ordering::Relaxed);
+        let (lease, claimed) = service.claim(CARRIER, 30).await.unwrap();
+        if claimed.is_empty() {
+            if was_done {
+                return claimed_ids;
+            }
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let outcome = |id: Transid| match entropy.number() % 5 {
+            0 => refused(),
+            _ => taken_as(&id.to_string()),
+        };
+        let results = claimed.iter().map(|message| Submitted {
+            lease,
+            ..answered(message, outcome(message.id))
+        });
+        let results: Vec<_> = results.collect();
+        let taken = results.iter().filter(|result| {
+            let (_, outcome) = &result.outcomes[0];
+            matches!(outcome, SubmitOutcome::Accepted { .. })
+        });
+        let receipts: Vec<_> = taken.map(|result| receipt(result.id)).collect();
+        // In any order: a receipt may come before the answer.
+        let (recorded, received) = tokio::join!(
+            service.record_submitted(CARRIER, results),
+            service.record_carrier_receipts(CARRIER, receipts),
+        );
+        recorded.unwrap();
+        received.unwrap();
+        claimed_ids.extend(claimed.iter().map(|message| message.id));
+    }
+}
+
+fn receipt(id: Transid) -> CarrierReceipt {
+    CarrierReceipt {
+        names: vec![id.to_string()],
+        status: MessageStatus::Delivered,
+        error: None,
+        user_reference: None,
+        number: String::new(),
+        sender: String::new(),
+        submitted_at: None,
+    }
+}
+
+fn keyed(customer: &Customer, round: usize) -> SendRequest {
+    SendRequest {
+        idempotency: IdempotencyKey::parse(&format!("round {round}")),
+        ..request(&customer.live, "12345678", "hello")
+    }
+}
+
+/// Sends under one key through two processes at once, and without a key through the third.
+async fn send(services: &[Service], customer: &Customer, round: usize) -> [Sent; 2] {
+    let service = |n: usize| &services[(round + n) % services.len()];
+    let (one, two, three) = tokio::join!(
+        service(0).send(keyed(customer, round)),
+        service(1).send(keyed(customer, round)),
+        service(2).send(request(&customer.live, "12345678", "hello")),
+    );
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_ne!(one.replayed, two.replayed, "one is the other's answer");
+    assert_eq!(one.transid, two.transid);
+    assert_eq!(one.balance, two.balance);
+    [one, three.unwrap()]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() {
+    let world = World::with(Backend::SHARED, network(&[(CARRIER, 1, None)])).await;
+    let mut customers = Vec::new();
+    for n in 0..2 * HOMES {
+        customers.push(world.active(&format!("{n}@example.org"), "100").await);
+    }
+    let services = [
+        world.service.clone(),
+        peer(&world, 1).await,
+        peer(&world, 2).await,
+    ];
+    let done = Arc::new(AtomicBool::new(false));
+    let carrying: Vec<_> = (0..)
+        .zip(&services)
+        .map(|(seed, service)| tokio::spawn(carry(service.clone(), seed, Arc::clone(&done))))
+        .collect();
+    let mut sent: HashMap<_, BTreeSet<Transid>> = HashMap::new();
+    for round in 0..ROUNDS {
+        let sending = customers
+            .iter()
+            .map(|customer| send(&services, customer, round));
+        for (customer, answers) in customers.iter().zip(join_all(sending).await) {
+            let of_customer = sent.entry(customer.reference).or_default();
+            for answer in answers {
+                assert!(of_customer.insert(answer.transid.unwrap()), "one id twice");
+            }
+        }
+        world.pass(1);
+    }
+    done.store(true, Ordering::Relaxed);
+    let mut claimed = BTreeSet::new();
+    for ids in join_all(carrying).await {
+        for id in ids.unwrap() {
+            assert!(claimed.insert(id), "claimed twice");
+        }
+    }
+    let all: BTreeSet<Transid> = sent.values().flatten().copied().collect();
+    assert_eq!(claimed, all);
+    // Receipts that came before the answers wait for them.
+    assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
+    for customer in &customers {
+        let mut charged = 0;
+        for id in &sent[&customer.reference] {
+            let status = world.status(customer, *id).await;
+            charged += match status {
+                MessageStatus::Delivered => 50_000,
+                MessageStatus::Rejected | MessageStatus::Failed => 0,
+                other => panic!("{id} is {other}"),
+            };
+        }
+        let left = money("100").micros() - charged;
+        assert_eq!(world.balance(&customer.live).await.micros(), left);
+    }
+    world.assert_sound().await;
+}

@@ -1,0 +1,55 @@
+//! What tests do to the tables of a PostgreSQL database, whoever made it.
+
+use sqlx::{AnyConnection, AssertSqlSafe, Executor as _, Row as _};
+
+/// See [`super::Database::no_bytes`].
+pub const NO_BYTES: &str = r"'\x'";
+
+/// Keeps everybody else from writing until `ROLLBACK`.
+pub const HOLD: &str = "BEGIN; LOCK TABLE applications IN ACCESS EXCLUSIVE MODE";
+
+pub fn refuse_number(number: &str) -> String {
+    format!("ALTER TABLE messages ADD CONSTRAINT refused CHECK (number <> '{number}')")
+}
+
+pub async fn assert_spools(conn: &mut AnyConnection, count: usize) {
+    let count = i64::try_from(count).unwrap();
+    loop {
+        let row = sqlx::query("SELECT COUNT(DISTINCT spool) FROM spool_chunks")
+            .fetch_one(&mut *conn)
+            .await
+            .unwrap();
+        let found: i64 = row.get(0);
+        assert!(found >= count, "{found}");
+        if found == count {
+            return;
+        }
+    }
+}
+
+pub async fn lose_spool(conn: &mut AnyConnection) {
+    conn.execute("DELETE FROM spool_chunks").await.unwrap();
+}
+
+pub async fn damage_spool(conn: &mut AnyConnection) {
+    conn.execute(
+        "UPDATE spool_chunks SET chunk = set_byte(chunk, length(chunk) - 3, 1) \
+         WHERE start = (SELECT MAX(start) FROM spool_chunks)",
+    )
+    .await
+    .unwrap();
+}
+
+pub async fn contents(conn: &mut AnyConnection) -> Vec<u8> {
+    let tables = sqlx::query(
+        "SELECT table_name::text AS name FROM information_schema.tables WHERE table_schema = 'public'",
+    );
+    let mut contents = Vec::new();
+    for table in tables.fetch_all(&mut *conn).await.unwrap() {
+        let name: String = table.get("name");
+        let rows = format!("SELECT COALESCE(string_agg(t::text, ' '), '') AS rows FROM {name} t");
+        let row = sqlx::query(AssertSqlSafe(rows)).fetch_one(&mut *conn).await;
+        contents.extend(row.unwrap().get::<String, _>("rows").into_bytes());
+    }
+    contents
+}
