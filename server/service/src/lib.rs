@@ -15,6 +15,8 @@ mod id_source;
 mod money;
 mod operations;
 mod reports;
+#[cfg(test)]
+mod statements_on_citus;
 mod store;
 mod turn;
 mod uploads;

@@ -383,8 +383,9 @@ mod tests {
     /// Tables that are filled by what other tables have.
     const FILLED: [&str; 2] = ["reference_homes", "unusual_messages"];
     /// Columns that only PostgreSQL has.
-    const ADDED: [(&str, &str); 3] = [
+    const ADDED: [(&str, &str); 4] = [
         ("installation", "homes"),
+        ("installation", "distribution"),
         ("accounts", "home"),
         ("applications", "last_transfer_id"),
     ];

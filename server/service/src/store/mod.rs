@@ -34,7 +34,7 @@ pub(crate) mod nodes;
 pub(crate) mod parked;
 mod postgres;
 #[cfg(test)]
-mod prepared;
+pub(crate) mod prepared;
 pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod reports;

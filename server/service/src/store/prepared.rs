@@ -1,8 +1,6 @@
 //! Tests that prepare every statement once: a misspelt column fails here and not at three in the
 //! morning.
 
-mod citus;
-
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
 use super::sql::{Dialect, Sql};
@@ -75,7 +73,7 @@ const FILES: &[&[(&str, Sql)]] = &[
 ];
 
 /// Every statement that a file declares, with its name.
-fn declared() -> impl Iterator<Item = (&'static str, Sql)> {
+pub(crate) fn declared() -> impl Iterator<Item = (&'static str, Sql)> {
     FILES.iter().copied().flatten().copied()
 }
 

@@ -29,7 +29,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The call. It stands outside the list of statements since its parameters are arrays.
-pub(super) const RUN: &str = r"
+pub(crate) const RUN: &str = r"
         SELECT run_turn($1, $2, $3, $4, $5,
             ROW($6, $7, $8, $9)::submitted_rows,
             ROW($10, $11, $12, $13, $14, $15)::segment_rows,

@@ -8,9 +8,9 @@ use domain::Prices;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 use testing::citus::Cluster;
 
-use super::super::sql::Dialect;
-use super::super::{reports, turn_call};
-use super::declared;
+use crate::store::prepared::declared;
+use crate::store::sql::Dialect;
+use crate::store::{reports, turn_call};
 use crate::{Clock, Config, Entropy, Limits, Network, Service};
 
 const TYPES: &str = "SELECT array_to_string(parameter_types, ' ') FROM pg_prepared_statements \
