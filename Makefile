@@ -48,26 +48,27 @@ test-rust: setup ## Run the Rust tests, and check that the rules compile for the
 
 .PHONY: test-browser
 test-browser: build ## Run the browser tests against the release build
-	@.make/setup browser end2end
+	@.make/setup browser end2end node-peers
 	@cd end2end && npm test
 
 .PHONY: test-citus
 test-citus: setup ## Run the tests on Citus, built from the release's source that CITUS_SOURCE names (archive or folder)
 	@.make/setup citus
-	@.make/citus run bash -c 'cargo test -p service --test citus && cargo test -p service --lib on_citus -- --ignored'
+	@.make/citus run bash -c 'cargo test -p service --test citus -- --test-threads=4 && cargo test -p service --lib on_citus -- --ignored'
 
 .PHONY: soak
-soak: setup ## Run the long tests: histories, kills during an upload of a million, 10,000 cuts, storms, ten minutes' hold
+soak: setup ## Run the long tests: histories, kills during an upload of a million, 10,000 cuts, attacks, ten minutes' hold, storms
 	@.make/setup postgres
 	@.make/soak
 
 .PHONY: bench
 bench: build ## Measure the release build, beside Kannel and a bare handler; takes three quarters of an hour
 	@.make/setup kannel postgres
+	@[ -z "$${CITUS_SOURCE:-}" ] || .make/setup citus
 	@cargo bench -p server --bench sends
 
 .PHONY: check
-check: ## Check format, lints, licences and the structure
+check: ## Check format, lints, licences, advisories and the structure
 	@.make/setup rust wasm-target cargo-deny
 	@$(lint) .make/setup lints
 	@.make/structure
@@ -78,6 +79,12 @@ check: ## Check format, lints, licences and the structure
 	@$(lint) cargo clippy --locked -p smpp34-peer -p frontend-bindings --all-targets -- -D warnings
 	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate -- -D warnings
 	@cargo deny --log-level error check licenses bans sources
+	@.make/advisories
+
+.PHONY: sbom
+sbom: ## Write the list of all that the program is built from (target/*.cdx.json)
+	@.make/setup rust cargo-cyclonedx
+	@.make/sbom
 
 .PHONY: fmt
 fmt: ## Format the Rust sources

@@ -39,7 +39,7 @@ pub(crate) use browser::post;
 
 #[cfg(not(feature = "ssr"))]
 mod browser {
-    use leptos::server_fn::error::FromServerFnError as _;
+    use leptos::server_fn::error::{FromServerFnError as _, SERVER_FN_ERROR_HEADER};
     use leptos::server_fn::redirect::REDIRECT_HEADER;
     use leptos::wasm_bindgen::{JsCast as _, JsValue};
     use send_wrapper::SendWrapper;
@@ -125,12 +125,20 @@ mod browser {
             .map_err(|_| unanswered(is_post))?;
         let answer: Response = answer.unchecked_into();
         match answer.status() {
-            STATUS_OF_REFUSALS => Err(Problem::de(text(&answer, is_post).await?.into())),
+            // So does a busy service, which a server function's header tells from a proxy.
+            503 if !has_problem(&answer) => Err(unexplained(is_post)),
+            STATUS_OF_REFUSALS | 503 => Err(Problem::de(text(&answer, is_post).await?.into())),
             200..=299 => Ok(answer),
             // The request was refused before its function ran.
             400..=499 => Err(Cause::Failed.into()),
             _ => Err(unexplained(is_post)),
         }
+    }
+
+    /// Whether a server function answers why it refuses.
+    fn has_problem(answer: &Response) -> bool {
+        let header = answer.headers().has(SERVER_FN_ERROR_HEADER);
+        header.unwrap_or_default()
     }
 
     async fn text(answer: &Response, is_post: bool) -> Result<String, Problem> {

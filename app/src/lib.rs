@@ -17,6 +17,8 @@ pub mod client;
 pub mod docs;
 pub mod home;
 #[cfg(feature = "ssr")]
+pub mod overload;
+#[cfg(feature = "ssr")]
 pub mod portal_request;
 pub mod problem;
 pub mod reports;
@@ -29,12 +31,16 @@ use leptos_router::SsrMode;
 use leptos_router::components::{ParentRoute, Route, Router, Routes};
 use leptos_router::path;
 
-use account::{AccountPage, DevicesPage, ForgotPage, RegisterPage, ResetPage, SignInPage};
+use account::{
+    AccountPage, ConfirmPage, DevicesPage, ForgotPage, RegisterPage, ResetPage, SignInCodePage,
+    SignInPage, TwoFactorPage,
+};
 use applications::{ApplicationPage, ApplicationsPage, NewApplicationPage};
 use docs::DocsPage;
 use home::HomePage;
+use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
-use support::{CarriersPage, SupportPage};
+use support::{CarriersPage, MailsPage, SendersPage, SupportApplicationsPage, SupportPage};
 use ui::{Frame, LostPage};
 
 /// The document around the pages.
@@ -69,6 +75,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();
+    let come_back: ComeBack = StoredValue::new(SharedValue::new(returned_form).into_inner());
+    provide_context(come_back);
 
     view! {
         <Router>
@@ -77,8 +85,10 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/") view=HomePage/>
                     <Route path=path!("/register") view=RegisterPage/>
                     <Route path=path!("/login") view=SignInPage/>
+                    <Route path=path!("/login/code") view=SignInCodePage/>
                     <Route path=path!("/forgot") view=ForgotPage/>
                     <Route path=path!("/reset/:token") view=ResetPage/>
+                    <Route path=path!("/confirm/:token") view=ConfirmPage/>
                     <Route path=path!("/applications") view=ApplicationsPage/>
                     <Route path=path!("/applications/new") view=NewApplicationPage/>
                     <Route path=path!("/applications/:reference") view=ApplicationPage/>
@@ -86,11 +96,24 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/reports/:id") view=ReportPage/>
                     <Route path=path!("/devices") view=DevicesPage/>
                     <Route path=path!("/account") view=AccountPage/>
+                    <Route path=path!("/account/two-factor") view=TwoFactorPage/>
                     <Route path=path!("/docs") view=DocsPage/>
                     <Route path=path!("/support") view=SupportPage/>
                     <Route path=path!("/support/carriers") view=CarriersPage/>
+                    <Route path=path!("/support/applications") view=SupportApplicationsPage/>
+                    <Route path=path!("/support/senders") view=SendersPage/>
+                    <Route path=path!("/support/mail") view=MailsPage/>
                 </ParentRoute>
             </Routes>
         </Router>
     }
+}
+
+/// The form that came back to the requested page. The browser reads it in the page, as the server
+/// found it: the cookie is kept from scripts.
+fn returned_form() -> Option<ReturnedForm> {
+    #[cfg(feature = "ssr")]
+    return use_context::<portal_request::CurrentRequest>()?.returned_form();
+    #[cfg(not(feature = "ssr"))]
+    None
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::records::AccountRecord;
+use domain::records::{AccountRecord, SessionEnd};
 use domain::{Reference, Refusal};
 use http::StatusCode;
 use http::request::Parts;
 use leptos::context::use_context;
 use leptos_axum::ResponseOptions;
-use service::{ClientInfo, Service};
+use service::{ClientInfo, SecondStep, Service};
 
 use crate::applications::NewKeys;
-use crate::problem::{Cause, Problem};
+use crate::problem::{Cause, Problem, ReturnedForm, TWO_FACTOR_PATH};
 
 /// A request to the portal, with its session, its device and the service.
 ///
@@ -26,20 +26,66 @@ pub trait PortalRequest: Send + Sync {
     /// Browser and address, as the devices page shows them.
     fn client(&self) -> ClientInfo;
 
+    /// The form that came back to the requested page with a problem.
+    fn returned_form(&self) -> Option<ReturnedForm>;
+
     /// The session's token; `None` without a session.
     fn token(&self) -> Option<String>;
 
-    /// The account that is signed in. A request asks the database for it once.
+    /// The account that is signed in, even if all it may do is set up a second factor. A request
+    /// asks the database for it once.
     ///
     /// # Errors
     /// When the service fails.
-    async fn account(&self) -> Result<Option<AccountRecord>, Problem>;
+    async fn session_account(&self) -> Result<Option<AccountRecord>, Problem>;
 
-    /// Signs an account in under a new session id and registers the device.
+    /// The account that is signed in, unless it must set up a second factor first.
+    ///
+    /// # Errors
+    /// When the service fails.
+    async fn account(&self) -> Result<Option<AccountRecord>, Problem> {
+        let account = self.session_account().await?;
+        Ok(account.filter(|account| !self.service().must_set_up_factor(account)))
+    }
+
+    /// When the session of whoever is signed in ends, without putting that off.
+    ///
+    /// # Errors
+    /// When the service fails.
+    async fn session_end(&self) -> Result<Option<SessionEnd>, Problem> {
+        let token = self.token().unwrap_or_default();
+        Ok(self.service().session_end(&token).await?)
+    }
+
+    /// Where a request without [`PortalRequest::account`] is led, and from there to `next`.
+    ///
+    /// # Errors
+    /// When the service fails.
+    async fn way_in(&self, next: &str) -> Result<String, Problem> {
+        Ok(match self.session_account().await? {
+            Some(_) => TWO_FACTOR_PATH.to_owned(),
+            None => sign_in_path(next),
+        })
+    }
+
+    /// Signs an account in under a new session id and registers the device; an account with a
+    /// second factor is only noted, until [`PortalRequest::sign_in_by_code`].
     ///
     /// # Errors
     /// When the password was changed since the account was read, or the service fails.
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem>;
+
+    /// Gives the session of an account a new id, after its password was changed.
+    ///
+    /// # Errors
+    /// When the session can't be written.
+    async fn renew(&self, account: &AccountRecord) -> Result<(), Problem>;
+
+    /// The second step of [`PortalRequest::sign_in`], under a new session id too.
+    ///
+    /// # Errors
+    /// When the first step is missing or too long ago, the code is wrong, or the service fails.
+    async fn sign_in_by_code(&self, step: &SecondStep) -> Result<AccountRecord, Problem>;
 
     /// Ends the session.
     ///
@@ -58,6 +104,18 @@ pub trait PortalRequest: Send + Sync {
     /// # Errors
     /// When the session can't be read or written.
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem>;
+
+    /// Keeps a secret text, encrypted, under a name.
+    ///
+    /// # Errors
+    /// When the session can't be written.
+    async fn keep_text(&self, name: &str, text: &str) -> Result<(), Problem>;
+
+    /// Gives a kept text out, and forgets it.
+    ///
+    /// # Errors
+    /// When the session can't be read or written.
+    async fn take_text(&self, name: &str) -> Result<Option<String>, Problem>;
 }
 
 /// Settings that all requests to the portal share.
@@ -68,6 +126,11 @@ pub struct SiteSettings {
     /// ISO 4217 code.
     pub currency: String,
 }
+
+/// The page that called a server function: a path of this site. The server puts it into the
+/// request's extensions.
+#[derive(Clone)]
+pub struct CallingPage(pub String);
 
 /// The request that is being served, as the server puts it into leptos' context.
 pub type CurrentRequest = Arc<dyn PortalRequest>;
@@ -94,8 +157,47 @@ pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     if let Some(account) = current.account().await? {
         return Ok((current, account));
     }
-    leptos_axum::redirect(&sign_in_path(&page_path().unwrap_or_default()));
-    Err(Cause::SignedOut.into())
+    let way_in = current.way_in(&page_path().unwrap_or_default()).await?;
+    leptos_axum::redirect(&way_in);
+    let signed_out = current.session_account().await?.is_none();
+    Err(if signed_out {
+        Cause::SignedOut.into()
+    } else {
+        Cause::SecondFactorMissing.into()
+    })
+}
+
+/// Like [`signed_in`], for setting up a second factor: the one thing that an account may do which
+/// must have one and hasn't.
+///
+/// # Errors
+/// [`Cause::SignedOut`]; else when the service fails.
+pub async fn setting_up() -> Result<(CurrentRequest, AccountRecord), Problem> {
+    let current = current_request()?;
+    match current.session_account().await? {
+        Some(account) => Ok((current, account)),
+        None => signed_in().await,
+    }
+}
+
+/// Asks again who is signed in, before what matters, unless it was proved within the last 10
+/// minutes. `proof` is what was typed into [`crate::ui::ProofField`]; where it is given, the session
+/// has a new id from then on.
+///
+/// # Errors
+/// When a code or the password is needed or wrong, there were too many tries, or the service fails.
+pub async fn prove(
+    current: &CurrentRequest,
+    account: &AccountRecord,
+    proof: &str,
+) -> Result<(), Problem> {
+    let token = current.token().unwrap_or_default();
+    current.service().prove(&token, account, proof).await?;
+    if proof.trim().is_empty() {
+        return Ok(());
+    }
+    let renewed = current.renew(account).await;
+    renewed.map_err(Problem::after_change)
 }
 
 /// The request and the member of staff who is signed in. Every server function for staff starts
@@ -106,6 +208,9 @@ pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
 pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let (current, account) = signed_in().await?;
     if !account.staff {
+        let page = use_context::<Parts>().map(|parts| parts.uri.path().to_owned());
+        let page = page.unwrap_or_default();
+        current.service().record_denied(account.id, &page).await?;
         return Err(Cause::NotFound.into());
     }
     Ok((current, account))
@@ -120,28 +225,42 @@ pub fn sign_in_path(next: &str) -> String {
     }
 }
 
-/// Where to go after signing in: this path if it is one of this site, else My Applications.
+/// Where an account goes after signing in: to this path if it is one of this site and was asked
+/// for, else to the first page of staff or to My Applications.
+#[must_use]
+pub fn landing_path<'a>(account: &AccountRecord, next: &'a str) -> &'a str {
+    match local_path(next) {
+        "/applications" if account.staff => "/support",
+        next => next,
+    }
+}
+
+/// This path if it is one of this site, else My Applications.
 #[must_use]
 pub fn local_path(next: &str) -> &str {
-    // A browser reads `//host` and `/\host` as another site.
-    let local = next.starts_with('/')
-        && !next[1..].starts_with('/')
-        && next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
-    if local { next } else { "/applications" }
+    if is_local(next) {
+        next
+    } else {
+        "/applications"
+    }
+}
+
+/// Whether a path is one of this site: a browser reads `//host` and `/\host` as another site.
+#[must_use]
+pub fn is_local(path: &str) -> bool {
+    path.starts_with('/')
+        && !path[1..].starts_with('/')
+        && path.bytes().all(|b| b.is_ascii_graphic() && b != b'\\')
 }
 
 /// The page that is shown: the requested one, or the one that called a server function.
 fn page_path() -> Option<String> {
     let parts = use_context::<Parts>()?;
     let path = parts.uri.path_and_query()?.as_str();
-    if !path.starts_with("/fn/") {
-        return Some(path.to_owned());
+    if path.starts_with("/fn/") {
+        return Some(parts.extensions.get::<CallingPage>()?.0.clone());
     }
-    let referer = parts.headers.get(http::header::REFERER)?.to_str().ok()?;
-    let (_, rest) = referer.split_once("://")?;
-    let path = &rest[rest.find('/')?..];
-    // An older problem in the address would be shown again after signing in.
-    Some(path.split("?__path=").next().unwrap_or(path).to_owned())
+    Some(path.to_owned())
 }
 
 /// Whether the page is really shown: it isn't asked for by HEAD, nor fetched ahead of a click.
@@ -160,7 +279,7 @@ pub fn is_shown() -> bool {
 pub fn set_status(cause: &Cause) {
     let status = match cause {
         // The answer is a redirect already.
-        Cause::SignedOut => return,
+        Cause::SignedOut | Cause::SecondFactorMissing => return,
         Cause::NotFound => StatusCode::NOT_FOUND,
         Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor) => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,20 +1,25 @@
 //! Problems: why a page or a form can't be served. Where scripts run, a problem reaches the person
-//! in the answer; where none run, in the address of the page.
+//! in the answer; where none run, in a cookie that the form's page shows.
 
 use std::borrow::Cow;
 
 use domain::Refusal;
-use domain::account::{InvalidEmail, InvalidPassword};
+use domain::account::InvalidEmail;
+use domain::password::InvalidPassword;
 use domain::refusal::{FAILED, UNCERTAIN};
 use domain::sender_name::InvalidSenderName;
+use leptos::prelude::StoredValue;
 use leptos::server_fn::codec::JsonEncoding;
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::{Deserialize, Serialize};
 
+/// The page on which a second factor is set up. An account that must have one is led there until it
+/// has it.
+pub const TWO_FACTOR_PATH: &str = "/account/two-factor";
+
 /// Why a page or a form can't be served.
 ///
-/// Where no scripts run it is read out of the page's address, where anybody can write it: so it
-/// names a cause and never carries a sentence.
+/// It names a cause and never carries a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     pub cause: Cause,
@@ -23,11 +28,27 @@ pub struct Problem {
     pub typed: Vec<(String, String)>,
 }
 
+/// A form that came back to its page with a problem: where no scripts run, or after signing in
+/// again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReturnedForm {
+    /// The path of its server function.
+    pub function: String,
+    pub problem: Problem,
+}
+
+/// The form that came back to the page that was loaded, until it is sent or the page is left.
+pub type ComeBack = StoredValue<Option<ReturnedForm>>;
+
 /// The causes of problems.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// Nobody is signed in, or not any more.
     SignedOut,
+    /// Nobody was signed in any more when the form came; its page is shown after signing in again.
+    SignedOutBefore,
+    /// The account must set up a second factor before anything else.
+    SecondFactorMissing,
     /// The address leads to nothing that this account may see.
     NotFound,
     /// The rules refuse it.
@@ -45,10 +66,12 @@ pub enum Cause {
     /// The text isn't an e-mail address.
     Email,
     /// The new password breaks the rules for passwords.
-    Password,
+    Password(InvalidPassword),
     /// The sender name breaks the rules for sender names.
     SenderName,
     SenderNameMissing,
+    /// The text isn't an amount of money greater than 0.
+    Amount,
     /// There is no such category.
     Category,
     /// A filter of the reports has an invalid value.
@@ -73,6 +96,13 @@ impl Cause {
     pub fn sentence(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::SignedOut => "You are signed out. Sign in again to go on.",
+            Self::SignedOutBefore => {
+                "You were signed out before this came, and nothing was changed. What you typed is \
+                 here again, but for passwords and codes: look at it and send it once more."
+            }
+            Self::SecondFactorMissing => {
+                "Set up two-factor first: your account can't be used without it."
+            }
             Self::NotFound => "There is nothing here.",
             Self::Refused(refusal) => return Cow::Owned(refusal.to_string()),
             Self::Failed => FAILED,
@@ -90,9 +120,10 @@ impl Cause {
                  try again."
             }
             Self::Email => return Cow::Owned(InvalidEmail.to_string()),
-            Self::Password => return Cow::Owned(InvalidPassword.to_string()),
+            Self::Password(invalid) => return Cow::Owned(invalid.to_string()),
             Self::SenderName => return Cow::Owned(InvalidSenderName.to_string()),
             Self::SenderNameMissing => "Enter the sender name that you would like to use.",
+            Self::Amount => "Enter an amount like 10 or 9.50.",
             Self::Category => "Choose a category.",
             Self::Filter(filter) => filter.field_and_sentence().1,
         })
@@ -103,8 +134,17 @@ impl Cause {
     pub const fn field(&self) -> Option<&'static str> {
         Some(match self {
             Self::Email | Self::Refused(Refusal::EmailTaken) => "email",
-            Self::Password => "new_password",
+            Self::Password(_) => "new_password",
+            Self::Amount => "low_balance",
             Self::Refused(Refusal::WrongPassword) => "password",
+            Self::Refused(Refusal::WrongCode) => "code",
+            Self::Refused(
+                Refusal::CodeNeeded
+                | Refusal::PasswordNeeded
+                | Refusal::ProofCodeWrong
+                | Refusal::ProofPasswordWrong,
+            ) => "proof",
+            Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
@@ -206,17 +246,27 @@ macro_rules! from_invalid {
 
 from_invalid! {
     InvalidEmail => Cause::Email,
-    InvalidPassword => Cause::Password,
     InvalidSenderName => Cause::SenderName,
     // A reference is a part of an address: where its text isn't one, there is no page.
     domain::ids::InvalidReference => Cause::NotFound,
+}
+
+impl From<InvalidPassword> for Problem {
+    fn from(invalid: InvalidPassword) -> Self {
+        Cause::Password(invalid).into()
+    }
 }
 
 #[cfg(feature = "ssr")]
 impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
         match error {
-            service::Error::Refused(refusal) => Cause::from(refusal),
+            service::Error::Refused(refusal) => {
+                if refusal == Refusal::Busy {
+                    crate::overload::Overload::note();
+                }
+                Cause::from(refusal)
+            }
             service::Error::Failed(fault) => {
                 tracing::error!(error = %fault, "a page or a form can't be served");
                 Cause::Failed
@@ -237,7 +287,18 @@ impl From<Refusal> for Cause {
             Refusal::EmailTaken
             | Refusal::WrongCredentials
             | Refusal::WrongPassword
+            | Refusal::AccountDisabled
+            | Refusal::WrongCode
+            | Refusal::WrongRecoveryCode
+            | Refusal::SignInOver
+            | Refusal::CodeNeeded
+            | Refusal::PasswordNeeded
+            | Refusal::ProofCodeWrong
+            | Refusal::ProofPasswordWrong
+            | Refusal::SecondFactorRequired
+            | Refusal::NoSecondFactor
             | Refusal::Throttled { .. }
+            | Refusal::Busy
             | Refusal::CategoryTaken
             | Refusal::SenderlessTaken
             | Refusal::SenderNameTaken
@@ -246,7 +307,19 @@ impl From<Refusal> for Cause {
             | Refusal::NoSuchDevice
             | Refusal::NoSuchCarrier
             | Refusal::ResetLinkInvalid
+            | Refusal::ConfirmationInvalid
+            | Refusal::EmailNotConfirmed
+            | Refusal::EmailConfirmed
+            | Refusal::NoSuchMail
+            | Refusal::MailSent
+            | Refusal::NoSuchSenderRequest
+            | Refusal::StatusConflict { .. }
+            | Refusal::SenderDecided { .. }
+            | Refusal::ReasonMissing
+            | Refusal::ReasonInvalid
+            | Refusal::ListInvalid
             | Refusal::InvalidCursor => Self::Refused(refusal),
+            Refusal::InvalidPassword(invalid) => Self::Password(invalid),
             Refusal::NoSuchApplication => Self::NotFound,
             // The account was deleted while it was signed in.
             Refusal::NoSuchAccount => Self::SignedOut,
@@ -283,6 +356,7 @@ mod tests {
         for (cause, says) in [
             (Cause::Failed, true),
             (Cause::Unreadable, true),
+            (Cause::SignedOutBefore, true),
             (Cause::Uncertain, false),
             (Cause::NoAnswer, false),
         ] {

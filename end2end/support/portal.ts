@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Locator, type Page, expect } from '@playwright/test';
+import { Authenticator } from './authenticator.js';
 import type { Server } from './server.js';
 
 const KEY = /[0-9]{6}h[kt]_[0-9A-Za-z]{36}/g;
@@ -122,11 +123,41 @@ export class Portal {
     await this.at('/applications');
   }
 
-  /** Signs a new member of staff in. */
-  async staff(account: Account = newAccount()): Promise<Account> {
+  /** Signs a new member of staff in, who sets up a second factor. */
+  async staff(account: Account = newAccount()): Promise<Account & { app: Authenticator }> {
     await this.server.addStaff(account.email, account.password);
-    await this.signIn(account);
-    return account;
+    await this.open('/login');
+    await this.fillSignIn(account);
+    await this.at('/account/two-factor');
+    const { app } = await this.setUpTwoFactor();
+    await this.open('/applications');
+    return { ...account, app };
+  }
+
+  /** Sets up a second factor on the page that is open; the app and the recovery codes. */
+  async setUpTwoFactor(): Promise<{ app: Authenticator; codes: string[] }> {
+    await this.hydrated();
+    const secret = await this.main.locator('p > code.key').innerText();
+    const app = new Authenticator(secret);
+    this.server.keepsSecret(app.secret);
+    await this.page.getByLabel('Code', { exact: true }).fill(await app.code());
+    await this.button('Confirm').click();
+    await expect(this.heading('Your recovery codes')).toBeVisible();
+    await expect(this.main.locator('.once code')).toHaveCount(10);
+    const codes = await this.main.locator('.once code').allInnerTexts();
+    this.server.keepsSecret(...codes);
+    return { app, codes };
+  }
+
+  /** Gives the password, and then a code of the app. */
+  async signInByCode(account: Account, app: Authenticator): Promise<void> {
+    await this.open('/login');
+    await this.fillSignIn(account);
+    await this.at(/^\/login\/code/);
+    await this.hydrated();
+    await this.page.getByLabel('Code', { exact: true }).fill(await app.code());
+    await this.button('Confirm').click();
+    await this.at(/^\/(applications|support)$/);
   }
 
   /** Fills the sign-in form in and sends it, wherever that leads. */

@@ -1,4 +1,10 @@
-import { type BrowserContext, type Page, test as base, expect } from '@playwright/test';
+import {
+  type BrowserContext,
+  type BrowserContextOptions,
+  type Page,
+  test as base,
+  expect,
+} from '@playwright/test';
 import { Portal } from './portal.js';
 import { Server } from './server.js';
 
@@ -43,7 +49,7 @@ interface Tools {
   watch: Watch;
   portal: Portal;
   /** Another browser, with a profile of its own. */
-  anotherBrowser: () => Promise<Portal>;
+  anotherBrowser: (options?: BrowserContextOptions) => Promise<Portal>;
   scripts: boolean;
 }
 
@@ -75,8 +81,9 @@ export const test = base.extend<Tools, { server: Server }>({
 
   anotherBrowser: async ({ browser, server, scripts, watch }, use) => {
     const contexts: BrowserContext[] = [];
-    await use(async () => {
+    await use(async (options = {}) => {
       const context = await browser.newContext({
+        ...options,
         baseURL: server.url,
         javaScriptEnabled: scripts,
       });

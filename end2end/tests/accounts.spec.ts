@@ -93,6 +93,40 @@ test('a password that is too short is refused, and the e-mail stays', async ({ p
   expect(await portal.page.content()).not.toContain('too short');
 });
 
+test('a password that is easily guessed is refused with the reason', async ({ portal }) => {
+  const { email } = newAccount();
+  for (const [password, why] of [
+    ['qwertyuiop', 'follows the alphabet, the digits or the keyboard'],
+    ['aaaaaaaaaa', 'repeats a few characters'],
+    [email, 'made of the e-mail'],
+    ['heliograph1', "made of the service's name"],
+    ['password123', 'one of those that are tried first'],
+  ] as const) {
+    await portal.open('/register');
+    const form = portal.form('Create account');
+    await form.getByLabel('Email').fill(email);
+    await form.getByLabel('Password').fill(password);
+    await portal.button('Create account').click();
+    await expect(portal.alert(why)).toBeVisible();
+  }
+});
+
+test('a password that is typed can be shown, and is weighed', async ({ portal, scripts }) => {
+  await portal.open('/register');
+  const field = portal.form('Create account').getByLabel('Password');
+  await expect(field).toHaveCount(1);
+  await expect(portal.button('Show password')).toHaveCount(scripts ? 1 : 0);
+  if (!scripts) return;
+  await field.fill('qwertyuiop');
+  await expect(portal.main.getByText('This password follows')).toBeVisible();
+  await field.fill('correct horse battery');
+  await expect(portal.main.getByText('Strong:')).toBeVisible();
+  await portal.button('Show password').click();
+  await expect(field).toHaveAttribute('type', 'text');
+  await portal.button('Hide password').click();
+  await expect(field).toHaveAttribute('type', 'password');
+});
+
 test('changing the password signs out all other browsers', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   const other = await anotherBrowser();

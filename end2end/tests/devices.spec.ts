@@ -35,8 +35,15 @@ test('all other devices are signed out', async ({ portal, anotherBrowser }) => {
   await other.signIn(account);
 
   await portal.open('/devices');
+  const form = portal.form('Sign out all other devices');
+  await form.getByLabel('Password').fill('not the password');
+  await portal.button('Sign out all other devices').click();
+  await expect(portal.alert('The password is wrong.')).toBeVisible();
+  await form.getByLabel('Password').fill(account.password);
   await portal.button('Sign out all other devices').click();
   await expect(portal.button('Sign out this device')).toHaveCount(1);
+  const events = portal.page.getByRole('region', { name: 'Security events' });
+  await expect(events.getByText('All other devices signed out')).toBeVisible();
 
   await other.page.goto('/applications');
   await other.at('/login');
@@ -56,6 +63,8 @@ test('an open page notices that its session has ended', async ({ portal, another
   const other = await anotherBrowser();
   await other.signIn(account);
   await portal.open('/devices');
+  const form = portal.form('Sign out all other devices');
+  await form.getByLabel('Password').fill(account.password);
   await portal.button('Sign out all other devices').click();
   await expect(portal.button('Sign out this device')).toHaveCount(1);
 

@@ -171,7 +171,16 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
 
 lookedAt('pages of staff', async ({ portal, look, server }) => {
   test.setTimeout(180_000);
-  await portal.staff();
+  const { email, password, app } = await portal.staff();
+  await portal.open('/account/two-factor');
+  await look('two-factor');
+  await portal.open('/account/two-factor?replace=1');
+  await look('two-factor-set-up');
+  await portal.button('Sign out').click();
+  await portal.at('/');
+  await portal.open('/login/code');
+  await look('login-code');
+  await portal.signInByCode({ email, password }, app);
   await portal.open('/support');
   await look('support');
   await portal.open('/support/carriers');

@@ -16,7 +16,10 @@ CREATE TABLE installation (
     -- every message below this id is final; the expiry sweep starts here
     sweep_low_id INTEGER NOT NULL,
     swept_at   INTEGER NOT NULL,     -- when the expiry sweep last made sure of sweep_low_id
-    history_low_id INTEGER NOT NULL DEFAULT 0 -- messages below this id were dropped
+    history_low_id INTEGER NOT NULL DEFAULT 0, -- messages below this id were dropped
+    form_key   TEXT NOT NULL,        -- secret: seals forms that come back to browsers without scripts
+    -- what secrets are sealed with; null where a file of the data folder has it
+    sealing_key TEXT
 ) STRICT;
 
 CREATE TABLE prices (
@@ -33,7 +36,28 @@ CREATE TABLE accounts (
     -- what the account may do
     role                TEXT NOT NULL CHECK (role IN ('customer', 'staff')),
     created_at          INTEGER NOT NULL,     -- registration
-    password_changed_at INTEGER NOT NULL      -- when the password was last set
+    password_changed_at INTEGER NOT NULL,     -- when the password was last set
+    -- when the owner confirmed the e-mail; null: not yet. Who doesn't say is confirmed: accounts
+    -- made where no mail is sent, or on behalf of somebody.
+    confirmed_at        INTEGER DEFAULT 0,
+    confirm_mailed_at   INTEGER,              -- when the last mail to confirm was written
+    disabled_at         INTEGER,              -- when staff disabled it; null unless disabled
+    disabled_reason     TEXT                  -- for staff; null unless disabled
+) STRICT;
+
+-- The authenticator apps (TOTP, RFC 6238) of accounts that have set up two-factor.
+CREATE TABLE second_factors (
+    account_id INTEGER PRIMARY KEY REFERENCES accounts (id), -- whose it is
+    secret     TEXT NOT NULL,     -- sealed for this account
+    created_at INTEGER NOT NULL,  -- when a first code showed that the app has the secret
+    last_step  INTEGER NOT NULL   -- codes of this step of 30 s and of earlier ones are used up
+) STRICT;
+
+-- The recovery codes that weren't used yet.
+CREATE TABLE recovery_codes (
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose it is
+    code_hash  TEXT NOT NULL,     -- SHA-256 of the code, hexadecimal
+    PRIMARY KEY (account_id, code_hash)
 ) STRICT;
 
 -- Signed-in browsers, and browsers whose sign-in or registration is under way.
@@ -47,18 +71,28 @@ CREATE TABLE sessions (
     user_agent   TEXT NOT NULL,        -- of the browser at sign-in
     address      TEXT NOT NULL,        -- of the client at sign-in
     created_at   INTEGER NOT NULL,     -- the absolute limit counts from here
-    last_seen_at INTEGER NOT NULL      -- the idle limit counts from here; exact to a minute
+    last_seen_at INTEGER NOT NULL,     -- the idle limit counts from here; exact to a minute
+    -- the account whose password was given, while its code is awaited
+    awaited_account_id INTEGER REFERENCES accounts (id),
+    -- when a code, or without second factor the password, last proved who is signed in
+    proved_at    INTEGER
 ) STRICT;
 CREATE INDEX sessions_by_account ON sessions (account_id);
 CREATE INDEX sessions_by_age ON sessions (last_seen_at);
 
--- Counts of attempts, where only so many are allowed within a time.
-CREATE TABLE throttles (
-    -- SHA-256 of what is counted, e.g. sign-ins of one e-mail from one address
-    bucket            TEXT PRIMARY KEY,
-    window_started_at INTEGER NOT NULL, -- when this count began
-    hits              INTEGER NOT NULL  -- attempts since then
+-- What happened to the security of accounts: sign-ins, failures, resets, keys.
+CREATE TABLE security_events (
+    id         INTEGER PRIMARY KEY,  -- in the order in which it happened
+    at         INTEGER NOT NULL,     -- when it happened; deleted after 180 days
+    account_id INTEGER REFERENCES accounts (id), -- whose it is; null: of no account
+    kind       TEXT NOT NULL,        -- a stable word, e.g. sign_in_failed
+    address    TEXT NOT NULL,        -- of the client; empty: the service itself
+    network    TEXT NOT NULL,        -- the /64 of an IPv6 address, or the IPv4 address itself
+    user_agent TEXT NOT NULL,        -- of the client
+    detail     TEXT                  -- a reference, a page, the sum of throttled tries; no secret
 ) STRICT;
+CREATE INDEX security_events_by_account ON security_events (account_id, id);
+CREATE INDEX security_events_by_age ON security_events (at);
 
 CREATE TABLE password_resets (
     token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
@@ -68,14 +102,49 @@ CREATE TABLE password_resets (
     used_at    INTEGER               -- when the link was used, since it works once; null before
 ) STRICT;
 
--- Mails that couldn't be handed to a mail server because none is set up; staff read them here.
+-- Links by which the owners of e-mail addresses confirm them.
+CREATE TABLE confirmations (
+    token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose e-mail the link confirms
+    expires_at INTEGER NOT NULL      -- from this moment on the link doesn't work
+) STRICT;
+
+-- Mails until they are sent, and for a while after that. A mail's secret link is never stored: its
+-- token is made when the mail is sent.
 CREATE TABLE outbox (
     id         INTEGER PRIMARY KEY,  -- in the order in which they were written
+    account_id INTEGER REFERENCES accounts (id), -- whom the mail is for
+    kind       TEXT NOT NULL,        -- what the mail is about
     recipient  TEXT NOT NULL,        -- e-mail address
     subject    TEXT NOT NULL,        -- of the mail
-    body       TEXT NOT NULL,        -- never holds a reset link
-    created_at INTEGER NOT NULL      -- when the mail was written
+    body       TEXT NOT NULL,        -- paragraphs; emptied when the mail is sent
+    path       TEXT,                 -- the page that the mail links to, as '/applications'
+    created_at INTEGER NOT NULL,     -- when the mail was written
+    -- sending: a process hands it to the mail server; kept: no mail server was set up
+    state      TEXT NOT NULL
+        CHECK (state = 'queued' OR state = 'sending' OR state = 'sent' OR state = 'kept'
+               OR state = 'failed'),
+    -- when a queued mail is tried next; of one that is being sent, the end of its lease
+    due_at     INTEGER NOT NULL,
+    tries      INTEGER NOT NULL,     -- tries since it was queued, or queued again by staff
+    last_error TEXT                  -- why the last try failed
 ) STRICT;
+CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'queued' OR state = 'sending';
+
+-- When staff were last mailed about each kind of work that has waited for an hour.
+CREATE TABLE reminders (
+    kind       TEXT PRIMARY KEY,     -- e.g. activations
+    mailed_at  INTEGER NOT NULL      -- what had waited for an hour by then was counted
+) STRICT;
+
+-- Browsers and networks that accounts signed in from: a sign-in from another one is mailed to the
+-- account's owner.
+CREATE TABLE known_devices (
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- who signed in
+    fingerprint TEXT NOT NULL,       -- SHA-256 of the browser's name and the network, hexadecimal
+    seen_at    INTEGER NOT NULL,     -- the last sign-in; forgotten after 90 days
+    PRIMARY KEY (account_id, fingerprint)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE applications (
     id                      INTEGER PRIMARY KEY, -- the number of its ledger account too
@@ -105,8 +174,22 @@ CREATE TABLE applications (
     created_at              INTEGER NOT NULL,     -- when the customer made it
     -- what becomes of a message when a carrier's answer is lost
     lost_answer             TEXT NOT NULL DEFAULT 'hold'
-        CHECK (lost_answer IN ('hold', 'resend'))
+        CHECK (lost_answer IN ('hold', 'resend')),
+    -- the customer is mailed when the balance falls below this; null: never
+    low_balance             INTEGER CHECK (low_balance > 0),
+    -- when that was; null again once the balance is not below
+    low_balance_at          INTEGER,
+    -- since when the customer wants a mail when a batch is done; null: doesn't
+    batch_mails_since       INTEGER,
+    disabled_at             INTEGER,              -- the same as its account's
+    activated_at            INTEGER               -- when staff first approved it; null before
 ) STRICT;
+CREATE INDEX applications_waiting ON applications (activation_requested_at, id)
+    WHERE status = 'Pending' AND activation_requested_at IS NOT NULL;
+CREATE INDEX applications_by_status ON applications (status, id);
+CREATE INDEX applications_by_activation ON applications (activated_at) WHERE activated_at IS NOT NULL;
+CREATE INDEX applications_with_threshold ON applications (id) WHERE low_balance IS NOT NULL;
+CREATE INDEX applications_with_batch_mails ON applications (id) WHERE batch_mails_since IS NOT NULL;
 -- The two rules of "My Applications", held by the database however many forms arrive at once.
 CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category);
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id)
@@ -127,11 +210,21 @@ CREATE TABLE sender_requests (
 CREATE INDEX sender_requests_by_application ON sender_requests (application_id, id);
 CREATE UNIQUE INDEX sender_requests_one_pending ON sender_requests (application_id)
     WHERE status = 'pending';
+CREATE INDEX sender_requests_waiting ON sender_requests (id) WHERE status = 'pending';
+CREATE INDEX sender_requests_decided ON sender_requests (decided_at) WHERE decided_at IS NOT NULL;
 
 -- A name accepted for one account is never accepted for another.
 CREATE TABLE sender_name_owners (
     folded     TEXT PRIMARY KEY,     -- the name in lower case
-    account_id INTEGER NOT NULL REFERENCES accounts (id) -- whose name it is
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose name it is
+    looks      TEXT NOT NULL         -- the same for names that people take for each other
+) STRICT;
+CREATE INDEX sender_name_owners_by_looks ON sender_name_owners (looks);
+
+-- Lists that staff keep. A list that isn't here is as it was at first.
+CREATE TABLE staff_lists (
+    list       TEXT PRIMARY KEY,     -- a stable word, e.g. reject-reasons
+    lines      TEXT NOT NULL         -- its entries, a line each
 ) STRICT;
 
 -- The ledger account of an application has the application's id. Our own ledger accounts are
@@ -206,8 +299,6 @@ CREATE TABLE messages (
 -- message on.
 CREATE INDEX messages_by_application ON messages (application_id, test);
 CREATE INDEX messages_by_number ON messages (application_id, test, number);
-CREATE INDEX messages_by_batch ON messages (application_id, test, batch_id)
-    WHERE batch_id IS NOT NULL;
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
     WHERE requestid IS NOT NULL;
 -- Messages that are unknown, failed, expired or rejected. They are few: a message that is delivered
@@ -288,9 +379,14 @@ CREATE INDEX parked_receipts_by_age ON parked_receipts (received_at);
 
 CREATE TABLE carriers (
     name           TEXT PRIMARY KEY,  -- as in the settings
-    drained_at     INTEGER,           -- since when it is handed nothing; null: it is in use
-    receipts_parked  INTEGER NOT NULL, -- how many receipts were parked so far
-    receipts_matched INTEGER NOT NULL  -- how many of them were matched later
+    drained_at     INTEGER            -- since when it is handed nothing; null: it is in use
+) STRICT;
+
+-- Receipts by carrier.
+CREATE TABLE receipt_counts (
+    carrier        TEXT PRIMARY KEY,
+    parked         INTEGER NOT NULL,  -- how many were parked so far
+    matched        INTEGER NOT NULL   -- how many of them were matched later
 ) STRICT;
 
 -- The state of the workers' connections, rewritten every few seconds for the pages of staff.
@@ -347,6 +443,7 @@ CREATE TABLE batches (
     created_at     INTEGER NOT NULL,  -- acceptance
     expanded_at    INTEGER,           -- when every row was a message, or given up
     done_at        INTEGER,           -- when every row was final
+    mailed_at      INTEGER,           -- when a mail about its end was written
     CHECK (queued + sending + unknown + submitted + delivered + failed + expired + rejected = rows),
     CHECK (expanded_rows <= rows AND expanded_cost <= cost)
 ) STRICT;
@@ -408,7 +505,7 @@ CREATE TABLE nodes (
 CREATE TABLE audit (
     id      INTEGER PRIMARY KEY, -- in the order in which it happened
     at      INTEGER NOT NULL,    -- when it was done
-    actor   TEXT NOT NULL,       -- 'command line', 'system', or 'account ID'
+    actor   TEXT NOT NULL,       -- 'command line (USER)', 'system', or 'account ID'
     action  TEXT NOT NULL,       -- a stable word, e.g. application.approve
     subject TEXT NOT NULL,       -- what it was done to
     detail  TEXT                 -- a reason, an amount; never a secret

@@ -53,6 +53,9 @@ pub enum Command {
     /// Carriers.
     #[command(subcommand)]
     Carrier(Carrier),
+    /// Mails.
+    #[command(subcommand)]
+    Mail(Mail),
     /// Recount every invariant of the ledger and the queue from the rows.
     Check,
     /// Copy the database to a file while it is in use.
@@ -61,8 +64,11 @@ pub enum Command {
     Copy {
         #[arg(long, value_name = "URL")]
         from: String,
-        #[arg(long, value_name = "URL")]
-        to: String,
+        #[arg(long, value_name = "URL", required_unless_present = "to_file")]
+        to: Option<String>,
+        /// A file that holds the URL, since other users of the machine can read the arguments.
+        #[arg(long, value_name = "FILE", conflicts_with = "to")]
+        to_file: Option<PathBuf>,
     },
     /// Spread a PostgreSQL database, while nobody serves it, over the workers of its Citus cluster.
     Distribute {
@@ -118,6 +124,27 @@ pub enum Account {
     },
     /// Print a link with which the account's owner can set a new password.
     Reset { email: String },
+    /// List all accounts.
+    List,
+    /// Show one account.
+    Show { email: String },
+    /// Disable an account: nobody signs in to it, and its keys send nothing.
+    Disable {
+        email: String,
+        /// Shown to staff alone.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Enable a disabled account.
+    Enable { email: String },
+    /// Sign an account out on every device.
+    SignOut { email: String },
+    /// Make an account staff.
+    Promote { email: String },
+    /// Make a member of staff a customer.
+    Demote { email: String },
+    /// Remove a second factor that its owner lost.
+    ResetFactor { email: String },
 }
 
 #[derive(Debug, Subcommand)]
@@ -199,6 +226,15 @@ pub enum Carrier {
     Drain { name: String },
     /// End a drain.
     Resume { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Mail {
+    /// List the mails that wait, were given up or kept, or were sent in the last 30 days, newest
+    /// first.
+    List,
+    /// Send a mail again that waits, was given up or was kept.
+    Retry { id: i64 },
 }
 
 /// Reads a sum that can be deposited.

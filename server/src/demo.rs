@@ -11,9 +11,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use domain::records::{AccountRecord, ApplicationRecord};
-use domain::{ApiKey, ApplicationStatus, Category, Email, KeyKind, Money, Password, Reference};
+use domain::{
+    ApiKey, ApplicationStatus, Category, Email, KeyKind, Money, Password, Reference, Timestamp,
+};
 use serde::{Deserialize, Serialize};
-use service::{Actor, DepositRequest, Refusal, Service};
+use service::{Actor, DepositRequest, Refusal, Service, TotpSecret};
 
 const FILE: &str = "demo.json";
 const CUSTOMER: &str = "customer@example.org";
@@ -67,7 +69,16 @@ pub struct Demo {
     api_key: Option<String>,
     test_key: Option<String>,
     customer: SignIn<Option<String>>,
-    staff: SignIn<Option<String>>,
+    staff: StaffSignIn<Option<String>>,
+}
+
+/// A member of staff, who has a second factor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct StaffSignIn<P> {
+    #[serde(flatten)]
+    sign_in: SignIn<P>,
+    /// In base32.
+    totp_secret: P,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,7 +95,7 @@ struct Kept {
     api_key: Option<String>,
     test_key: Option<String>,
     customer: SignIn<String>,
-    staff: SignIn<String>,
+    staff: StaffSignIn<String>,
 }
 
 /// Makes what is missing of the demo, and returns its sign-ins and keys.
@@ -93,7 +104,7 @@ pub async fn prepare(service: &Service, data_dir: &Path) -> Result<Demo, DemoErr
     let path = data_dir.join(FILE);
     let mut kept = match read(&path)? {
         Some(kept) => kept,
-        None => Kept::new()?,
+        None => Kept::new(service)?,
     };
     if kept.settled {
         refuse_other_database(service, &path, &kept).await?;
@@ -149,7 +160,12 @@ async fn application(service: &Service) -> Result<Option<ApplicationRecord>, Dem
 /// Creates what the file has and the database hasn't.
 async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     let customer = account(service, &kept.customer, false).await?;
-    account(service, &kept.staff, true).await?;
+    let staff = account(service, &kept.staff.sign_in, true).await?;
+    let secret = TotpSecret::parse(&kept.staff.totp_secret)
+        .ok_or(DemoError::Impossible("demo.json has no usable totp_secret"))?;
+    service
+        .give_factor(&Actor::System, staff.id, &secret)
+        .await?;
     let (reference, live, test) = match application(service).await? {
         None => {
             let new = service
@@ -229,8 +245,20 @@ async fn shown(
         api_key: working_key(service, kept.api_key).await?,
         test_key: working_key(service, kept.test_key).await?,
         customer: working_sign_in(service, kept.customer).await?,
-        staff: working_sign_in(service, kept.staff).await?,
+        staff: StaffSignIn {
+            totp_secret: working_secret(service, kept.staff.totp_secret).await?,
+            sign_in: working_sign_in(service, kept.staff.sign_in).await?,
+        },
     })
+}
+
+async fn working_secret(service: &Service, text: String) -> Result<Option<String>, DemoError> {
+    let staff = service.find_account(STAFF).await?;
+    let in_force = match (staff, TotpSecret::parse(&text)) {
+        (Some(staff), Some(secret)) => service.factor_in_force(staff.id, &secret).await?,
+        _ => false,
+    };
+    Ok(in_force.then_some(text))
 }
 
 async fn working_key(service: &Service, key: Option<String>) -> Result<Option<String>, DemoError> {
@@ -258,7 +286,7 @@ async fn working_sign_in(
 }
 
 impl Kept {
-    fn new() -> Result<Self, DemoError> {
+    fn new(service: &Service) -> Result<Self, DemoError> {
         let sign_in = |email: &str| -> Result<_, DemoError> {
             Ok(SignIn {
                 email: email.to_owned(),
@@ -271,7 +299,10 @@ impl Kept {
             api_key: None,
             test_key: None,
             customer: sign_in(CUSTOMER)?,
-            staff: sign_in(STAFF)?,
+            staff: StaffSignIn {
+                sign_in: sign_in(STAFF)?,
+                totp_secret: service.new_totp_secret().base32(),
+            },
         })
     }
 }
@@ -331,8 +362,22 @@ fn file_error(path: &Path, error: std::io::Error) -> DemoError {
 }
 
 impl Demo {
+    /// The code that the authenticator app of staff shows, and the secret for later ones.
+    fn code(&self, now: Timestamp) -> String {
+        let text = self.staff.totp_secret.as_deref();
+        match text.and_then(|text| Some((text, TotpSecret::parse(text)?))) {
+            Some((text, secret)) => {
+                format!(
+                    "code {} (later ones by the secret {text})",
+                    secret.code(now)
+                )
+            }
+            None => "(second factor changed since)".to_owned(),
+        }
+    }
+
     /// The sign-ins and a curl line, for a person.
-    pub fn words(&self, url: &str) -> String {
+    pub fn words(&self, url: &str, now: Timestamp) -> String {
         let password = |sign_in: &SignIn<Option<String>>| match &sign_in.password {
             Some(password) => format!("password {password}"),
             None => "(password changed since)".to_owned(),
@@ -343,7 +388,13 @@ impl Demo {
                 self.customer.email,
                 password(&self.customer)
             ),
-            format!("staff     {}  {}", self.staff.email, password(&self.staff)),
+            format!(
+                "staff     {}  {}  {}",
+                self.staff.sign_in.email,
+                password(&self.staff.sign_in),
+                self.code(now)
+            ),
+            format!("mails     {url}/support/mail, for staff"),
             String::new(),
         ];
         match &self.api_key {

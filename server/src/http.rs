@@ -1,10 +1,13 @@
-//! HTTP/1.1 on a socket, with or without TLS: accepts, limits how long a client may take for its
-//! header, and at the end lets requests finish.
+//! HTTP/1.1 on a socket, with or without TLS: accepts, limits how many connections a client may have
+//! and how long it may take for its header and for reading its answer, and at the end lets requests
+//! finish.
 //!
 //! What hyper refuses before it is a request, the handler puts into words: 400 for what can't be
 //! read as HTTP, 431 for a head of more than 100 headers or more bytes than [`HEAD_BYTES_MAX`].
 
+mod connections;
 mod header_timer;
+mod progress;
 mod refusals;
 
 use std::convert::Infallible;
@@ -22,12 +25,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use connections::Connections;
+use connections::Place;
 use header_timer::HeaderTimer;
+use progress::Progress;
 use refusals::Refusals;
 
 /// How long a client may take for a request's header, and how long a connection may idle between
@@ -39,8 +44,6 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections at a time; more wait in the kernel's queue. Each costs some 10 KiB and a descriptor.
-const CONNECTIONS_MAX: usize = 10_000;
 /// How long requests may take to finish once the server was asked to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause after a failed accept (no descriptors left), so that the loop doesn't spin.
@@ -86,23 +89,27 @@ pub async fn serve<H: Handler>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     handler: H,
+    connections: Connections,
     stop: CancellationToken,
 ) {
     let tracker = TaskTracker::new();
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Arc::new(connections);
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(&listener, &connections) => accepted,
         };
-        let Some((stream, peer, permit)) = accepted else {
+        let Some((stream, peer, place)) = accepted else {
             continue;
         };
         // A token of its own: each look at one takes its lock.
         let (tls, handler, stop) = (tls.clone(), handler.clone(), stop.child_token());
         tracker.spawn(async move {
-            connection(stream, peer, tls, handler, stop).await;
-            drop(permit);
+            let place = Arc::new(place);
+            tokio::select! {
+                () = connection(stream, peer, tls, handler, Arc::clone(&place), stop) => {}
+                () = place.gives_way() => {}
+            }
         });
     }
     drop(listener);
@@ -117,12 +124,13 @@ pub async fn serve<H: Handler>(
 
 async fn accept(
     listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    // The semaphore is never closed.
-    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+    connections: &Arc<Connections>,
+) -> Option<(TcpStream, SocketAddr, Place)> {
     match listener.accept().await {
-        Ok((stream, peer)) => Some((stream, peer, permit)),
+        Ok((stream, peer)) => {
+            let place = connections.take(peer.ip()).await?;
+            Some((stream, peer, place))
+        }
         Err(error) => {
             tracing::warn!(%error, "can't accept a connection");
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -136,16 +144,18 @@ async fn connection<H: Handler>(
     peer: SocketAddr,
     tls: Option<TlsAcceptor>,
     handler: H,
+    place: Arc<Place>,
     stop: CancellationToken,
 ) {
     // Answers are small and whole: waiting for more to fill a packet would only delay them. Without
     // the option it still works.
     let _ = stream.set_nodelay(true);
+    let stream = Progress::new(stream, Arc::clone(&place));
     let Some(tls) = tls else {
-        return talk(stream, peer, handler, stop).await;
+        return talk(stream, peer, handler, place, stop).await;
     };
     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        talk(stream, peer, handler, stop).await;
+        talk(stream, peer, handler, place, stop).await;
     }
 }
 
@@ -153,11 +163,19 @@ async fn talk<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: SocketAddr,
     handler: H,
+    place: Arc<Place>,
     stop: CancellationToken,
 ) {
     let refusing = handler.clone();
     let stream = Refusals::new(stream, move |status| refusing.refuse(status));
-    let service = service_fn(move |request| handler.clone().handle(peer, request));
+    let service = service_fn(move |request| {
+        let (handler, busy) = (handler.clone(), place.begin_request());
+        async move {
+            let answer = handler.handle(peer, request).await;
+            drop(busy);
+            answer
+        }
+    });
     let connection = http1::Builder::new()
         .timer(HeaderTimer::default())
         .header_read_timeout(HEADER_READ_TIMEOUT)

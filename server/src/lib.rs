@@ -13,8 +13,10 @@ mod client_address;
 mod commands;
 mod config;
 mod demo;
+mod descriptors;
 mod http;
 mod json;
+mod mail;
 mod metrics;
 mod openapi;
 mod ops;
@@ -33,6 +35,7 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 use config::Settings;
+use domain::printable::printable_lines;
 
 /// Gives memory back: see the manifest.
 #[global_allocator]
@@ -77,6 +80,7 @@ fn run(cli: Cli, settings: &Settings) -> Result<(), Box<dyn std::error::Error>> 
 }
 
 fn refused(error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("heliograph: {error}");
+    // The error may quote what was written outside.
+    eprintln!("heliograph: {}", printable_lines(&error.to_string()));
     ExitCode::from(REFUSED)
 }

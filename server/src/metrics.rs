@@ -20,7 +20,7 @@ use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use service::{QueueState, TurnFigures};
+use service::{MailCounts, QueueState, TurnFigures};
 
 use requests::Requests;
 use values::{age_s, seconds};
@@ -35,6 +35,7 @@ pub struct Metrics {
     sends_accepted: Counter,
     /// Set twice a second, so that its lock is no matter.
     refused: Family<[(&'static str, String); 2], Counter>,
+    connections_limited: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
 /// What is read for one answer.
@@ -43,9 +44,12 @@ pub struct Readings {
     pub turns: TurnFigures,
     /// How often work left out a home whose database couldn't be reached.
     pub homes_skipped: u64,
+    /// How many passwords were hashed.
+    pub password_hashes: u64,
     /// `None` when the database couldn't be asked, as below.
     pub queue: Option<QueueState>,
     pub carriers: Option<Vec<CarrierRecord>>,
+    pub mails: Option<MailCounts>,
     /// How long the oldest transaction of the database has been open; PostgreSQL alone knows.
     pub oldest_transaction_ms: Option<i64>,
 }
@@ -65,6 +69,12 @@ impl Metrics {
     /// Counts a send that was answered with 200.
     pub fn send_accepted(&self) {
         self.sends_accepted.inc();
+    }
+
+    /// Counts a client's connection that was closed because of this limit.
+    pub fn connection_limited(&self, limit: &'static str) {
+        let counter = self.connections_limited.get_or_create(&[("limit", limit)]);
+        counter.inc();
     }
 
     /// Sets how many submits of this process a carrier refused, by reason.
@@ -95,6 +105,12 @@ impl Metrics {
              that asked for a slower pace are in heliograph_carrier_throttled_total",
             self.refused.clone(),
         );
+        registry.register(
+            "connections_limited",
+            "Clients' connections that were closed at once or later, by the limit that they met: of \
+             their address, of their network, of all, or of the time that an answer may be unread",
+            self.connections_limited.clone(),
+        );
         if let Some(readings) = readings {
             readings.register(&mut registry);
         }
@@ -113,6 +129,11 @@ impl Readings {
             "How often work over all applications left out a home that couldn't be reached",
             ConstCounter::new(self.homes_skipped),
         );
+        registry.register(
+            "password_hashes",
+            "Passwords that this process was asked to hash, to set or to verify them",
+            ConstCounter::new(self.password_hashes),
+        );
         if let Some(queue) = self.queue {
             registry.register(
                 "queue_messages",
@@ -127,6 +148,18 @@ impl Readings {
         }
         if let Some(carriers) = self.carriers {
             carriers::register(registry, &carriers, self.now);
+        }
+        if let Some(mails) = self.mails {
+            registry.register(
+                "mails_waiting",
+                "Mails that are to be sent",
+                ConstGauge::new(mails.waiting),
+            );
+            registry.register(
+                "mails_failed",
+                "Mails that were given up, until they are deleted or tried again",
+                ConstGauge::new(mails.failed),
+            );
         }
         if let Some(age_ms) = self.oldest_transaction_ms {
             registry.register(

@@ -70,11 +70,13 @@ fn finish(paths: &mut Map<String, Value>) {
 }
 
 /// The headers that every answer has.
-const OF_EVERY_ANSWER: [&str; 4] = [
+const OF_EVERY_ANSWER: [&str; 6] = [
     "X-Request-Id",
     "Cache-Control",
     "Referrer-Policy",
     "X-Content-Type-Options",
+    "Content-Security-Policy",
+    "Strict-Transport-Security",
 ];
 
 /// Replaces the names of headers by references, and adds those that every answer has.
@@ -132,6 +134,14 @@ fn headers() -> Value {
         "Cache-Control": header("Nothing between us and the client may store an answer.", "no-store"),
         "Referrer-Policy": header("The address, which may hold the key, doesn't go on as a referrer.", "no-referrer"),
         "X-Content-Type-Options": header("The content type is what it says.", "nosniff"),
+        "Content-Security-Policy": header(
+            "A browser loads nothing for it and shows it in no frame.",
+            "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+        ),
+        "Strict-Transport-Security": header(
+            "By HTTPS: from now on ask by HTTPS alone.",
+            "max-age=31536000; includeSubDomains",
+        ),
         "RateLimit": header(
             "Where requests are limited: how many may still be made (r), and in how many seconds all of them may again (t).",
             "\"requests\";r=9;t=1",

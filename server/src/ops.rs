@@ -52,8 +52,10 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
         now: service.clock().now(),
         turns: service.turn_figures(),
         homes_skipped: service.homes_skipped(),
+        password_hashes: service.password_hashes(),
         queue: readable("the queue", service.queue_state().await),
         carriers: readable("the carriers", service.carriers().await),
+        mails: readable("the mails", service.mail_counts().await),
         oldest_transaction_ms: readable(
             "the open transactions",
             service.oldest_transaction_ms().await,

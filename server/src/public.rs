@@ -1,5 +1,5 @@
 //! The public address: the SMS API under `/sms`, the portal everywhere else, and around both the
-//! request id, the access log and the answer to a panic.
+//! request id, the headers of every answer, the access log and the answer to a panic.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
-use axum::http::header::HOST;
+use axum::http::header::{
+    CONTENT_SECURITY_POLICY, HOST, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
@@ -38,6 +40,15 @@ const UNMATCHED: &str = "unmatched";
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// A content type is what it says: browsers don't guess another one.
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
+/// The policy of answers that aren't pages, which have their own: they load nothing and stand in no
+/// frame.
+const NO_PAGE: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; base-uri 'none'; frame-ancestors 'none'");
+/// For a year, browsers ask this host and those below it by HTTPS alone.
+const HTTPS_ALONE: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
+
 /// The status in log and metrics of a request whose connection was closed without an answer.
 const UNANSWERED: u16 = 0;
 
@@ -53,6 +64,7 @@ struct Inner {
     portal: Router,
     metrics: Arc<Metrics>,
     trusted_proxies: Vec<Network>,
+    is_https: bool,
     request_ids: RequestIds,
 }
 
@@ -62,12 +74,14 @@ impl PublicAddress {
         portal: Router,
         metrics: Arc<Metrics>,
         trusted_proxies: Vec<Network>,
+        is_https: bool,
     ) -> Result<Self, getrandom::Error> {
         Ok(Self(Arc::new(Inner {
             api: api::router(api),
             portal: portal.layer(from_fn(note_route)),
             metrics,
             trusted_proxies,
+            is_https,
             request_ids: RequestIds::new()?,
         })))
     }
@@ -157,8 +171,14 @@ impl<'a> Entry<'a> {
 
     /// The request is answered so.
     fn end<B>(mut self, response: &mut Response<B>) {
+        let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_str(&self.request_id) {
-            response.headers_mut().insert(REQUEST_ID, value);
+            headers.insert(REQUEST_ID, value);
+        }
+        headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+        headers.entry(CONTENT_SECURITY_POLICY).or_insert(NO_PAGE);
+        if self.site.is_https {
+            headers.insert(STRICT_TRANSPORT_SECURITY, HTTPS_ALONE);
         }
         self.status = response.status().as_u16();
     }

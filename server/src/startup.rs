@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Timestamp;
 use domain::records::PriceList;
 use serde::Serialize;
 use service::Service;
@@ -14,8 +15,10 @@ use crate::api::Api;
 use crate::carrier::http::endpoint;
 use crate::cli::{Role, Serve};
 use crate::commands::{Output, service_config};
-use crate::config::{ConfigError, Settings};
+use crate::config::{ConfigError, ConnectionLimits, Settings};
 use crate::demo::{self, Demo};
+use crate::descriptors;
+use crate::http::Connections;
 use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
 use crate::public::PublicAddress;
@@ -82,13 +85,17 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     };
     let ops_url = format!("http://{}", operator.local_addr()?);
 
-    let service = Service::open(service_config(settings)).await?;
+    let service = Service::open(service_config(settings, url.clone())).await?;
     let demo = if serve.demo {
         Some(demo::prepare(&service, &settings.data_dir).await?)
     } else {
         None
     };
     let metrics = Arc::new(Metrics::default());
+    let limits = ConnectionLimits {
+        all: descriptors::allow(settings.connections.all),
+        ..settings.connections
+    };
     let site = site(&service, settings, &url, &metrics, &stop).await?;
     let ops = ops::router(Ops {
         service: service.clone(),
@@ -96,15 +103,25 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         stop: asked,
     });
     let ops_stop = CancellationToken::new();
-    let ops = tokio::spawn(http::serve(operator, None, ops, ops_stop.clone()));
+    let ops_connections = connections_of_operator(limits, &metrics);
+    let ops = tokio::spawn(http::serve(
+        operator,
+        None,
+        ops,
+        ops_connections,
+        ops_stop.clone(),
+    ));
 
     let served = async {
         let url = public.is_some().then_some(url);
-        Output::new(json).print(&Ready { url, ops_url, demo }, words)?;
+        let now = service.clock().now();
+        Output::new(json).print(&Ready { url, ops_url, demo }, |ready| words(ready, now))?;
         let delivers = serve.role != Some(Role::Web);
+        let trusted = settings.trusted_proxies.clone();
+        let connections = Connections::new(limits, trusted, Arc::clone(&metrics));
         let serving = async {
             match public {
-                Some(public) => http::serve(public, tls, site, stop.clone()).await,
+                Some(public) => http::serve(public, tls, site, connections, stop.clone()).await,
                 None => stop.cancelled().await,
             }
         };
@@ -136,6 +153,7 @@ async fn run(
     let worker_settings = WorkerSettings {
         sandbox_delay_ms: settings.sandbox_delay_ms,
         carriers: settings.carriers.list.clone(),
+        mail: settings.mail.clone(),
         delivers,
     };
     let mut worker = worker::spawn(
@@ -167,6 +185,16 @@ async fn run(
     worker.await.map_err(|_| ServeError::WorkerFailed)
 }
 
+/// The operator's own programs have no limits but the one of all connections.
+fn connections_of_operator(limits: ConnectionLimits, metrics: &Arc<Metrics>) -> Connections {
+    let limits = ConnectionLimits {
+        address: limits.all,
+        network: limits.all,
+        ..limits
+    };
+    Connections::new(limits, Vec::new(), Arc::clone(metrics))
+}
+
 async fn site(
     service: &Service,
     settings: &Settings,
@@ -185,13 +213,16 @@ async fn site(
         document: document.to_string().into(),
     };
     let receipts = endpoint::router(service.clone(), &settings.carriers.list);
-    let portal = web::router(service.clone(), settings, url, stop.clone()).merge(receipts);
+    let form_key = service.form_key().await?;
+    let portal = web::router(service.clone(), settings, url, &form_key, stop.clone());
+    let portal = portal.merge(receipts);
     let trusted = settings.trusted_proxies.clone();
     Ok(PublicAddress::new(
         api,
         portal,
         Arc::clone(metrics),
         trusted,
+        web::is_https(url),
     )?)
 }
 
@@ -222,11 +253,11 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
         .map_err(|error| ServeError::Listen { address, error })
 }
 
-fn words(ready: &Ready) -> String {
+fn words(ready: &Ready, now: Timestamp) -> String {
     let Ready { url, ops_url, demo } = ready;
     let head = format!("Heliograph is ready; health and metrics at {ops_url}");
     match (url, demo) {
-        (Some(url), Some(demo)) => format!("{head}\n\n{url}\n\n{}", demo.words(url)),
+        (Some(url), Some(demo)) => format!("{head}\n\n{url}\n\n{}", demo.words(url, now)),
         (Some(url), None) => format!("{head}\n\n{url}"),
         (None, _) => head,
     }

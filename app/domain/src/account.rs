@@ -1,4 +1,4 @@
-//! What an account's e-mail and password must look like.
+//! What an account's e-mail must look like.
 
 use std::fmt;
 
@@ -8,10 +8,6 @@ use serde::{Deserialize, Serialize};
 pub const EMAIL_CHARS_MAX: usize = 254;
 /// Longest part before the `@` (RFC 5321 §4.5.3.1.1).
 const LOCAL_PART_CHARS_MAX: usize = 64;
-/// Fewest characters of a password.
-pub const PASSWORD_CHARS_MIN: usize = 10;
-/// Most characters of a password: longer ones could keep the server busy with hashing.
-pub const PASSWORD_CHARS_MAX: usize = 128;
 
 /// An e-mail address, kept in lower case: two spellings of one address are one account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,41 +59,5 @@ impl Email {
 impl fmt::Display for Email {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// A password of an allowed length. `Debug` doesn't show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
-
-/// Why a text can't be a password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("A password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters.")]
-pub struct InvalidPassword;
-
-impl Password {
-    /// Takes the text as it is, with its white space.
-    ///
-    /// # Errors
-    /// When it is shorter or longer than allowed, counted in Unicode scalar values.
-    pub fn parse(text: &str) -> Result<Self, InvalidPassword> {
-        let chars = text.chars().count();
-        if (PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&chars) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidPassword)
-        }
-    }
-
-    /// The password itself, for hashing.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Password(hidden)")
     }
 }

@@ -49,7 +49,7 @@ impl LostAnswer {
 }
 
 /// What staff can do to an application's status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StatusAction {
     Approve,
     Suspend,

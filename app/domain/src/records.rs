@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::decision::Work;
+use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
-    ApplicationStatus, BatchId, Category, Kind, LostAnswer, MessageStatus, Money, Prices,
-    Reference, SenderStatus, Timestamp, Transid,
+    ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
+    Money, Prices, Reference, SenderStatus, Timestamp, Transid,
 };
 
 /// What the installation charges.
@@ -24,6 +26,10 @@ pub struct AccountRecord {
     pub staff: bool,
     /// A sign-in is valid only while this is unchanged.
     pub password_changed_at: Timestamp,
+    /// When the owner confirmed the e-mail; `None`: not yet.
+    pub confirmed_at: Option<Timestamp>,
+    /// Whether an authenticator app is set up.
+    pub second_factor: bool,
 }
 
 /// A browser in which an account is signed in.
@@ -39,6 +45,45 @@ pub struct DeviceRecord {
     pub last_seen_at: Timestamp,
     /// Whether it is the browser that asks.
     pub current: bool,
+}
+
+/// When a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionEnd {
+    pub in_ms: i64,
+    /// Whether it ends for want of use, so that using it puts the end off.
+    pub idle: bool,
+}
+
+/// A mail as staff see it: never with a secret link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MailRecord {
+    pub id: i64,
+    pub kind: MailKind,
+    pub state: MailState,
+    pub recipient: String,
+    pub subject: String,
+    /// Empty once the mail is sent.
+    pub text: String,
+    pub created_at: Timestamp,
+    /// How often it was handed to the mail server, or was tried to be.
+    pub tries: i64,
+    /// When it is tried next, while it is queued.
+    pub next_try_at: Timestamp,
+    /// Why the last try failed.
+    pub last_error: Option<String>,
+}
+
+/// What happened to the security of an account, as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecurityEventRecord {
+    pub at: Timestamp,
+    pub kind: SecurityEventKind,
+    pub address: String,
+    /// `User-Agent`, cut to a length that can be shown.
+    pub user_agent: String,
+    /// What it was about, such as an application's reference.
+    pub detail: Option<String>,
 }
 
 /// An application as lists show it.
@@ -60,6 +105,10 @@ pub struct ApplicationRecord {
     pub lost_answer: LostAnswer,
     /// Why it is suspended, if it is.
     pub suspend_reason: Option<String>,
+    /// Its owner is mailed when the balance falls below this.
+    pub low_balance: Option<Money>,
+    /// Since when its owner is mailed when a batch is done.
+    pub batch_mails_since: Option<Timestamp>,
     /// E-mail of its account.
     pub email: String,
 }
@@ -75,6 +124,42 @@ pub struct SenderRequestRecord {
     pub reason: Option<String>,
     pub requested_at: Timestamp,
     pub decided_at: Option<Timestamp>,
+}
+
+/// A request for a sender name with what staff decide it by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderCase {
+    pub request: SenderRequestRecord,
+    pub category: Category,
+    /// E-mail of the account that asks.
+    pub email: String,
+    /// The reserved words that the name contains.
+    pub reserved: Vec<String>,
+    /// Names of other accounts that look like it.
+    pub similar: Vec<SimilarName>,
+    /// The account's earlier requests, newest first.
+    pub earlier: Vec<SenderRequestRecord>,
+}
+
+/// A sender name of another account that looks like one that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SimilarName {
+    /// In lower case.
+    pub name: String,
+    /// E-mail of the account that it belongs to.
+    pub email: String,
+}
+
+/// How much of a kind of work waits for staff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingWork {
+    pub work: Work,
+    pub count: i64,
+    /// Since when the oldest waits.
+    pub oldest: Option<Timestamp>,
+    /// How long such work usually waits: the median of the last 30 days; `None` where there was
+    /// none, or where it isn't known.
+    pub usual_ms: Option<i64>,
 }
 
 words! {

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::application::{ApplicationStatus, StatusAction};
+use crate::decision::{InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
+use crate::password::InvalidPassword;
 use crate::sender_name::SenderStatus;
 
 /// What a person is told when a fault of ours changed nothing.
@@ -28,8 +30,56 @@ pub enum Refusal {
     WrongCredentials,
     #[error("The password is wrong.")]
     WrongPassword,
+    #[error("{0}")]
+    InvalidPassword(InvalidPassword),
+    #[error("This account is disabled. Ask support why.")]
+    AccountDisabled,
+    #[error("The code is wrong, too old or used already. Enter the one that your app shows now.")]
+    WrongCode,
+    #[error("The recovery code is wrong or used already. Each works once.")]
+    WrongRecoveryCode,
+    #[error("The sign-in took longer than 10 minutes. Sign in again.")]
+    SignInOver,
+    #[error(
+        "Enter a code of your authenticator app to go on: this matters too much for a session \
+             that was opened a while ago."
+    )]
+    CodeNeeded,
+    #[error(
+        "Enter your password to go on: this matters too much for a session that was opened a \
+             while ago."
+    )]
+    PasswordNeeded,
+    #[error(
+        "This code doesn't do: it is wrong, too old or used already. Enter the one that your \
+             app shows now."
+    )]
+    ProofCodeWrong,
+    #[error("This isn't your account's password. Enter it to go on.")]
+    ProofPasswordWrong,
+    #[error("This account can't be without a second factor.")]
+    SecondFactorRequired,
+    #[error("The account has no second factor.")]
+    NoSecondFactor,
+    #[serde(skip)]
+    #[error("The account is disabled already.")]
+    AccountDisabledAlready,
+    #[serde(skip)]
+    #[error("The account isn't disabled.")]
+    AccountNotDisabled,
+    #[serde(skip)]
+    #[error("The account is staff already.")]
+    StaffAlready,
+    #[serde(skip)]
+    #[error("The account isn't staff.")]
+    NotStaff,
+    #[serde(skip)]
+    #[error("This is the last member of staff who can sign in. Promote somebody else first.")]
+    LastStaff,
     #[error("Too many attempts. Try again in {}.", Minutes(*.retry_after_s))]
     Throttled { retry_after_s: i64 },
+    #[error("The service is busy and nothing was changed. Try again in a few seconds.")]
+    Busy,
     #[error("You already have an application of this category; an account has one of each.")]
     CategoryTaken,
     #[error(
@@ -43,7 +93,6 @@ pub enum Refusal {
     SenderNameUnchanged,
     #[error("There is no such application.")]
     NoSuchApplication,
-    #[serde(skip)]
     #[error("There is no such request for a sender name.")]
     NoSuchSenderRequest,
     #[error("There is no account with this e-mail.")]
@@ -52,7 +101,6 @@ pub enum Refusal {
     NoSuchCarrier,
     #[error("There is no such device; it may be signed out already.")]
     NoSuchDevice,
-    #[serde(skip)]
     #[error("The application is {status}: it can't be {}.", .action.participle())]
     StatusConflict {
         status: ApplicationStatus,
@@ -60,12 +108,16 @@ pub enum Refusal {
     },
     #[error("Activation can be requested for a Pending application; this one is {status}.")]
     ActivationNotPossible { status: ApplicationStatus },
-    #[serde(skip)]
     #[error("This request was decided before: it is {}.", .status.as_str())]
     SenderDecided { status: SenderStatus },
-    #[serde(skip)]
     #[error("Say why: the customer sees the reason.")]
     ReasonMissing,
+    #[error("A reason has at most {REASON_CHARS_MAX} characters, and no control characters.")]
+    ReasonInvalid,
+    #[error(
+        "A list has at most {LIST_LINES_MAX} lines, each of at most {REASON_CHARS_MAX} characters."
+    )]
+    ListInvalid,
     #[serde(skip)]
     #[error("The amount must be greater than 0.")]
     InvalidAmount,
@@ -92,6 +144,16 @@ pub enum Refusal {
     BalanceTooLarge,
     #[error("This link is used or too old. Ask for a new one.")]
     ResetLinkInvalid,
+    #[error("This link is too old. Sign in and have another mail sent.")]
+    ConfirmationInvalid,
+    #[error("Confirm your e-mail first: open the link in the mail that we sent you.")]
+    EmailNotConfirmed,
+    #[error("The e-mail is confirmed already.")]
+    EmailConfirmed,
+    #[error("There is no such mail; sent mails are deleted after a while.")]
+    NoSuchMail,
+    #[error("This mail is sent, or is being sent now.")]
+    MailSent,
     #[serde(skip)]
     #[error("The file exists already; choose another name.")]
     FileExists,
@@ -111,5 +173,20 @@ impl fmt::Display for Minutes {
             ..=1 => f.write_str("a minute"),
             minutes => write!(f, "{minutes} minutes"),
         }
+    }
+}
+
+impl From<InvalidReason> for Refusal {
+    fn from(invalid: InvalidReason) -> Self {
+        match invalid {
+            InvalidReason::Missing => Self::ReasonMissing,
+            InvalidReason::Unreadable => Self::ReasonInvalid,
+        }
+    }
+}
+
+impl From<InvalidList> for Refusal {
+    fn from(_: InvalidList) -> Self {
+        Self::ListInvalid
     }
 }

@@ -43,6 +43,38 @@ impl SenderName {
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
+
+    /// What the name looks like: names that people take for each other look the same.
+    #[must_use]
+    pub fn looks(&self) -> String {
+        looks(&self.folded())
+    }
+}
+
+/// What a text in lower case looks like: letters and digits that are taken for each other are one.
+fn looks(folded: &str) -> String {
+    let alike = folded.chars().map(|c| match c {
+        '0' => 'o',
+        '1' | 'i' | 'j' => 'l',
+        '2' => 'z',
+        '3' => 'e',
+        '4' => 'a',
+        '5' => 's',
+        '6' | '9' => 'g',
+        '7' => 't',
+        '8' => 'b',
+        c => c,
+    });
+    let alike: String = alike.collect();
+    alike.replace("rn", "m").replace("vv", "w")
+}
+
+/// The reserved words that a name contains, also where it only looks like them.
+#[must_use]
+pub fn reserved_in(name: &str, reserved: &[String]) -> Vec<String> {
+    let name = looks(&name.to_ascii_lowercase());
+    let within = |word: &&String| name.contains(&looks(&word.to_ascii_lowercase()));
+    reserved.iter().filter(within).cloned().collect()
 }
 
 impl fmt::Display for SenderName {

@@ -1,15 +1,18 @@
 //! `/devices`: the browsers in which an account is signed in.
 
-use domain::records::DeviceRecord;
+use domain::records::{DeviceRecord, SecurityEventRecord};
 use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
+use super::PasswordField;
 use crate::client::call;
 #[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::portal_request::{prove, signed_in};
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, Table};
+use crate::ui::{
+    BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table,
+};
 
 /// The browsers in which the account is signed in.
 ///
@@ -25,10 +28,14 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
 /// Signs one browser out; it may be this one.
 ///
 /// # Errors
-/// When nobody is signed in, there is no such device, or the service fails.
+/// When nobody is signed in, a proof is needed or wrong, there were too many tries, there is no such
+/// device, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
-pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
+pub async fn sign_out_device(device: i64, #[server(default)] proof: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
+    let proved = prove(&current, &account, &proof).await;
+    // The page has such a form for each device: only the one that was sent asks for the proof.
+    proved.map_err(|problem| problem.typed("device", &device.to_string()))?;
     current
         .service()
         .sign_out_device(account.id, device)
@@ -38,17 +45,28 @@ pub async fn sign_out_device(device: i64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Signs every browser but this one out.
+/// What happened to the security of the account, the newest first.
 ///
 /// # Errors
 /// When nobody is signed in, or the service fails.
+#[server(prefix = "/fn", endpoint = "security-events", input = GetUrl)]
+pub async fn load_security_events() -> Result<Vec<SecurityEventRecord>, Problem> {
+    let (current, account) = signed_in().await?;
+    Ok(current.service().security_events(account.id).await?)
+}
+
+/// Signs every browser but this one out.
+///
+/// # Errors
+/// When nobody is signed in, the password is wrong, there were too many attempts, or the service
+/// fails.
 #[server(prefix = "/fn", endpoint = "sign-out-others")]
-pub async fn sign_out_others() -> Result<(), Problem> {
+pub async fn sign_out_others(password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
     current
         .service()
-        .sign_out_others(account.id, &token)
+        .sign_out_others(account.id, &password, &token)
         .await?;
     leptos_axum::redirect("/devices");
     Ok(())
@@ -68,6 +86,7 @@ pub fn DevicesPage() -> impl IntoView {
 
 #[component]
 fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> impl IntoView {
+    let events = Resource::new(|| (), |()| call(LoadSecurityEvents {}));
     let alone = devices.len() < 2;
     view! {
         <Page title="Devices">
@@ -76,21 +95,21 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
                  without use, and after 12 hours in any case."
             </p>
             <FormAlert form=one/>
-            <FormAlert form=others/>
             {listed(&devices, one)}
             {if alone {
                 Either::Left(view! { <p>"No other device is signed in."</p> })
             } else {
                 Either::Right(
                     view! {
-                        <PostForm form=others inline=true>
-                            <button type="submit" class="button button-primary">
-                                "Sign out all other devices"
-                            </button>
+                        <PostForm form=others>
+                            <PasswordField form=others/>
+                            <SubmitButton label="Sign out all other devices" form=others primary=true/>
                         </PostForm>
                     },
                 )
             }}
+            <h2>"Security events"</h2>
+            <Loaded data=events render=|events| happened(&events)/>
         </Page>
     }
 }
@@ -113,9 +132,21 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
         })
         .styled(BUTTONS, "Action", |device| {
             let id = device.id.to_string();
+            let was_sent = {
+                let id = id.clone();
+                Memo::new(move |_| {
+                    one.problem.with(|problem| {
+                        let sent = problem
+                            .as_ref()
+                            .and_then(|problem| problem.text_of("device"));
+                        sent.as_ref() == Some(&id)
+                    })
+                })
+            };
             view! {
                 <PostForm form=one inline=true>
                     <input type="hidden" name="device" value=id/>
+                    {move || was_sent.get().then(|| view! { <ProofField form=one/> })}
                     <button type="submit" class="button">
                         "Sign out this device"
                     </button>
@@ -123,6 +154,24 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
             }
         })
         .in_region("Signed-in devices")
+}
+
+fn happened(events: &[SecurityEventRecord]) -> AnyView {
+    Table::wide(events)
+        .column("Event", |event| {
+            view! {
+                {event.kind.title()}
+                <div class="fine">{event.detail.clone()}</div>
+            }
+        })
+        .styled(
+            "figures",
+            "At (UTC)",
+            |event| view! { <Moment at=event.at/> },
+        )
+        .styled("figures", "Address", |event| event.address.clone())
+        .column("Browser", |event| browser_name(&event.user_agent))
+        .in_region("Security events")
 }
 
 /// Browser and operating system, as far as the user agent names them. The page shows the whole user

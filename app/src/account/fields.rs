@@ -1,16 +1,27 @@
 //! The fields of account forms, each the same wherever it stands.
 
-use domain::Password;
 use leptos::prelude::*;
 
-use crate::problem::Cause;
-use crate::ui::{Field, FormState};
+use crate::ui::{Field, FormState, PasswordBox};
 
 /// The e-mail of the account.
 #[component]
-pub fn EmailField(form: FormState) -> impl IntoView {
+pub fn EmailField(
+    /// What is typed, for other fields to see.
+    #[prop(optional)]
+    typed: Option<RwSignal<String>>,
+    form: FormState,
+) -> impl IntoView {
     view! {
-        <Field label="Email" name="email" kind="email" autocomplete="username" required=true form/>
+        <Field
+            label="Email"
+            name="email"
+            kind="email"
+            autocomplete="username"
+            required=true
+            typed=typed
+            form
+        />
     }
 }
 
@@ -20,33 +31,35 @@ pub fn PasswordField(
     #[prop(default = "Password")] label: &'static str,
     form: FormState,
 ) -> impl IntoView {
-    view! {
-        <Field
-            label
-            name="password"
-            kind="password"
-            autocomplete="current-password"
-            required=true
-            form
-        />
-    }
+    view! { <PasswordBox label name="password" autocomplete="current-password" form/> }
 }
 
-/// A password that the account is to have, checked while it is typed.
+/// A code of the authenticator app.
+#[component]
+pub fn CodeField(form: FormState) -> impl IntoView {
+    view! { <Field label="Code" name="code" autocomplete="one-time-code" required=true form/> }
+}
+
+/// One of the recovery codes.
+#[component]
+pub fn RecoveryCodeField(form: FormState) -> impl IntoView {
+    view! { <Field label="Recovery code" name="recovery_code" required=true form/> }
+}
+
+/// A password that the account is to have, weighed while it is typed.
 #[component]
 pub fn NewPasswordField(
     #[prop(default = "New password")] label: &'static str,
+    /// The account's e-mail, empty where the page doesn't know it.
+    email: RwSignal<String>,
     form: FormState,
 ) -> impl IntoView {
     view! {
-        <Field
+        <PasswordBox
             label
             name="new_password"
-            kind="password"
             autocomplete="new-password"
-            required=true
-            hint=Cause::Password.sentence()
-            check=|text| Some(Password::parse(text).err()?.to_string())
+            weighed_against=email
             form
         />
     }

@@ -1,5 +1,6 @@
 //! Accounts: registration, sign-in, password, devices.
 
+mod confirm;
 mod devices;
 mod fields;
 mod forgot;
@@ -7,15 +8,19 @@ mod register;
 mod reset;
 mod settings;
 mod sign_in;
+mod sign_in_code;
+mod two_factor;
 
-use domain::records::AccountRecord;
+use domain::records::{AccountRecord, SessionEnd};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
+pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;
 pub use fields::PasswordField;
 pub use forgot::ForgotPage;
@@ -23,14 +28,44 @@ pub use register::RegisterPage;
 pub use reset::ResetPage;
 pub use settings::{AccountPage, LoadAccount};
 pub use sign_in::SignInPage;
+pub use sign_in_code::SignInCodePage;
+pub use two_factor::TwoFactorPage;
+
+/// Who looks at a page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Viewer {
+    pub account: AccountRecord,
+    /// Whether all that the account may do is set up a second factor.
+    pub must_set_up: bool,
+    /// When this browser's session ends.
+    pub session_end: Option<SessionEnd>,
+}
 
 /// The account that is signed in, if there is one.
 ///
 /// # Errors
 /// When the service fails.
 #[server(prefix = "/fn", endpoint = "viewer", input = GetUrl)]
-pub async fn load_viewer() -> Result<Option<AccountRecord>, Problem> {
-    current_request()?.account().await
+pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
+    let current = current_request()?;
+    let Some(account) = current.session_account().await? else {
+        return Ok(None);
+    };
+    Ok(Some(Viewer {
+        must_set_up: current.service().must_set_up_factor(&account),
+        account,
+        session_end: current.session_end().await?,
+    }))
+}
+
+/// When this browser's session ends, if somebody is signed in. To ask puts nothing off: pages ask
+/// by themselves.
+///
+/// # Errors
+/// When the service fails.
+#[server(prefix = "/fn", endpoint = "session", input = GetUrl)]
+pub async fn load_session() -> Result<Option<SessionEnd>, Problem> {
+    current_request()?.session_end().await
 }
 
 /// Ends this browser's session.

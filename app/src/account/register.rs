@@ -51,6 +51,7 @@ async fn create(
 #[component]
 pub fn RegisterPage() -> impl IntoView {
     let form = FormState::new::<Register>("register-alert");
+    let email = RwSignal::new(form.typed("email").unwrap_or_default());
 
     view! {
         <Page title="Create an account">
@@ -60,8 +61,8 @@ pub fn RegisterPage() -> impl IntoView {
             </p>
             <PostForm form>
                 <input type="hidden" name="next" value=next_page()/>
-                <EmailField form/>
-                <NewPasswordField label="Password" form/>
+                <EmailField typed=email form/>
+                <NewPasswordField label="Password" email form/>
                 <SubmitButton label="Create account" form primary=true/>
             </PostForm>
             <p>"You have an account? " <a href="/login">"Sign in"</a></p>

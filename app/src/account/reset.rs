@@ -36,7 +36,7 @@ pub fn ResetPage() -> impl IntoView {
             <p class="lead">"Every device that is signed in to the account will be signed out."</p>
             <PostForm form>
                 <input type="hidden" name="token" value=token/>
-                <NewPasswordField form/>
+                <NewPasswordField email=RwSignal::new(String::new()) form/>
                 <SubmitButton label="Set new password" form primary=true/>
             </PostForm>
             <p>"The link doesn't work any more? " <a href="/forgot">"Ask for a new one"</a></p>

@@ -1,12 +1,13 @@
 //! `/account`: the account and its password.
 
 use domain::records::AccountRecord;
+use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
 use super::fields::{NewPasswordField, PasswordField};
 use crate::client::call;
-use crate::problem::Problem;
+use crate::problem::{Problem, TWO_FACTOR_PATH};
 use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
@@ -32,8 +33,10 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
     let keep = current.token().unwrap_or_default();
     current
         .service()
-        .change_password(account.id, &password, &new, &keep)
+        .change_password(&account, &password, &new, &keep)
         .await?;
+    let renewed = current.renew(&account).await;
+    renewed.map_err(Problem::after_change)?;
     leptos_axum::redirect("/account?changed=1");
     Ok(())
 }
@@ -44,16 +47,37 @@ pub fn AccountPage() -> impl IntoView {
     view! { <Loaded data render=|account| view! { <Settings account/> }/> }
 }
 
+fn two_factor(set_up: bool) -> impl IntoView {
+    if set_up {
+        Either::Left(view! {
+            <p>
+                "Signing in takes a code of your authenticator app. "
+                <a href=TWO_FACTOR_PATH>"Change two-factor"</a>
+            </p>
+        })
+    } else {
+        Either::Right(view! {
+            <p>
+                "Nobody but your password keeps others out of your account. "
+                <a href=TWO_FACTOR_PATH>"Set up two-factor"</a>
+            </p>
+        })
+    }
+}
+
 #[component]
 fn Settings(account: AccountRecord) -> impl IntoView {
     let form = FormState::new::<ChangePassword>("account-alert");
     let email = account.email.clone();
+    let weighed_against = RwSignal::new(email.clone());
 
     view! {
         <Page title="Account">
             <dl class="facts">
                 <Fact term="E-mail">{email}</Fact>
             </dl>
+            <h2>"Two-factor"</h2>
+            {two_factor(account.second_factor)}
             <h2>"Password"</h2>
             <AcceptedNotice
                 parameter="changed"
@@ -73,7 +97,7 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                     disabled=true
                 />
                 <PasswordField label="Current password" form/>
-                <NewPasswordField form/>
+                <NewPasswordField email=weighed_against form/>
                 <SubmitButton label="Change password" form primary=true/>
             </PostForm>
         </Page>

@@ -4,12 +4,15 @@ use leptos::prelude::*;
 
 use super::fields::{EmailField, PasswordField};
 use super::next_page;
-#[cfg(feature = "ssr")]
-use crate::portal_request::{current_request, local_path};
 use crate::problem::Problem;
 use crate::ui::{FormState, Page, PostForm, SubmitButton};
+#[cfg(feature = "ssr")]
+use {
+    super::sign_in_code::code_path,
+    crate::portal_request::{current_request, landing_path},
+};
 
-/// Signs in and goes on to `next`.
+/// Signs in and goes on to `next`, by the page that asks for a code where there is a second factor.
 ///
 /// # Errors
 /// When e-mail or password is wrong, there were too many attempts, or the service fails.
@@ -26,13 +29,17 @@ pub async fn sign_in(
         .await;
     let account = signed_in.map_err(|error| Problem::from(error).typed("email", &email))?;
     current.sign_in(&account).await?;
-    leptos_axum::redirect(local_path(&next));
+    if account.second_factor {
+        leptos_axum::redirect(&code_path(&next));
+    } else {
+        leptos_axum::redirect(landing_path(&account, &next));
+    }
     Ok(())
 }
 
 #[component]
 pub fn SignInPage() -> impl IntoView {
-    let form = FormState::new::<SignIn>("sign-in-alert");
+    let form = FormState::new::<SignIn>("sign-in-alert").loading_next();
 
     view! {
         <Page title="Sign in">
@@ -42,6 +49,9 @@ pub fn SignInPage() -> impl IntoView {
                 <PasswordField form/>
                 <SubmitButton label="Sign in" form primary=true/>
             </PostForm>
+            <p class="fine">
+                "You are signed out after 30 minutes without use, and after 12 hours in any case."
+            </p>
             <p>
                 <a href="/forgot">"Forgot the password?"</a>
             </p>

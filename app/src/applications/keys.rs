@@ -6,10 +6,10 @@ use leptos::prelude::*;
 use super::new_keys::NewKeys;
 use crate::account::PasswordField;
 use crate::problem::Problem;
-use crate::ui::{FormState, PostForm, SecretField, SubmitButton};
+use crate::ui::{FormState, PostForm, ProofField, SecretField, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{current_request, is_shown, signed_in},
+    crate::portal_request::{current_request, is_shown, prove, signed_in},
     crate::problem::Cause,
     domain::KeyKind,
 };
@@ -31,15 +31,20 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
 /// Replaces a key; the old one stops working at once, and all other devices are signed out.
 ///
 /// # Errors
-/// When nobody is signed in, the password is wrong, the application isn't the account's, there were
-/// too many attempts, or the service fails.
+/// When nobody is signed in, the password is wrong, a code is needed or wrong, the application
+/// isn't the account's, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(
     reference: Reference,
     kind: String,
     password: String,
+    #[server(default)] proof: String,
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
+    // The password is asked for in any case: it is the proof of an account without second factor.
+    if account.second_factor {
+        prove(&current, &account, &proof).await?;
+    }
     let kind = match kind.as_str() {
         LIVE => KeyKind::Live,
         TEST => KeyKind::Test,
@@ -102,6 +107,7 @@ pub fn ReplaceKeys(reference: Reference, form: FormState) -> impl IntoView {
             <PostForm form>
                 <input type="hidden" name="reference" value=reference.to_string()/>
                 <PasswordField form/>
+                <ProofField form/>
                 <div class="buttons">
                     <SubmitButton label="Replace key" field=("kind", LIVE) form/>
                     <SubmitButton

@@ -15,7 +15,8 @@ use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 /// service fails.
 #[server(prefix = "/fn", endpoint = "set-lost-answer")]
 pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> Result<(), Problem> {
-    let (current, account) = signed_in().await?;
+    let keep = |problem: Problem| problem.typed("lost_answer", lost_answer.as_str());
+    let (current, account) = signed_in().await.map_err(keep)?;
     let service = current.service();
     Ok(service
         .set_lost_answer(account.id, reference, lost_answer)
@@ -33,6 +34,8 @@ pub fn LostAnswerSection(
         .into_iter()
         .map(|policy| (policy.as_str().to_owned(), policy.label().to_owned()))
         .collect();
+    let chosen = form.typed("lost_answer");
+    let chosen = chosen.unwrap_or_else(|| in_force.as_str().to_owned());
     view! {
         <section>
             <h2 id="lost-answers">"Lost answers"</h2>
@@ -58,7 +61,7 @@ pub fn LostAnswerSection(
                     label="If a carrier's answer is lost"
                     name="lost_answer"
                     options
-                    chosen=in_force.as_str()
+                    chosen
                 />
                 <SubmitButton label="Save" form/>
             </PostForm>

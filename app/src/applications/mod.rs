@@ -5,6 +5,7 @@ mod list;
 mod lost_answer;
 mod new;
 mod new_keys;
+mod notices;
 mod quick_start;
 mod sender;
 mod show;

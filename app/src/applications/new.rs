@@ -1,9 +1,11 @@
 //! `/applications/new`: creating an application.
 
 use domain::{Category, SenderName};
+use leptos::either::Either;
 use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
 
-use crate::account::LoadAccount;
+use crate::account::Unconfirmed;
 use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{CurrentRequest, signed_in};
@@ -25,13 +27,14 @@ pub async fn create_application(
     category: String,
     #[server(default)] sender: String,
 ) -> Result<(), Problem> {
-    let (current, account) = signed_in().await?;
-    let created = create(&current, &account, &category, &sender).await;
-    let reference = created.map_err(|problem| {
+    let keep = |problem: Problem| {
         problem
             .typed("category", &category)
             .typed("sender", &sender)
-    })?;
+    };
+    let (current, account) = signed_in().await.map_err(keep)?;
+    let created = create(&current, &account, &category, &sender).await;
+    let reference = created.map_err(keep)?;
     leptos_axum::redirect(&format!("/applications/{reference}"));
     Ok(())
 }
@@ -63,11 +66,30 @@ pub(super) fn sender_name_fault(text: &str) -> Option<String> {
     Some(invalid.to_string())
 }
 
+/// The e-mail that the account must confirm first, if it must.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
+#[server(prefix = "/fn", endpoint = "must-confirm", input = GetUrl)]
+pub async fn must_confirm() -> Result<Option<String>, Problem> {
+    let (current, account) = signed_in().await?;
+    let must = current.service().must_confirm(account.id).await?;
+    Ok(must.then_some(account.email))
+}
+
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
     // A customer who is signed out is sent to the sign-in page before filling the form in.
-    let data = Resource::new(|| (), |()| call(LoadAccount {}));
-    view! { <Loaded data render=|_| view! { <Form/> }/> }
+    let data = Resource::new(|| (), |()| call(MustConfirm {}));
+    let render = |unconfirmed: Option<String>| match unconfirmed {
+        Some(email) => Either::Left(view! {
+            <Page title="New application">
+                <Unconfirmed email/>
+            </Page>
+        }),
+        None => Either::Right(view! { <Form/> }),
+    };
+    view! { <Loaded data render/> }
 }
 
 #[component]

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::new::sender_name_fault;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Moment, PostForm, StateMark, SubmitButton};
+use crate::ui::{Field, FormState, Moment, PostForm, StateMark, SubmitButton, answered_within};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, crate::problem::Cause, domain::SenderName};
 
@@ -17,8 +17,8 @@ use {crate::portal_request::signed_in, crate::problem::Cause, domain::SenderName
 /// service fails.
 #[server(prefix = "/fn", endpoint = "request-sender-name")]
 pub async fn request_sender_name(reference: Reference, sender: String) -> Result<(), Problem> {
-    let (current, account) = signed_in().await?;
     let keep = |problem: Problem| problem.typed("sender", &sender);
+    let (current, account) = signed_in().await.map_err(keep)?;
     let name = named(&sender).map_err(keep)?;
     let asked = current
         .service()
@@ -37,12 +37,17 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
 
 /// The sender name in use, the one that is asked for, and the form to ask for another one.
 #[component]
-pub fn SenderSection(application: ApplicationRecord, form: FormState) -> impl IntoView {
+pub fn SenderSection(
+    application: ApplicationRecord,
+    /// How long a pending request usually takes.
+    usual_ms: Option<i64>,
+    form: FormState,
+) -> impl IntoView {
     view! {
         <section>
             <h2 id="sender-name">"Sender name"</h2>
             <p>{in_use(application.sender_name.as_deref())}</p>
-            {application.requested_sender.map(|request| view! { <Request request/> })}
+            {application.requested_sender.map(|request| view! { <Request request usual_ms/> })}
             <PostForm form>
                 <input type="hidden" name="reference" value=application.reference.to_string()/>
                 <Field
@@ -66,7 +71,7 @@ fn in_use(name: Option<&str>) -> String {
 }
 
 #[component]
-fn Request(request: SenderRequestRecord) -> impl IntoView {
+fn Request(request: SenderRequestRecord, usual_ms: Option<i64>) -> impl IntoView {
     let words = match request.status {
         SenderStatus::Pending => "We check the name; until we accept it, it can't be used.",
         SenderStatus::Rejected => "It was not accepted:",
@@ -82,6 +87,7 @@ fn Request(request: SenderRequestRecord) -> impl IntoView {
             ". "
             {words}
             " "
+            {(request.status == SenderStatus::Pending).then(|| answered_within(usual_ms))}
             {request.reason}
         </p>
     }

@@ -1,5 +1,7 @@
 //! `/applications/{reference}`: one application with all that belongs to it.
 
+#[cfg(feature = "ssr")]
+use domain::SenderStatus;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{ApplicationStatus, Category, Reference};
 use leptos::either::Either;
@@ -12,6 +14,7 @@ use super::NO_SENDER_NAME;
 use super::keys::{KeysShown, ReplaceKey, ReplaceKeys, TakeKeys};
 use super::lost_answer::{LostAnswerSection, SetLostAnswer};
 use super::new_keys::NewKeys;
+use super::notices::{NoticesSection, SetNotices};
 use super::quick_start::QuickStart;
 use super::sender::{RequestSenderName, SenderSection};
 use super::statement::statement;
@@ -19,9 +22,10 @@ use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{
     Fact, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, SubmitButton,
+    answered_within,
 };
 #[cfg(feature = "ssr")]
-use {crate::portal_request::signed_in, crate::problem::Cause};
+use {crate::portal_request::signed_in, crate::problem::Cause, domain::decision::Work};
 
 /// How many lines of the statement one page has.
 #[cfg(feature = "ssr")]
@@ -34,6 +38,10 @@ pub struct ApplicationView {
     pub statement: Paged<StatementLine>,
     pub currency: String,
     pub base_url: String,
+    /// How long an activation that was requested usually takes.
+    pub activation_ms: Option<i64>,
+    /// How long a sender name that is pending usually takes.
+    pub sender_ms: Option<i64>,
 }
 
 /// An application of the account with a page of its statement.
@@ -55,7 +63,20 @@ pub async fn load_application(
         .statement(account.id, reference, cursor.as_deref(), STATEMENT_LINES)
         .await?;
     let site = current.site();
+    let waits = application.status == ApplicationStatus::Pending
+        && application.activation_requested_at.is_some();
+    let asked = application.requested_sender.as_ref();
+    let asks = asked.is_some_and(|request| request.status == SenderStatus::Pending);
+    let usual = async |work, is_waiting| {
+        if is_waiting {
+            service.usual_answer_ms(work).await
+        } else {
+            Ok(None)
+        }
+    };
     Ok(ApplicationView {
+        activation_ms: usual(Work::Activations, waits).await?,
+        sender_ms: usual(Work::SenderNames, asks).await?,
         application,
         statement,
         currency: site.currency.clone(),
@@ -82,6 +103,7 @@ struct Forms {
     sender: FormState,
     replace: FormState,
     lost_answer: FormState,
+    notices: FormState,
 }
 
 #[component]
@@ -99,6 +121,7 @@ pub fn ApplicationPage() -> impl IntoView {
         sender: FormState::new::<RequestSenderName>("sender-alert"),
         replace: FormState::new::<ReplaceKey>("keys-alert"),
         lost_answer: FormState::new::<SetLostAnswer>("lost-answer-alert"),
+        notices: FormState::new::<SetNotices>("notices-alert"),
     };
     let data = Resource::new(
         move || {
@@ -106,6 +129,7 @@ pub fn ApplicationPage() -> impl IntoView {
                 forms.activate.accepted.get(),
                 forms.sender.accepted.get(),
                 forms.lost_answer.accepted.get(),
+                forms.notices.accepted.get(),
             );
             (reference.get(), cursor.get(), changes)
         },
@@ -151,11 +175,16 @@ fn Application(
         <Page title>
             <Transition>{new_keys}</Transition>
             <Overview application=application.clone() currency=data.currency.clone()/>
-            {standing(&application, forms.activate)}
+            {standing(&application, data.activation_ms, forms.activate)}
             <Deposits reference/>
             {statement(reference, data.statement, &data.currency)}
+            <NoticesSection
+                application=application.clone()
+                currency=data.currency.clone()
+                form=forms.notices
+            />
             <div class="pair">
-                <SenderSection application form=forms.sender/>
+                <SenderSection application usual_ms=data.sender_ms form=forms.sender/>
                 <ReplaceKeys reference form=forms.replace/>
             </div>
             {is_sms
@@ -190,7 +219,7 @@ fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
 }
 
 /// What the status means for the customer, and what to do about it.
-fn standing(application: &ApplicationRecord, form: FormState) -> AnyView {
+fn standing(application: &ApplicationRecord, usual_ms: Option<i64>, form: FormState) -> AnyView {
     match application.status {
         ApplicationStatus::Active => ().into_any(),
         ApplicationStatus::Suspended => {
@@ -203,15 +232,19 @@ fn standing(application: &ApplicationRecord, form: FormState) -> AnyView {
             }
             .into_any()
         }
-        ApplicationStatus::Pending => activation(application, form).into_any(),
+        ApplicationStatus::Pending => activation(application, usual_ms, form).into_any(),
     }
 }
 
-fn activation(application: &ApplicationRecord, form: FormState) -> impl IntoView + use<> {
+fn activation(
+    application: &ApplicationRecord,
+    usual_ms: Option<i64>,
+    form: FormState,
+) -> impl IntoView + use<> {
     let reference = application.reference.to_string();
     let next = match application.activation_requested_at {
         Some(at) => Either::Left(view! {
-            <p>"You requested activation " <Moment at/> ". We check it as soon as we can."</p>
+            <p>"You requested activation " <Moment at/> ". " {answered_within(usual_ms)}</p>
         }),
         None => Either::Right(view! {
             <PostForm form inline=true>

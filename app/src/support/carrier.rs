@@ -2,6 +2,7 @@
 
 #[cfg(feature = "ssr")]
 use domain::Timestamp;
+use domain::printable::printable;
 use domain::records::CarrierRecord;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -83,11 +84,7 @@ pub fn connections(carrier: &CarrierNow) -> AnyView {
         .amount("Per second", |connection| connection.rate)
         .amount("Throttled", |connection| connection.throttled)
         .column("Last error", |connection| {
-            connection
-                .last_error
-                .as_deref()
-                .unwrap_or("none")
-                .to_owned()
+            printable(connection.last_error.as_deref().unwrap_or("none")).into_owned()
         })
         .view()
 }

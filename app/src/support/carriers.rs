@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::carrier::{CarrierNow, connections, facts};
 use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, TableRegion};
+use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, ProofField, TableRegion};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::staff,
+    crate::portal_request::{prove, staff},
     crate::problem::Cause,
     service::{Actor, Service},
 };
@@ -52,11 +52,18 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
 /// Drains or resumes a carrier. A carrier that is drained or resumed already stays so.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such carrier, or the
-/// service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such carrier, a proof is
+/// needed or wrong, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-carrier")]
-pub async fn change_carrier(name: String, action: String) -> Result<(), Problem> {
+pub async fn change_carrier(
+    name: String,
+    action: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
     let (current, account) = staff().await?;
+    let proved = prove(&current, &account, &proof).await;
+    // The page has such a form for each carrier: only the one that was sent asks for the proof.
+    proved.map_err(|problem| problem.typed("name", &name))?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
     match action.as_str() {
         DRAIN => service.drain_carrier(&actor, &name).await?,
@@ -140,6 +147,15 @@ fn Carrier(
             carrier.is_some_and(|carrier| carrier.record.drained_at.is_some())
         })
     });
+    let was_sent = {
+        let name = name.clone();
+        Memo::new(move |_| {
+            form.problem.with(|problem| {
+                let sent = problem.as_ref().and_then(|problem| problem.text_of("name"));
+                sent.as_ref() == Some(&name)
+            })
+        })
+    };
     view! {
         <section>
             <h2 id=heading.clone()>{name.clone()}</h2>
@@ -149,6 +165,7 @@ fn Carrier(
             </TableRegion>
             <PostForm form inline=true>
                 <input type="hidden" name="name" value=name/>
+                {move || was_sent.get().then(|| view! { <ProofField form/> })}
                 <button
                     type="submit"
                     class="button"

@@ -1,33 +1,50 @@
-//! `/support`: the first page of staff.
+//! `/support`: the first page of staff, with what waits for them.
 
-use domain::records::{CarrierRecord, CarrierState};
+use domain::decision::Work;
+use domain::records::{CarrierRecord, CarrierState, WaitingWork};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
 
 use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, StateMark};
+use crate::ui::{Loaded, Moment, Page, StateMark, Table, within};
 
-/// The carriers, which the page counts.
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SupportView {
+    waiting: Vec<WaitingWork>,
+    carriers: Vec<CarrierRecord>,
+}
+
+/// What waits for staff.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "support", input = GetUrl)]
-pub async fn load_support() -> Result<Vec<CarrierRecord>, Problem> {
+pub async fn load_support() -> Result<SupportView, Problem> {
     let (current, _) = staff().await?;
-    Ok(current.service().carriers().await?)
+    let service = current.service();
+    let mut waiting = service.waiting_work().await?;
+    // The longest waiting first; kinds of which nothing waits come last.
+    waiting.sort_by_key(|waiting| (waiting.oldest.is_none(), waiting.oldest));
+    Ok(SupportView {
+        waiting,
+        carriers: service.carriers().await?,
+    })
 }
 
 #[component]
 pub fn SupportPage() -> impl IntoView {
     let data = Resource::new(|| (), |()| call(LoadSupport {}));
-    view! { <Loaded data render=|carriers| view! { <Contents carriers/> }/> }
+    view! { <Loaded data render=|data| view! { <Contents data/> }/> }
 }
 
 #[component]
-fn Contents(carriers: Vec<CarrierRecord>) -> impl IntoView {
+fn Contents(data: SupportView) -> impl IntoView {
+    let SupportView { waiting, carriers } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
     let counts = [CarrierState::Up, CarrierState::Down, CarrierState::Drained]
         .into_iter()
@@ -43,11 +60,51 @@ fn Contents(carriers: Vec<CarrierRecord>) -> impl IntoView {
         .collect_view();
     view! {
         <Page title="Support">
+            <h2>"What waits"</h2>
+            {waits(&waiting)}
             <h2>
                 <a href="/support/carriers">"Carriers"</a>
             </h2>
             <p>"The connections to those who take our messages, and the messages that wait."</p>
             <ul>{counts}</ul>
+            <h2>"Everything"</h2>
+            <ul>
+                <li>
+                    <a href="/support/applications?list=all">"Applications"</a>
+                </li>
+                <li>
+                    <a href="/support/senders">"Sender names"</a>
+                </li>
+                <li>
+                    <a href="/support/mail">"Mail"</a>
+                </li>
+            </ul>
         </Page>
+    }
+}
+
+fn waits(waiting: &[WaitingWork]) -> AnyView {
+    Table::narrow(waiting)
+        .column("What", |waiting| link(waiting.work))
+        .amount("Waiting", |waiting| waiting.count)
+        .styled("figures", "Oldest (UTC)", |waiting| {
+            waiting.oldest.map(|at| view! { <Moment at/> })
+        })
+        .column("Usually done within", |waiting| {
+            waiting.usual_ms.map(within)
+        })
+        .in_region("What waits")
+}
+
+fn link(work: Work) -> impl IntoView {
+    let (title, href) = match work {
+        Work::Activations => ("Activation requests", Some("/support/applications")),
+        Work::SenderNames => ("Sender names", Some("/support/senders")),
+        Work::Deposits => ("Unmatched deposits", None),
+        Work::Mails => ("Mails that failed", Some("/support/mail")),
+    };
+    match href {
+        Some(href) => view! { <a href=href>{title}</a> }.into_any(),
+        None => view! { {title} }.into_any(),
     }
 }

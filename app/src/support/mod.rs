@@ -1,8 +1,15 @@
 //! The pages of staff. To everybody else they don't exist.
 
+mod applications;
 mod carrier;
 mod carriers;
 mod home;
+mod lists;
+mod mails;
+mod senders;
 
+pub use applications::SupportApplicationsPage;
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use home::SupportPage;
+pub use mails::MailsPage;
+pub use senders::SendersPage;

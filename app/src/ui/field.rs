@@ -24,6 +24,9 @@ pub fn Field(
     /// Checks the text while it is typed: gives a sentence when it can't be used.
     #[prop(optional)]
     check: Option<fn(&str) -> Option<String>>,
+    /// What is typed, for other fields to see.
+    #[prop(optional_no_strip)]
+    typed: Option<RwSignal<String>>,
 ) -> impl IntoView {
     let id = format!("field-{name}");
     let fault = RwSignal::new(None::<String>);
@@ -38,10 +41,13 @@ pub fn Field(
             (!ids.is_empty()).then(|| ids.join(" "))
         }
     };
-    let typed = form.typed(name).or(value);
+    let text_at_first = form.typed(name).or(value);
     let on_input = move |event| {
+        let text = event_target_value(&event);
+        if let Some(typed) = typed {
+            typed.set(text.clone());
+        }
         if let Some(check) = check {
-            let text = event_target_value(&event);
             fault.set(if text.is_empty() { None } else { check(&text) });
         }
     };
@@ -53,7 +59,7 @@ pub fn Field(
                 id=id
                 type=kind
                 name=name
-                value=typed
+                value=text_at_first
                 autocomplete=autocomplete
                 required=required
                 spellcheck="false"

@@ -1,17 +1,18 @@
 //! Forms that post to a server function: by a script, or by the browser where no scripts run.
 
 use leptos::prelude::*;
-use leptos::server::ServerActionError;
 use leptos::server_fn::ServerFn;
-use leptos::server_fn::error::ServerFnUrlError;
 use leptos_router::hooks::use_query_map;
 
-use super::loaded::LeaveToSignIn;
-use crate::problem::{Cause, Problem};
+use super::loaded::{LeaveToSetUp, LeaveToSignIn};
+use crate::problem::{Cause, ComeBack, Problem};
 
-/// The state of a form. It must be made inside a page, below the routes: elsewhere a problem that
-/// came back in the page's address isn't known.
+/// The state of a form.
 #[derive(Clone, Copy)]
+#[cfg_attr(
+    not(feature = "hydrate"),
+    expect(dead_code, reason = "only a browser sends forms")
+)]
 pub struct FormState {
     /// The path of the server function.
     address: &'static str,
@@ -23,17 +24,35 @@ pub struct FormState {
     pub problem: RwSignal<Option<Problem>>,
     /// How often the form was accepted while the page was open.
     pub accepted: RwSignal<usize>,
+    /// The form that came back to the page: it's over once a form was sent.
+    come_back: Option<ComeBack>,
+    /// Whether the browser loads the page that follows.
+    loads_next: bool,
 }
 
 impl FormState {
     /// The state of a form that posts to a server function.
     pub fn new<S: ServerFn<Error = Problem, Output = ()>>(alert: &'static str) -> Self {
-        let problem = use_context::<ServerActionError>()
-            .filter(|error| error.path() == S::PATH)
-            .map(|error| ServerFnUrlError::<Problem>::decode_err(error.err()));
+        let come_back = use_context::<ComeBack>();
+        let form = come_back.and_then(|form| form.get_value());
+        let problem = form
+            .filter(|form| form.function == S::PATH)
+            .map(|form| form.problem);
         Self {
             address: S::PATH,
+            come_back,
             ..Self::plain(alert, problem)
+        }
+    }
+
+    /// Lets the browser load the page that follows, where a script would only change the one that
+    /// is shown. After a sign-in nothing is left then of who was signed in before, and the server
+    /// hands out a form that waited for the sign-in.
+    #[must_use]
+    pub fn loading_next(self) -> Self {
+        Self {
+            loads_next: true,
+            ..self
         }
     }
 
@@ -45,6 +64,8 @@ impl FormState {
             pending: RwSignal::new(false),
             problem: RwSignal::new(problem),
             accepted: RwSignal::new(0),
+            come_back: None,
+            loads_next: false,
         }
     }
 
@@ -114,11 +135,17 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
         let answer = crate::client::post(form.address, &fields).await;
         // The signals are gone if the page was left meanwhile.
         form.pending.try_set(false);
+        if let Some(come_back) = form.come_back {
+            come_back.try_set_value(None);
+        }
         match answer {
             Ok(next) => {
                 form.problem.try_set(None);
                 form.accepted.try_update(|accepted| *accepted += 1);
                 if let Some(next) = next {
+                    if form.loads_next && window().location().set_href(&next).is_ok() {
+                        return;
+                    }
                     leptos::server_fn::redirect::call_redirect_hook(&next);
                 }
             }
@@ -140,7 +167,11 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
         <div id=form.alert class="alert-slot" role="alert">
             {move || cause().map(|cause| view! { <p class="alert">{cause.sentence()}</p> })}
         </div>
-        {move || (cause() == Some(Cause::SignedOut)).then(|| view! { <LeaveToSignIn/> })}
+        {move || match cause() {
+            Some(Cause::SignedOut) => Some(view! { <LeaveToSignIn/> }.into_any()),
+            Some(Cause::SecondFactorMissing) => Some(view! { <LeaveToSetUp/> }.into_any()),
+            _ => None,
+        }}
     }
 }
 

@@ -1,13 +1,14 @@
 //! The frame of every page: header, navigation, footer.
 
-use domain::records::AccountRecord;
+use leptos::either::Either;
 use leptos::prelude::*;
 use leptos_router::components::{A, Outlet};
 use leptos_router::hooks::use_location;
 
-use super::{FormState, Mark, NotFound, PostForm};
-use crate::account::{LoadViewer, SignOut};
+use super::{FormState, Mark, NotFound, PostForm, SessionNotice};
+use crate::account::{LoadViewer, SignOut, Viewer};
 use crate::client::call;
+use crate::problem::{ComeBack, TWO_FACTOR_PATH};
 
 /// Header, page and footer. The header shows who is signed in.
 #[component]
@@ -20,6 +21,16 @@ pub fn Frame() -> impl IntoView {
         move || (path.get(), sign_out.accepted.get()),
         |_| call(LoadViewer {}),
     );
+    let come_back = use_context::<ComeBack>();
+    Effect::new(move |earlier: Option<String>| {
+        let path = path.get();
+        if earlier.is_some_and(|earlier| earlier != path)
+            && let Some(come_back) = come_back
+        {
+            come_back.set_value(None);
+        }
+        path
+    });
 
     view! {
         <a class="skip" href="#main">"Skip to the content"</a>
@@ -29,8 +40,8 @@ pub fn Frame() -> impl IntoView {
                 <Transition>
                     {move || Suspend::new(async move {
                         match viewer.await {
-                            Ok(Some(account)) => {
-                                view! { <SignedInBar account sign_out/> }.into_any()
+                            Ok(Some(viewer)) => {
+                                view! { <SignedInBar viewer sign_out/> }.into_any()
                             }
                             _ => view! { <VisitorBar path/> }.into_any(),
                         }
@@ -38,6 +49,7 @@ pub fn Frame() -> impl IntoView {
                 </Transition>
             </div>
         </header>
+        <SessionNotice viewer/>
         <main id="main" tabindex="-1">
             <Outlet/>
         </main>
@@ -60,15 +72,27 @@ fn Brand() -> impl IntoView {
 }
 
 #[component]
-fn SignedInBar(account: AccountRecord, sign_out: FormState) -> impl IntoView {
-    view! {
-        <nav class="nav" aria-label="Main">
+fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
+    let Viewer {
+        account,
+        must_set_up,
+        ..
+    } = viewer;
+    let links = if must_set_up {
+        Either::Left(view! { <A href=TWO_FACTOR_PATH>"Set up two-factor"</A> })
+    } else {
+        Either::Right(view! {
             <A href="/applications">"My Applications"</A>
             <A href="/reports">"Reports"</A>
             <A href="/devices">"Devices"</A>
             <A href="/account">"Account"</A>
             <A href="/docs">"API"</A>
             {account.staff.then(|| view! { <A href="/support">"Support"</A> })}
+        })
+    };
+    view! {
+        <nav class="nav" aria-label="Main">
+            {links}
         </nav>
         <div class="whoami">
             <span class="whoami-mail">{account.email}</span>

@@ -8,7 +8,7 @@ use leptos_router::location::Url;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::problem::{Cause, Problem};
+use crate::problem::{Cause, Problem, TWO_FACTOR_PATH};
 
 /// Marks the document once the page is hydrated: the browser tests wait for that. Effects run in
 /// the browser alone.
@@ -74,6 +74,7 @@ pub fn ProblemPage(problem: Problem) -> impl IntoView {
     crate::portal_request::set_status(&problem.cause);
     match problem.cause {
         Cause::SignedOut => view! { <LeaveToSignIn/> }.into_any(),
+        Cause::SecondFactorMissing => view! { <LeaveToSetUp/> }.into_any(),
         Cause::NotFound => view! { <NotFound/> }.into_any(),
         cause => view! {
             <Page title="This page can't be shown">
@@ -105,6 +106,25 @@ pub fn NotFound() -> impl IntoView {
     }
 }
 
+/// Leads to the page on which a second factor is set up, where scripts run.
+#[component]
+pub fn LeaveToSetUp() -> impl IntoView {
+    let navigate = use_navigate();
+    Effect::new(move || navigate(TWO_FACTOR_PATH, replacing()));
+    view! {
+        <p>
+            "Your account needs a second factor. " <a href=TWO_FACTOR_PATH>"Set it up"</a>
+        </p>
+    }
+}
+
+fn replacing() -> NavigateOptions {
+    NavigateOptions {
+        replace: true,
+        ..NavigateOptions::default()
+    }
+}
+
 /// Leads to the sign-in page, and from there back to this page. The server redirects by itself;
 /// this is for a session that ends while the page is open.
 #[component]
@@ -120,13 +140,7 @@ pub fn LeaveToSignIn() -> impl IntoView {
             format!("{path}?{search}")
         };
         let target = format!("/login?next={}", Url::escape(&here));
-        navigate(
-            &target,
-            NavigateOptions {
-                replace: true,
-                ..NavigateOptions::default()
-            },
-        );
+        navigate(&target, replacing());
     });
     view! {
         <p>

@@ -1,6 +1,7 @@
 //! The components that the portal's pages share.
 
 mod copy;
+mod duration;
 mod fact;
 mod field;
 #[cfg(feature = "hydrate")]
@@ -9,10 +10,14 @@ mod form;
 mod frame;
 mod loaded;
 mod mark;
+mod password;
+mod proof;
+mod session_notice;
 mod state;
 mod table;
 
 pub use copy::SecretField;
+pub use duration::{answered_within, within};
 pub use fact::{Fact, optional_fact};
 pub use field::{Choice, Field};
 #[cfg(feature = "hydrate")]
@@ -21,5 +26,8 @@ pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;
+pub use password::PasswordBox;
+pub use proof::ProofField;
+pub use session_notice::SessionNotice;
 pub use state::{Moment, StateMark};
 pub use table::{BUTTONS, Table, TableRegion};

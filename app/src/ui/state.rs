@@ -1,7 +1,7 @@
 //! States and moments, shown the same everywhere.
 
 use domain::records::{BatchStatus, CarrierState, ConnectionState};
-use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
+use domain::{ApplicationStatus, MailState, MessageStatus, SenderStatus, Timestamp};
 use leptos::prelude::*;
 
 // The classes of states. Each has a shape of its own: a state can be told without its colour.
@@ -86,6 +86,18 @@ impl From<ConnectionState> for State {
             ConnectionState::Connecting => MOVING,
             ConnectionState::Probing | ConnectionState::Waiting => BAD,
             ConnectionState::Closed => WAITING,
+        };
+        Self(class, state.as_str())
+    }
+}
+
+impl From<MailState> for State {
+    fn from(state: MailState) -> Self {
+        let class = match state {
+            MailState::Queued | MailState::Kept => WAITING,
+            MailState::Sending => MOVING,
+            MailState::Sent => GOOD,
+            MailState::Failed => BAD,
         };
         Self(class, state.as_str())
     }

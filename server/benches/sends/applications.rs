@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use domain::{Category, Email, Money, Password, Prices};
-use service::{Actor, Clock, Config, DepositRequest, Entropy, Limits, Network, Service};
+use service::{
+    Actor, Clock, Config, DepositRequest, Entropy, Limits, Network, NewApplication, Service,
+};
 
 use crate::server::DEPOSIT;
 use crate::stored::block_on;
@@ -12,14 +14,29 @@ use crate::stored::block_on;
 /// So many Active, funded ones of an account each; their live keys. No server may be running on an
 /// SQLite database meanwhile.
 pub fn make(count: usize, database_url: &str, data_dir: &Path) -> Vec<String> {
-    block_on(async {
-        let service = Service::open(config(database_url, data_dir)).await.unwrap();
+    with_service(database_url, data_dir, async |service| {
         let mut keys = Vec::new();
         for number in 0..count {
-            keys.push(make_one(&service, number).await);
+            keys.push(make_one(service, number).await);
         }
-        service.close().await;
         keys
+    })
+}
+
+/// A Pending one of an account of its own; its test key.
+pub fn make_pending(database_url: &str, data_dir: &Path) -> String {
+    with_service(database_url, data_dir, async |service| {
+        let new = register(service, "pending@example.org").await;
+        new.test_key.expose().to_owned()
+    })
+}
+
+fn with_service<T>(url: &str, data_dir: &Path, work: impl AsyncFnOnce(&Service) -> T) -> T {
+    block_on(async {
+        let service = Service::open(config(url, data_dir)).await.unwrap();
+        let done = work(&service).await;
+        service.close().await;
+        done
     })
 }
 
@@ -32,17 +49,23 @@ fn config(database_url: &str, data_dir: &Path) -> Config {
         data_dir: data_dir.to_owned(),
         network: Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
         limits: Limits::default(),
+        mail: service::MailSettings::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     }
 }
 
-async fn make_one(service: &Service, number: usize) -> String {
-    let email = Email::parse(&format!("bench{number}@example.org")).unwrap();
+/// An account with an application.
+async fn register(service: &Service, email: &str) -> NewApplication {
+    let email = Email::parse(email).unwrap();
     let password = Password::parse("correct horse battery").unwrap();
     let account = service.register(&email, &password, "127.0.0.1").await;
     let new = service.create_application(account.unwrap().id, Category::Sms, None);
-    let new = new.await.unwrap();
+    new.await.unwrap()
+}
+
+async fn make_one(service: &Service, number: usize) -> String {
+    let new = register(service, &format!("bench{number}@example.org")).await;
     let actor = Actor::CommandLine;
     service.approve(&actor, new.reference).await.unwrap();
     let order = DepositRequest {

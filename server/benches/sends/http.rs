@@ -19,11 +19,13 @@ pub fn get(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: bench\r\n\r\n").into_bytes()
 }
 
-/// A form as a browser without JavaScript sends it, with more lines of the head where there are
-/// some.
+/// Lines of a browser's head that asks for a page, on a connection of its own.
+pub const PAGE: &str = "Accept: text/html\r\nConnection: close\r\n";
+
+/// A form, with more lines of the head where there are some.
 pub fn form(target: &str, head: &str, form: &str) -> Vec<u8> {
     let request = format!(
-        "POST {target} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\n{head}\
+        "POST {target} HTTP/1.1\r\nHost: bench\r\n{head}\
          Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
         form.len()
     );

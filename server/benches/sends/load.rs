@@ -221,18 +221,48 @@ impl Talker {
         self.read();
     }
 
+    /// The status of the answer, whatever it is; `None` when none came, and the connection is of no
+    /// use any more.
+    pub fn status_of(&mut self, request: &[u8]) -> Option<u16> {
+        self.try_write(request)?;
+        self.status()
+    }
+
+    /// Asks without waiting for the answer; `None` when the connection is closed.
+    pub fn try_write(&mut self, request: &[u8]) -> Option<()> {
+        self.stream.write_all(request).ok()
+    }
+
+    /// The status of the answer to what was asked; `None` when none comes.
+    pub fn status(&mut self) -> Option<u16> {
+        self.receive().ok()?;
+        status_in(&self.answer)
+    }
+
+    /// The last answer.
+    pub fn answer(&self) -> &[u8] {
+        &self.answer
+    }
+
     fn write(&mut self, request: &[u8]) {
         self.stream.write_all(request).unwrap();
     }
 
     fn read(&mut self) {
+        self.receive().unwrap();
+        assert_good(&self.answer);
+    }
+
+    fn receive(&mut self) -> std::io::Result<()> {
         self.answer.clear();
         while !whole(&self.answer) {
-            let read = self.stream.read(&mut self.buffer).unwrap();
-            assert!(read > 0, "the server closed the connection");
+            let read = self.stream.read(&mut self.buffer)?;
+            if read == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
             self.answer.extend_from_slice(&self.buffer[..read]);
         }
-        assert_good(&self.answer);
+        Ok(())
     }
 
     /// So many requests, or fewer if they take longer than this; the times of the answers.
@@ -250,6 +280,12 @@ impl Talker {
         }
         times
     }
+}
+
+/// The status that an answer begins with.
+pub fn status_in(answer: &[u8]) -> Option<u16> {
+    let (_, status) = answer.split_at_checked("HTTP/1.1 ".len())?;
+    std::str::from_utf8(status.get(..3)?).ok()?.parse().ok()
 }
 
 /// A 200, or a 202 as Kannel's are.

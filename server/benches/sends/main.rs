@@ -3,10 +3,11 @@
 //!
 //! Everything runs on one machine and shares its cores: the load generator (this process), the
 //! server (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or
-//! PostgreSQL with `fsync` and `synchronous_commit`), Kannel where it is installed, and the bare
+//! PostgreSQL or Citus with `fsync` and `synchronous_commit`), Kannel where it is installed, and the bare
 //! handler (this executable called again). Runs that are compared alternate, and medians are
 //! printed, so that a machine that is busy with something else disturbs both alike. `cargo bench -p
-//! server --bench sends -- bulk` measures one part. docs/BENCHMARKS.md says what the figures mean.
+//! server --bench sends -- bulk` measures one part; `attacks` are parts that aren't measured unless
+//! they are asked for. docs/BENCHMARKS.md says what the figures mean.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,8 +16,10 @@
 )]
 
 mod applications;
+mod attacks;
 mod bare;
 mod bulk;
+mod citus;
 mod history;
 mod http;
 mod kannel;
@@ -43,11 +46,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use attacks::{ALL, ATTACKS};
 use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 13] = [
+const PARTS: [(&str, Measure); 16] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
@@ -61,6 +65,9 @@ const PARTS: [(&str, Measure); 13] = [
     ("postgres-storm", postgres::storm),
     ("postgres-history", postgres::history),
     ("postgres-pinned", postgres::pinned::measure),
+    ("citus-sends", citus::sends),
+    ("citus-workers", citus::workers::measure),
+    ("citus-outage", citus::outage::measure),
 ];
 
 fn main() -> ExitCode {
@@ -73,14 +80,12 @@ fn main() -> ExitCode {
         bare::serve();
         return ExitCode::SUCCESS;
     }
-    let known = PARTS.map(|(name, _)| name);
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|wanted| !known.contains(&wanted.as_str()))
-    {
-        println!("{unknown} is no part; the parts are {}", known.join(", "));
+    let Some(parts) = parts(&wanted) else {
+        let known = PARTS.iter().chain(&ATTACKS).map(|(name, _)| *name);
+        let known: Vec<_> = known.collect();
+        println!("The parts are {}, and {ALL}.", known.join(", "));
         return ExitCode::FAILURE;
-    }
+    };
     let mut table = Table::default();
     machine::print();
     println!(
@@ -90,10 +95,8 @@ fn main() -> ExitCode {
     let sync = Figure::millis(machine::sync_time());
     table.add("fsync of 4 KiB at the start", sync, Target::None);
     let mut failed = false;
-    for (name, measure) in PARTS {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            failed |= !run(name, measure, &mut table);
-        }
+    for (name, measure) in parts {
+        failed |= !run(name, measure, &mut table);
     }
     table.print();
     if failed {
@@ -101,6 +104,24 @@ fn main() -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Those that were asked for; `None` when there is no such part. Attacks are only measured when they
+/// are asked for.
+fn parts(wanted: &[String]) -> Option<Vec<(&'static str, Measure)>> {
+    if wanted.is_empty() {
+        return Some(PARTS.to_vec());
+    }
+    let mut parts = Vec::new();
+    for wanted in wanted {
+        if wanted == ALL {
+            parts.extend(ATTACKS);
+        } else {
+            let known = PARTS.iter().chain(&ATTACKS);
+            parts.push(*known.into_iter().find(|(name, _)| name == wanted)?);
+        }
+    }
+    Some(parts)
 }
 
 /// One part; whether it came to its end. The others' figures aren't lost with it.

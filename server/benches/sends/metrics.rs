@@ -6,6 +6,7 @@ use crate::usage::Work;
 /// Turns: each is one write transaction, and its commit syncs once.
 const TURNS: &str = "heliograph_turn_seconds_count";
 const COMMITS: &str = "heliograph_turn_commit_seconds_count";
+const HASHES: &str = "heliograph_password_hashes_total";
 const WAITING: &str = "heliograph_queue_messages";
 
 /// The text at one moment.
@@ -21,6 +22,11 @@ impl Metrics {
             transactions: self.sum(TURNS),
             fsyncs: self.sum(COMMITS),
         }
+    }
+
+    /// Hashes of passwords that were computed.
+    pub fn hashes(&self) -> u64 {
+        self.sum(HASHES).unwrap()
     }
 
     /// Messages that wait for a carrier.

@@ -50,7 +50,7 @@ pub fn sign_in(server: &Server) -> String {
     let email = server.said("/customer/email").replace('@', "%40");
     let password = server.said("/customer/password");
     let form = format!("email={email}&password={password}&next=");
-    let request = http::form("/fn/sign-in", "Connection: close\r\n", &form);
+    let request = http::form("/fn/sign-in", http::PAGE, &form);
     let answer = http::exchange(server.address(), &request);
     let cookie = answer
         .lines()

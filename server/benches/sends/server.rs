@@ -71,6 +71,15 @@ fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
     (child, serde_json::from_str(&line).unwrap())
 }
 
+/// Runs a command that must succeed; what it prints.
+fn call(folder: &Path, arguments: &[&str]) -> String {
+    let output = command(folder, COMMAND_LOG, arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let log = || std::fs::read_to_string(folder.join(COMMAND_LOG)).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {text}{}", log());
+    text
+}
+
 fn folder_with(settings: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("heliograph.toml"), settings).unwrap();
@@ -106,13 +115,26 @@ impl Server {
         Self::start_with(&cluster.setting(), Some(Rc::new(cluster)))
     }
 
+    /// The same on a Citus cluster, over so many homes.
+    pub fn start_distributed(cluster: Cluster, homes: usize) -> Self {
+        let folder = folder_with(&cluster.setting());
+        call(
+            folder.path(),
+            &["distribute", "--homes", &homes.to_string()],
+        );
+        Self::start_in(folder, Some(Rc::new(cluster)))
+    }
+
     /// On SQLite with more settings.
     pub fn start_set(settings: &str) -> Self {
         Self::start_with(settings, None)
     }
 
     fn start_with(settings: &str, cluster: Option<Rc<Cluster>>) -> Self {
-        let folder = folder_with(settings);
+        Self::start_in(folder_with(settings), cluster)
+    }
+
+    fn start_in(folder: TempDir, cluster: Option<Rc<Cluster>>) -> Self {
         let (child, ready) = start(folder.path(), DEMO);
         let keys = vec![text(&ready, "/api_key")];
         let server = Self {
@@ -165,6 +187,16 @@ impl Server {
         })
     }
 
+    /// Starts anew with one more application, which is Pending; its test key.
+    pub fn with_pending_application(self) -> (Self, String) {
+        let mut key = String::new();
+        let server = self.start_again(|server| {
+            let data = server.folder.path().join("data");
+            key = applications::make_pending(&server.database_url(), &data);
+        });
+        (server, key)
+    }
+
     /// Takes over the addresses that a start without the demo's data has printed.
     fn move_to(&mut self, mut ready: Value) {
         for address in ["url", "ops_url"] {
@@ -174,13 +206,7 @@ impl Server {
 
     /// Runs a command that must succeed; what it prints.
     pub fn call(&self, arguments: &[&str]) -> String {
-        let output = command(self.folder.path(), COMMAND_LOG, arguments)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let log = || std::fs::read_to_string(self.folder.path().join(COMMAND_LOG)).unwrap();
-        assert!(output.status.success(), "{arguments:?}: {text}{}", log());
-        text
+        call(self.folder.path(), arguments)
     }
 
     /// Every invariant holds after the load.
@@ -214,6 +240,11 @@ impl Server {
         text(&self.ready, "/reference")
     }
 
+    /// The live keys of its applications.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
     /// The key of the demo's application.
     pub fn key(&self) -> &str {
         &self.keys[0]
@@ -224,18 +255,15 @@ impl Server {
         text(&self.ready, pointer)
     }
 
-    /// Its own process, and that of its database where it has one.
+    /// Its own process, and those of its database's servers where it has some.
     pub fn processes(&self) -> Vec<u32> {
-        let database = self.cluster.as_ref().map(|cluster| cluster.process());
+        let database = self.cluster.iter().flat_map(|cluster| cluster.processes());
         [self.id()].into_iter().chain(database).collect()
     }
 
     /// Sends by so many of its applications.
     pub fn sends(&self, applications: usize) -> Requests {
-        let text = http::query_text();
-        let request =
-            |key: &String| http::get(&format!("/sms/send/{key}?number={DIGITS}&message={text}"));
-        Requests::new(self.keys[..applications].iter().map(request), NUMBERS)
+        sends_by(&self.keys[..applications])
     }
 
     /// In turns with others; its turn is over when all it accepted was delivered.
@@ -258,7 +286,12 @@ impl Server {
         }
     }
 
-    fn metrics(&self) -> Metrics {
+    /// Turns so far.
+    pub fn turns(&self) -> u64 {
+        self.metrics().work().transactions.unwrap()
+    }
+
+    pub fn metrics(&self) -> Metrics {
         Metrics::of(host(&self.ready["ops_url"]))
     }
 
@@ -284,6 +317,14 @@ impl Server {
     pub fn wait_until_sent(&self) {
         wait_until("the queue to be empty", || self.metrics().waiting() == 0);
     }
+}
+
+/// Sends by the applications of these keys.
+pub fn sends_by(keys: &[String]) -> Requests {
+    let text = http::query_text();
+    let request =
+        |key: &String| http::get(&format!("/sms/send/{key}?number={DIGITS}&message={text}"));
+    Requests::new(keys.iter().map(request), NUMBERS)
 }
 
 fn host(url: &Value) -> &str {

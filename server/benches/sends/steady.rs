@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::load::Talker;
+use crate::load::{Answer, Talker};
 use crate::server::Server;
 
 /// So many that each has time for a slow answer.
@@ -14,7 +14,7 @@ const CONNECTIONS: u32 = 64;
 /// Until it is stopped.
 pub struct Steady {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<Vec<Answer>>>,
 }
 
 impl Steady {
@@ -26,22 +26,27 @@ impl Steady {
             let mut talker = Talker::connect(server.address());
             let mut next = Instant::now() + pause * number / CONNECTIONS;
             std::thread::spawn(move || {
+                let mut answers = Vec::new();
                 while !stop.load(Ordering::SeqCst) {
                     // Whoever is late catches up: the rate counts, not the moment.
                     std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                    let asked = Instant::now();
                     talker.ask(requests.next());
+                    let took = asked.elapsed();
+                    answers.push(Answer { asked, took });
                     next += pause;
                 }
+                answers
             })
         };
         let threads = (0..CONNECTIONS).map(start).collect();
         Self { stop, threads }
     }
 
-    pub fn stop(self) {
+    /// All that was answered.
+    pub fn stop(self) -> Vec<Answer> {
         self.stop.store(true, Ordering::SeqCst);
-        for thread in self.threads {
-            thread.join().unwrap();
-        }
+        let threads = self.threads.into_iter();
+        threads.flat_map(|thread| thread.join().unwrap()).collect()
     }
 }

@@ -20,6 +20,11 @@ pub fn delivered(url: &str) -> u64 {
     count(url, DELIVERED)
 }
 
+/// How many messages are stored.
+pub fn messages(url: &str) -> u64 {
+    count(url, "TRUE")
+}
+
 /// How many messages something must still become of.
 pub fn unfinished(url: &str) -> u64 {
     count(url, NOT_FINAL)
@@ -48,9 +53,31 @@ pub fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap()
 }
 
+/// How many rows there are of what strangers can have written.
+pub fn strangers_rows(url: &str) -> u64 {
+    const TABLES: [&str; 9] = [
+        "accounts",
+        "sessions",
+        "security_events",
+        "password_resets",
+        "confirmations",
+        "outbox",
+        "applications",
+        "parked_receipts",
+        "audit",
+    ];
+    let counts = TABLES.map(|table| format!("(SELECT COUNT(*) FROM {table})"));
+    number(url, format!("SELECT {}", counts.join(" + ")))
+}
+
 fn count(url: &str, condition: &str) -> u64 {
     let sql =
         format!("SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT) FROM message_days WHERE {condition}");
+    number(url, sql)
+}
+
+/// What a statement counts.
+fn number(url: &str, sql: String) -> u64 {
     block_on(async {
         let mut db = connect(url).await;
         let query = sqlx::query_scalar::<_, i64>(AssertSqlSafe(sql));

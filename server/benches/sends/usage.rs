@@ -14,17 +14,20 @@ pub struct Work {
 }
 
 /// So far, of some processes and their children.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Usage {
-    cpu: Duration,
+    /// Of each process and its children.
+    cpu: Vec<Duration>,
     switches: u64,
     work: Work,
 }
 
 /// Of a message, or another request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Cost {
     pub cpu_us: f64,
+    /// The same, process by process.
+    by_process: Vec<f64>,
     switches: f64,
     transactions: Option<f64>,
     fsyncs: Option<f64>,
@@ -33,7 +36,7 @@ pub struct Cost {
 impl Usage {
     pub fn now(processes: &[u32], work: Work) -> Self {
         Self {
-            cpu: processes.iter().map(|id| machine::cpu(*id)).sum(),
+            cpu: processes.iter().map(|id| machine::cpu(*id)).collect(),
             switches: processes.iter().map(|id| machine::switches(*id)).sum(),
             work,
         }
@@ -44,8 +47,12 @@ impl Usage {
         let messages = float(messages.max(1));
         let each = |now: u64, before: u64| float(now.saturating_sub(before)) / messages;
         let counted = |now: Option<u64>, before: Option<u64>| Some(each(now?, before?));
+        let spent = self.cpu.iter().zip(&before.cpu);
+        let spent = spent.map(|(now, before)| now.saturating_sub(*before).as_secs_f64());
+        let by_process: Vec<_> = spent.map(|seconds| seconds * 1e6 / messages).collect();
         Cost {
-            cpu_us: self.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e6 / messages,
+            cpu_us: by_process.iter().sum(),
+            by_process,
             // Threads that ended meanwhile took their count with them.
             switches: each(self.switches, before.switches),
             transactions: counted(self.work.transactions, before.work.transactions),
@@ -57,10 +64,18 @@ impl Usage {
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |figure: Option<f64>| figure.map_or("–".to_owned(), |n| format!("{n:.3}"));
+        write!(f, "each: {:.0} µs", self.cpu_us)?;
+        if self.by_process.len() > 1 {
+            let parts: Vec<_> = self
+                .by_process
+                .iter()
+                .map(|us| format!("{us:.0}"))
+                .collect();
+            write!(f, " ({})", parts.join(" + "))?;
+        }
         write!(
             f,
-            "each: {:.0} µs, {} transactions, {} fsyncs, {:.2} context switches",
-            self.cpu_us,
+            ", {} transactions, {} fsyncs, {:.2} context switches",
             number(self.transactions),
             number(self.fsyncs),
             self.switches

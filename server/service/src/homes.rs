@@ -1,6 +1,6 @@
 //! Homes: where the rows of an account's applications are, in a database that can be spread over
-//! servers. What is done for one application goes to its home; what goes over all applications is
-//! done home by home.
+//! servers. What is done for one application is done in its home; what is done for all applications
+//! is done home by home.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::store::{accounts, applications};
 pub(crate) struct Homes {
     /// How many homes there are; they are numbered from 1.
     count: i64,
-    /// No more than there are applications.
+    /// The addresses of references, as far as they are known.
     of: RwLock<HashMap<Reference, Address>>,
     /// The homes of applications, as far as they are known.
     of_applications: RwLock<HashMap<ApplicationId, Home>>,
@@ -60,7 +60,7 @@ impl Homes {
     }
 }
 
-/// All homes of an installation that has so many.
+/// All homes of an installation with this many homes.
 pub(crate) fn all(count: i64) -> impl Iterator<Item = Home> {
     (1..=count).map(Home)
 }
@@ -151,8 +151,8 @@ impl Service {
         accounts::home(&mut conn, account_id).await
     }
 
-    /// Does work in each home and returns what was done. A home whose database can't be reached is
-    /// reported and skipped, so that it holds up its own applications alone.
+    /// Does work in each home and returns the results. A home whose database can't be reached is
+    /// logged and skipped, so that it delays its own applications alone.
     ///
     /// # Errors
     /// When the work fails for another reason, or in every home.

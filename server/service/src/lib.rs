@@ -12,6 +12,7 @@ mod entropy;
 mod error;
 mod homes;
 mod id_source;
+mod mail;
 mod money;
 mod operations;
 mod reports;
@@ -34,7 +35,14 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
-pub use accounts::devices::{ClientInfo, SessionRow};
+pub use accounts::devices::SessionRow;
+pub use accounts::known_device::account_of_device;
+pub use accounts::second_factor::{
+    FactorRule, FactorState, RECOVERY_CODES, SecondStep, TotpSecret,
+};
+pub use accounts::security_events::ClientInfo;
+pub use accounts::staff::AccountDetail;
+pub use accounts::throttle::Networks;
 pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use admission::rates::RateState;
 pub use admission::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
@@ -42,11 +50,12 @@ pub use applications::NewApplication;
 pub use clock::Clock;
 pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;
-pub use delivery::receipts::{CarrierReceipt, Receipt, user_reference};
+pub use delivery::receipts::{CarrierReceipt, RECEIPT_NAME_CHARS_MAX, Receipt, user_reference};
 pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
+pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use operations::distribute::{
@@ -56,14 +65,19 @@ pub use reports::MessageFilter;
 pub use store::audit::Actor;
 pub use store::deposits::DepositRecord;
 pub use store::dialect::without_password;
+pub use store::history::MessageTables;
 pub use store::queue::QueueState;
+pub use store::reach::unprotected_host;
 pub use store::submits::Outstanding;
 pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
+pub use uploads::places::TEST_UPLOADS_MAX;
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 use accounts::password::Hasher;
+use accounts::sealing::Sealing;
+use accounts::throttle::Throttle;
 use admission::rates::Rates;
 use delivery::SegmentHomes;
 use delivery::parked_names::ParkedNames;
@@ -72,6 +86,7 @@ use delivery::scan_starts::ScanStarts;
 use homes::Homes;
 use id_source::IdSource;
 use operations::nodes::Node;
+use reports::shares::SearchShares;
 use store::gate::Priority;
 use store::{Chore, Missing, Store, WriteTx};
 use turn::Turn;
@@ -99,6 +114,7 @@ pub struct Config {
     pub data_dir: PathBuf,
     pub network: Network,
     pub limits: Limits,
+    pub mail: MailSettings,
     pub clock: Clock,
     pub entropy: Entropy,
 }
@@ -120,8 +136,12 @@ pub struct Limits {
     pub sign_in_failures_max: i64,
     /// The most registrations per address in an hour.
     pub registrations_max: i64,
+    /// Who must have a second factor.
+    pub require_second_factor: FactorRule,
     /// How many days messages are kept once they are final.
     pub history_days: i64,
+    /// The tables that are made for messages, with PostgreSQL.
+    pub message_tables: MessageTables,
     /// How long a claim's lease is, in milliseconds. A submit takes far less; after a crash, other
     /// processes wait this long.
     pub lease_ms: i64,
@@ -140,7 +160,9 @@ impl Default for Limits {
             requests_per_second: None,
             sign_in_failures_max: 10,
             registrations_max: 20,
+            require_second_factor: FactorRule::Staff,
             history_days: 400,
+            message_tables: MessageTables::Day,
             lease_ms: 60_000,
             report_time: Duration::from_secs(1),
         }
@@ -151,6 +173,10 @@ impl Default for Limits {
 #[derive(Clone)]
 pub struct Service {
     inner: Arc<Inner>,
+    /// Who asks, for what is recorded.
+    client: Arc<ClientInfo>,
+    /// What the client's browser kept of an earlier sign-in.
+    device_cookie: Option<Arc<str>>,
 }
 
 struct Inner {
@@ -159,11 +185,14 @@ struct Inner {
     entropy: Entropy,
     ids: IdSource,
     hasher: Hasher,
+    throttle: Throttle,
     limits: Limits,
+    mail: MailSettings,
     turn: Turn,
     rates: Rates,
     spools: Spools,
     uploads: Uploads,
+    searches: SearchShares,
     router: Router,
     scan_starts: ScanStarts,
     routes_changed: Notify,
@@ -172,9 +201,21 @@ struct Inner {
     segment_homes: SegmentHomes,
     node: Node,
     homes: Homes,
+    sealing: Sealing,
     /// The tasks that tell other processes of new work and listen to them; empty where there are no
     /// other processes.
     tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl From<Arc<Inner>> for Service {
+    /// The service as it works by itself, asked by nobody.
+    fn from(inner: Arc<Inner>) -> Self {
+        Self {
+            inner,
+            client: Arc::default(),
+            device_cookie: None,
+        }
+    }
 }
 
 impl Service {
@@ -212,7 +253,7 @@ impl Service {
         let homes = operations::upkeep::homes(&store).await?;
         let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, homes, now).await?;
         if !beside {
-            operations::history::make_first_days(&store, now).await;
+            operations::history::make_first_days(&store, now, config.limits.message_tables).await;
         }
         // Asked only here: what depends on the answer is chosen below, and each part uses its own
         // choice.
@@ -223,38 +264,42 @@ impl Service {
         } else {
             Node::join(&store, token, now).await?
         };
-        // Only now: a distribution that begins later is refused because of this node.
+        // After the node has taken its slot: a distribution that begins later finds the node and is
+        // refused.
         if let Err(error) = operations::distribute::look(&store).await {
             node.leave(&store, now).await;
             return Err(error);
         }
-        let service = Self {
-            inner: Arc::new(Inner {
-                store,
-                clock: config.clock,
-                ids: IdSource::after(last_id, last_of_batches),
-                hasher: Hasher::new(&config.entropy)?,
-                entropy: config.entropy,
-                rates: Rates::new(config.limits.requests_per_second, shared),
-                limits: config.limits,
-                turn: Turn::new(usize::try_from(homes).unwrap_or(1)),
-                spools: if shared {
-                    Spools::Table
-                } else {
-                    Spools::Folder(SpoolFolder::within(&config.data_dir))
-                },
-                uploads: Uploads::default(),
-                router: Router::new(config.network),
-                scan_starts: ScanStarts::new(shared),
-                routes_changed: Notify::new(),
-                wakes: Arc::default(),
-                parked_names: ParkedNames::default(),
-                segment_homes: SegmentHomes::default(),
-                node,
-                homes: Homes::new(homes),
-                tasks: Mutex::default(),
-            }),
-        };
+        let readers = usize::try_from(store.dialect().readers()).unwrap_or(1);
+        let service = Self::from(Arc::new(Inner {
+            store,
+            clock: config.clock,
+            ids: IdSource::after(last_id, last_of_batches),
+            hasher: Hasher::new(&config.entropy)?,
+            throttle: Throttle::new(&config.limits),
+            sealing: Sealing::within(&config.data_dir),
+            entropy: config.entropy,
+            rates: Rates::new(config.limits.requests_per_second, shared),
+            limits: config.limits,
+            mail: config.mail,
+            turn: Turn::new(usize::try_from(homes).unwrap_or(1)),
+            spools: if shared {
+                Spools::Table
+            } else {
+                Spools::Folder(SpoolFolder::within(&config.data_dir))
+            },
+            uploads: Uploads::default(),
+            searches: SearchShares::new(readers),
+            router: Router::new(config.network),
+            scan_starts: ScanStarts::default(),
+            routes_changed: Notify::new(),
+            wakes: Arc::default(),
+            parked_names: ParkedNames::default(),
+            segment_homes: SegmentHomes::default(),
+            node,
+            homes: Homes::new(homes),
+            tasks: Mutex::default(),
+        }));
         if !beside {
             service.sweep_spools().await?;
         }
@@ -352,10 +397,8 @@ impl Service {
         run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin_as(Priority::Verb).await?;
-            // A count of attempts that isn't used for any throttle, and is deleted before the
-            // commit; its pages are written all the same.
-            store::throttles::hit(&mut tx, PING_BUCKET, now, 0).await?;
-            store::throttles::clear(&mut tx, PING_BUCKET).await?;
+            // Deleted before the commit; its pages are written all the same.
+            store::security_events::probe(&mut tx, now).await?;
             tx.commit().await
         })
         .await?;
@@ -371,6 +414,16 @@ impl Service {
         let currency = store::installation::currency(&mut conn).await?;
         let prices = store::installation::prices(&mut conn).await?;
         Ok(PriceList { currency, prices })
+    }
+
+    /// A secret that all processes of the installation share: what a form comes back in, to a
+    /// browser without scripts, is sealed with it.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn form_key(&self) -> Result<String> {
+        let mut conn = self.store().read().await?;
+        store::installation::form_key(&mut conn).await
     }
 
     fn tasks(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
@@ -463,9 +516,6 @@ impl Service {
 
 /// The work of a verb or a chore in its transaction.
 type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
-
-/// The bucket that [`Service::ping`] writes.
-const PING_BUCKET: &str = "ping";
 
 /// How often work is tried that the database ends in favour of another process's work.
 pub(crate) const TRIES: u32 = 6;

@@ -100,7 +100,7 @@ async fn tell(wakes: Arc<Wakes>, inner: Weak<Inner>) {
     loop {
         wakes.telling.notified().await;
         let Some(inner) = inner.upgrade() else { return };
-        tell_now(&Service { inner }).await;
+        tell_now(&Service::from(inner)).await;
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, Response, StatusCode};
 use bytes::Bytes;
@@ -300,7 +299,6 @@ pub fn guarded<B: From<Vec<u8>>>(body: Vec<u8>, content_type: HeaderValue) -> Re
     headers.insert(CONTENT_TYPE, content_type);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 

@@ -8,7 +8,7 @@ use domain::ids::REQUESTID_CHARS_MAX;
 use domain::message::PAGE_CHARS;
 use domain::{BulkMode, Reason, RequestId};
 use serde::Serialize;
-use service::{BatchRequest, SendError, Spooled, UploadPermit};
+use service::{BatchRequest, SendError, Spooled, TEST_UPLOADS_MAX, UploadPermit};
 use utoipa::ToSchema;
 
 use super::address::{Address, KeyText};
@@ -107,8 +107,8 @@ enum Uploaded {
     description = "All or nothing: one bad row refuses the file and names its bad rows; too little money refuses it \
         too. Otherwise the whole price is reserved and the answer comes at once, while the rows become messages. At \
         most 1,000,000 rows and 256 MiB unless the service is set up otherwise. An application has only so many \
-        uploads under way at a time, with its live and its test key together; one more is refused before its body \
-        is read, whatever is in it.",
+        uploads under way at a time, with its live and its test key together, and a test key has two, dry runs \
+        included; one more is refused before its body is read, whatever is in it.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("message" = Option<schemas::Message>, Query, description = "With numbers: the message to all of them."),
@@ -177,7 +177,8 @@ fn not_begun(api: &Api, reason: Reason) -> Failure {
     }
     let uploads_max = api.service.limits().uploads_max;
     let detail = format!(
-        "The application has as many uploads under way as it may, {uploads_max}; wait until one of them is answered."
+        "The application has as many uploads under way as it may, {uploads_max}; a test key may have \
+         {TEST_UPLOADS_MAX}. Wait until one of them is answered."
     );
     Failure::with_detail(reason, detail)
 }

@@ -5,11 +5,13 @@ use std::io;
 
 use domain::{Email, Password};
 use serde::Serialize;
-use service::{Actor, Service};
+use service::{AccountDetail, Actor, Service};
 
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Account;
 use crate::config::Settings;
+use crate::json::Moment;
 
 #[derive(Serialize)]
 struct Added {
@@ -32,7 +34,158 @@ pub async fn run(
             let reset = BTreeMap::from([("email", &email), ("link", &link)]);
             Ok(output.print(&reset, |_| link.clone())?)
         }
+        Account::List => list(service, output).await,
+        Account::Show { email } => show(service, &email, output).await,
+        command => change(service, command, output).await,
     }
+}
+
+/// Does what is said in a sentence, and prints the account as it is then.
+async fn change(service: &Service, command: Account, output: Output) -> Result<(), CommandError> {
+    let actor = Actor::CommandLine;
+    let (email, done) = match command {
+        Account::Disable { email, reason } => {
+            service.disable_account(&actor, &email, &reason).await?;
+            (email, "is disabled and signed out; its keys send nothing")
+        }
+        Account::Enable { email } => {
+            service.enable_account(&actor, &email).await?;
+            (email, "is enabled; messages that were put aside go on")
+        }
+        Account::SignOut { email } => {
+            service.sign_out_account(&actor, &email).await?;
+            (email, "is signed out on every device")
+        }
+        Account::Promote { email } => {
+            service.promote_account(&actor, &email).await?;
+            (email, "is staff, and signed out on every device")
+        }
+        Account::Demote { email } => {
+            service.demote_account(&actor, &email).await?;
+            (email, "is a customer, and signed out on every device")
+        }
+        Account::ResetFactor { email } => {
+            service.reset_factor(&actor, &email).await?;
+            (
+                email,
+                "has no second factor and is signed out on every device",
+            )
+        }
+        Account::Add { .. } | Account::Reset { .. } | Account::List | Account::Show { .. } => {
+            return Ok(());
+        }
+    };
+    let shown = Shown::from(service.account_detail(&email).await?);
+    Ok(output.print(&shown, |shown| format!("{} {done}.", shown.email))?)
+}
+
+/// An account as the command line shows it.
+#[derive(Serialize)]
+struct Shown {
+    id: i64,
+    email: String,
+    staff: bool,
+    second_factor: bool,
+    created_at: Moment,
+    disabled_at: Option<Moment>,
+    disabled_reason: Option<String>,
+}
+
+/// What `show` adds.
+#[derive(Serialize)]
+struct Whole {
+    #[serde(flatten)]
+    account: Shown,
+    second_factor_since: Option<Moment>,
+    recovery_codes_left: Option<i64>,
+    /// How many devices are signed in.
+    devices: usize,
+    /// The references of its applications.
+    applications: Vec<String>,
+}
+
+impl From<AccountDetail> for Shown {
+    fn from(detail: AccountDetail) -> Self {
+        Self {
+            id: detail.account.id,
+            email: detail.account.email,
+            staff: detail.account.staff,
+            second_factor: detail.account.second_factor,
+            created_at: Moment(detail.created_at),
+            disabled_at: detail.disabled_at.map(Moment),
+            disabled_reason: detail.disabled_reason,
+        }
+    }
+}
+
+impl Shown {
+    const fn role(&self) -> &'static str {
+        if self.staff { "staff" } else { "customer" }
+    }
+}
+
+const COLUMNS: [Column<Shown>; 5] = [
+    ("EMAIL", |account| account.email.clone()),
+    ("ROLE", |account| account.role().to_owned()),
+    ("SECOND FACTOR", |account| {
+        (if account.second_factor { "yes" } else { "-" }).to_owned()
+    }),
+    ("CREATED", |account| account.created_at.0.to_table()),
+    ("DISABLED", |account| {
+        let disabled = account.disabled_at.map(|at| at.0.to_table());
+        or_dash(disabled.as_deref())
+    }),
+];
+
+async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
+    let accounts = service.accounts().await?;
+    Ok(output.list(accounts, &COLUMNS)?)
+}
+
+async fn show(service: &Service, email: &str, output: Output) -> Result<(), CommandError> {
+    let account = Shown::from(service.account_detail(email).await?);
+    let factor = service.factor(account.id).await?;
+    let applications = service.applications(account.id).await?;
+    let whole = Whole {
+        second_factor_since: factor.map(|factor| Moment(factor.since)),
+        recovery_codes_left: factor.map(|factor| factor.recovery_codes),
+        devices: service.devices(account.id, "").await?.len(),
+        applications: (applications.iter())
+            .map(|application| application.reference.to_string())
+            .collect(),
+        account,
+    };
+    Ok(output.print(&whole, words)?)
+}
+
+fn words(whole: &Whole) -> String {
+    let account = &whole.account;
+    let moment = |at: Option<Moment>| or_dash(at.map(|at| at.0.to_table()).as_deref());
+    let disabled = moment(account.disabled_at);
+    let reason = or_dash(account.disabled_reason.as_deref());
+    let codes = whole.recovery_codes_left.map(|left| left.to_string());
+    let rows = [
+        ("E-mail", account.email.clone()),
+        ("Role", account.role().to_owned()),
+        ("Created", account.created_at.0.to_table()),
+        ("Disabled", disabled),
+        ("Reason", reason),
+        ("Second factor since", moment(whole.second_factor_since)),
+        ("Recovery codes left", or_dash(codes.as_deref())),
+        ("Signed-in devices", whole.devices.to_string()),
+        (
+            "Applications",
+            or_dash(joined(&whole.applications).as_deref()),
+        ),
+    ];
+    let lines: Vec<_> = (rows.iter())
+        .map(|(name, value)| format!("{name:<20} {value}"))
+        .collect();
+    lines.join("\n")
+}
+
+fn joined(texts: &[String]) -> Option<String> {
+    (!texts.is_empty()).then(|| texts.join(" "))
 }
 
 async fn add(

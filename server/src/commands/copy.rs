@@ -1,11 +1,13 @@
 //! `heliograph copy`.
 
+use std::path::Path;
+
 use serde::Serialize;
 use service::{Clock, Copied, Service};
 
 use super::output::table;
 use super::{CommandError, Output};
-use crate::config::Settings;
+use crate::config::{ConfigError, Settings, read_secret};
 use crate::json::Amount;
 
 /// What was copied as the command line shows it.
@@ -55,13 +57,28 @@ impl From<Copied> for Shown {
     }
 }
 
+/// The URL of the new database.
+pub fn target(
+    settings: &Settings,
+    to: Option<&str>,
+    to_file: Option<&Path>,
+) -> Result<String, ConfigError> {
+    let (name, url) = match to_file {
+        Some(file) => ("--to-file", read_secret(file, "--to-file")?),
+        None => ("--to", to.unwrap_or_default().to_owned()),
+    };
+    settings.allow_cleartext.check_database(name, &url)?;
+    Ok(url)
+}
+
 pub async fn run(
     settings: &Settings,
     from: &str,
     to: &str,
     output: Output,
 ) -> Result<(), CommandError> {
-    let copied = Service::copy(from, to, &settings.data_dir, &Clock::system()).await?;
+    let tables = settings.limits.message_tables;
+    let copied = Service::copy(from, to, &settings.data_dir, tables, &Clock::system()).await?;
     Ok(output.print(&Shown::from(copied), human)?)
 }
 

@@ -73,7 +73,8 @@ pub async fn run(settings: &Settings, homes: i64, output: Output) -> Result<(), 
             tracing::warn!(%error, "a step can't be printed");
         }
     };
-    let distributed = Service::distribute(&service_config(settings), homes, &tell).await?;
+    let config = service_config(settings, settings.base_url(settings.addr));
+    let distributed = Service::distribute(&config, homes, &tell).await?;
     Ok(output.print(&Shown::from(distributed), human)?)
 }
 

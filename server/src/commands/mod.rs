@@ -6,15 +6,16 @@ mod carrier;
 mod copy;
 mod deposit;
 mod distribute;
+mod mail;
 mod output;
 mod sender;
 mod upkeep;
 
-use service::{CarrierInfo, Clock, Entropy, Network, Service};
+use service::{CarrierInfo, Clock, Entropy, MailSettings, Network, Service};
 
 use crate::cli::{Cli, Command};
-use crate::config::Settings;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
+use crate::config::{ConfigError, Settings};
 pub use output::Output;
 
 /// Why a command failed; printed to standard error, with exit code 1.
@@ -28,6 +29,8 @@ pub enum CommandError {
     Copy(#[from] service::CopyError),
     #[error(transparent)]
     Distribute(#[from] service::DistributeError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     #[error("{0}")]
     Refused(String),
     #[error("can't print the result: {0}")]
@@ -41,19 +44,24 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Config => return upkeep::config(settings, output),
         Command::Openapi => return upkeep::openapi(settings, output),
         Command::Migrate => return upkeep::migrate(settings, output).await,
-        Command::Copy { from, to } => return copy::run(settings, from, to, output).await,
+        Command::Copy { from, to, to_file } => {
+            let to = copy::target(settings, to.as_deref(), to_file.as_deref())?;
+            return copy::run(settings, from, &to, output).await;
+        }
         Command::Distribute { homes } => {
             return distribute::run(settings, *homes, output).await;
         }
         _ => {}
     }
-    let service = Service::open_beside(service_config(settings)).await?;
+    let base_url = settings.base_url(settings.addr);
+    let service = Service::open_beside(service_config(settings, base_url)).await?;
     let result = match cli.command {
         Command::Account(command) => account::run(&service, settings, command, output).await,
         Command::Application(command) => application::run(&service, command, output).await,
         Command::Sender(command) => sender::run(&service, command, output).await,
         Command::Deposit(command) => deposit::run(&service, command, output).await,
         Command::Carrier(command) => carrier::run(&service, command, output).await,
+        Command::Mail(command) => mail::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
         Command::Backup { file } => upkeep::backup(&service, &file, output).await,
         Command::Serve(_)
@@ -67,8 +75,8 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
     result
 }
 
-/// What the service needs of the settings.
-pub fn service_config(settings: &Settings) -> service::Config {
+/// What the service needs of the settings, and of the address that customers use.
+pub fn service_config(settings: &Settings, base_url: String) -> service::Config {
     service::Config {
         database_url: settings.database_url.clone(),
         prices: settings.prices,
@@ -76,6 +84,10 @@ pub fn service_config(settings: &Settings) -> service::Config {
         data_dir: settings.data_dir.clone(),
         network: network(settings),
         limits: settings.limits,
+        mail: MailSettings {
+            base_url,
+            is_set_up: settings.mail.is_some(),
+        },
         clock: Clock::system(),
         entropy: Entropy::system(),
     }

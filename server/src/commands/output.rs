@@ -1,7 +1,9 @@
 //! Results on standard output: for a person, or as one line of JSON.
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use domain::printable::{is_control, printable, printable_lines};
 use serde::Serialize;
 
 /// How results are printed.
@@ -22,9 +24,9 @@ impl Output {
         human: impl FnOnce(&T) -> String,
     ) -> io::Result<()> {
         let text = if self.json {
-            serde_json::to_string(value)?
+            escaped(&serde_json::to_string(value)?)
         } else {
-            human(value)
+            printable_lines(&human(value))
         };
         if text.is_empty() {
             return Ok(());
@@ -45,6 +47,21 @@ impl Output {
     }
 }
 
+/// JSON with the control characters that its texts may have as they are written as escapes.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_control(c) {
+            // All of them have four digits at most.
+            // Writing into a text never fails.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
 /// A column of a table: its heading, and the cell of a record.
 pub type Column<T> = (&'static str, fn(&T) -> String);
 
@@ -53,7 +70,9 @@ pub fn table<T>(records: &[T], columns: &[Column<T>]) -> String {
     let headings = columns.iter().map(|(heading, _)| (*heading).to_owned());
     let mut rows: Vec<Vec<String>> = vec![headings.collect()];
     for record in records {
-        rows.push(columns.iter().map(|(_, cell)| cell(record)).collect());
+        // A cell's own line ends would break the table.
+        let shown = |cell: fn(&T) -> String| printable(&cell(record)).into_owned();
+        rows.push(columns.iter().map(|(_, cell)| shown(*cell)).collect());
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
@@ -86,5 +105,16 @@ mod tests {
         let rows = [("é", 1), ("longer", 100)];
         assert_eq!(table(&rows, &columns), "NAME    N\né       1\nlonger  100");
         assert_eq!(table(&[], &columns), "NAME  N");
+        let rows = [("\u{1b}[1m\n\u{202e}", 1)];
+        let shown = "NAME                    N\n\\u{1b}[1m\\u{a}\\u{202e}  1";
+        assert_eq!(table(&rows, &columns), shown);
+    }
+
+    #[test]
+    fn json_means_the_same_without_control_characters() {
+        let text = "\u{1b}[1m\n\u{7f}\u{9b}\u{202e}\u{20ac}";
+        let json = escaped(&serde_json::to_string(text).unwrap());
+        assert!(!json.contains(is_control));
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 }

@@ -35,7 +35,7 @@ const fn secret(key: Key) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 29] = [
+pub const KEYS: [Key; 36] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -49,9 +49,18 @@ pub const KEYS: [Key; 29] = [
     optional("tls_cert"),
     optional("tls_key"),
     plain("behind_proxy", "false"),
+    // What may cross a network in the clear: ops, postgres, http_carriers, smpp_carriers, base_url.
+    optional("allow_cleartext"),
+    // May carry the password of a mail server.
     secret(optional("smtp_url")),
+    optional("mail_from"),
     plain("default_sender", "Heliograph"),
     plain("trusted_proxies", "127.0.0.0/8,::1"),
+    // Of clients, at a time: all, of an address (IPv6: a /64), of a network (/24; IPv6: a /48).
+    // Trusted proxies have the first limit alone.
+    plain("connections_max", "10000"),
+    plain("connections_per_address", "1024"),
+    plain("connections_per_network", "4096"),
     plain("allow_sandbox", "false"),
     plain("sandbox_delay_ms", "500"),
     plain("message_pages_max", "10"),
@@ -61,12 +70,16 @@ pub const KEYS: [Key; 29] = [
     optional("requests_per_second"),
     plain("sign_in_failures_max", "10"),
     plain("registrations_max", "20"),
+    // Who must have a second factor.
+    plain("require_second_factor", "staff"),
     // How long a claimed message is one node's; after that node's crash, others wait so long.
     plain("lease_seconds", "60"),
     // How long to go on after a stop is asked for, for a proxy to notice that this node isn't ready
     // any more.
     plain("stop_delay_seconds", "0"),
     plain("history_days", "400"),
+    // On PostgreSQL: whether a new table has the messages of a day or of a week.
+    plain("message_tables", "day"),
     plain("site_root", "target/site"),
     plain("log", "info"),
 ];

@@ -194,9 +194,13 @@ fn secret_file(name: &str) -> Option<&'static Key> {
     find(name.strip_suffix("_file")?).filter(|key| key.secret)
 }
 
-pub(super) fn read_secret(path: &str, shown: &str) -> Result<String, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ConfigError::new(format!("{shown}: can't read {path}: {error}")))?;
+/// What a file holds that is named in the place of a secret.
+pub fn read_secret(path: impl AsRef<Path>, shown: &str) -> Result<String, ConfigError> {
+    let path = path.as_ref();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let path = path.display();
+        ConfigError::new(format!("{shown}: can't read {path}: {error}"))
+    })?;
     // Editors end a file with a line break that is no part of the secret.
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

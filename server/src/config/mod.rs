@@ -3,6 +3,7 @@
 //! Everything is checked before anything starts, and an error names the setting.
 
 pub mod carriers;
+mod cleartext;
 mod error;
 mod keys;
 mod layers;
@@ -18,10 +19,12 @@ use std::time::Duration;
 
 use domain::{Money, Prices, SenderName};
 
+use crate::mail::MailServer;
 use crate::tls::TlsFiles;
 use carriers::Carriers;
+pub use cleartext::Allowed;
 pub use error::ConfigError;
-pub use layers::Source;
+pub use layers::{Source, read_secret};
 use layers::{Tables, Values};
 pub use network::Network;
 
@@ -35,6 +38,8 @@ const BULK_ROWS_LIMIT: u64 = 10_000_000;
 const BULK_BYTES_LIMIT: u64 = 4 * 1024 * 1024 * 1024;
 /// Most uploads that an application may be allowed at a time.
 const UPLOADS_LIMIT: usize = 1_000;
+/// Most connections of clients that may be allowed: each costs some 10 KiB and a descriptor.
+const CONNECTIONS_LIMIT: usize = 1_000_000;
 /// Most requests per second that a key may be limited to.
 const REQUESTS_LIMIT: u32 = 1_000_000;
 /// A proxy looks every second or two.
@@ -46,6 +51,14 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 /// Longest that the sandbox carrier may be told to take: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
+
+/// How many connections clients may have at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionLimits {
+    pub all: usize,
+    pub address: usize,
+    pub network: usize,
+}
 
 /// The settings in force.
 #[derive(Clone, Debug)]
@@ -66,10 +79,15 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// A proxy before us does TLS.
     pub behind_proxy: bool,
+    /// What may cross a network in the clear.
+    pub allow_cleartext: Allowed,
+    /// Mails are kept for staff when it isn't set.
+    pub mail: Option<MailServer>,
     /// What a carrier is given for an application without sender name.
     pub default_sender: String,
     /// Only from these is `X-Forwarded-For` believed.
     pub trusted_proxies: Vec<Network>,
+    pub connections: ConnectionLimits,
     /// Sending to the sandbox outside a demo is meant.
     pub allow_sandbox: bool,
     pub sandbox_delay_ms: u64,
@@ -98,7 +116,6 @@ impl Settings {
 
     fn from_values(values: Values, tables: Tables) -> Result<Self, ConfigError> {
         let read = Reader(&values);
-        read.refuse_smtp()?;
         let (carriers, tables_shown) = carriers::read(tables)?;
         let settings = Self {
             addr: read.parsed("addr", "an address like 127.0.0.1:3000")?,
@@ -115,12 +132,15 @@ impl Settings {
             })?,
             tls: read.tls()?,
             behind_proxy: read.parsed("behind_proxy", "true or false")?,
+            allow_cleartext: Allowed::parse(read.text("allow_cleartext"))?,
+            mail: read.mail()?,
             default_sender: read.matching(
                 "default_sender",
                 "1 to 11 letters and digits",
                 |text| SenderName::parse(text).is_ok(),
             )?,
             trusted_proxies: read.networks()?,
+            connections: read.connections()?,
             allow_sandbox: read.parsed("allow_sandbox", "true or false")?,
             sandbox_delay_ms: read.within("sandbox_delay_ms", &(0..=SANDBOX_DELAY_LIMIT_MS))?,
             limits: read.limits()?,
@@ -134,6 +154,7 @@ impl Settings {
             tables_shown,
         };
         settings.refuse_plain_http()?;
+        settings.refuse_cleartext()?;
         Ok(Self { values, ..settings })
     }
 
@@ -147,6 +168,15 @@ impl Settings {
              the way: set tls_cert and tls_key, or behind_proxy=true when a proxy does TLS",
             self.addr
         )))
+    }
+
+    /// Nor may what else leaves the machine, unless it is asked for.
+    fn refuse_cleartext(&self) -> Result<(), ConfigError> {
+        let allowed = &self.allow_cleartext;
+        allowed.check_base_url(&self.base_url(self.addr))?;
+        allowed.check_ops(self.ops_addr)?;
+        allowed.check_database("database_url", &self.database_url)?;
+        allowed.check_carriers(&self.carriers.list)
     }
 
     /// The address for links, given where the server really listens.
@@ -307,6 +337,15 @@ impl Reader<'_> {
             .collect()
     }
 
+    fn connections(&self) -> Result<ConnectionLimits, ConfigError> {
+        let read = |name| self.within(name, &(1..=CONNECTIONS_LIMIT));
+        Ok(ConnectionLimits {
+            all: read("connections_max")?,
+            address: read("connections_per_address")?,
+            network: read("connections_per_network")?,
+        })
+    }
+
     fn limits(&self) -> Result<service::Limits, ConfigError> {
         Ok(service::Limits {
             message_pages_max: self.within("message_pages_max", &(1..=MESSAGE_PAGES_LIMIT))?,
@@ -321,8 +360,26 @@ impl Reader<'_> {
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
+            message_tables: self.message_tables()?,
+            require_second_factor: self.require_second_factor()?,
             ..service::Limits::default()
         })
+    }
+
+    fn message_tables(&self) -> Result<service::MessageTables, ConfigError> {
+        match self.text("message_tables") {
+            "day" => Ok(service::MessageTables::Day),
+            "week" => Ok(service::MessageTables::Week),
+            _ => Err(refused("message_tables", "day or week")),
+        }
+    }
+
+    fn require_second_factor(&self) -> Result<service::FactorRule, ConfigError> {
+        match self.text("require_second_factor") {
+            "staff" => Ok(service::FactorRule::Staff),
+            "all" => Ok(service::FactorRule::All),
+            _ => Err(refused("require_second_factor", "staff or all")),
+        }
     }
 
     fn log(&self) -> Result<tracing::Level, ConfigError> {
@@ -335,12 +392,13 @@ impl Reader<'_> {
         }
     }
 
-    fn refuse_smtp(&self) -> Result<(), ConfigError> {
-        match self.optional("smtp_url") {
-            None => Ok(()),
-            Some(_) => Err(ConfigError::new(
-                "smtp_url is set, but this version can't send mail yet; mails wait in the outbox",
+    fn mail(&self) -> Result<Option<MailServer>, ConfigError> {
+        match (self.optional("smtp_url"), self.optional("mail_from")) {
+            (None, _) => Ok(None),
+            (Some(_), None) => Err(ConfigError::new(
+                "smtp_url is set, so mail_from must be too: the address that mails are sent from",
             )),
+            (Some(url), Some(from)) => MailServer::parse(url, from).map(Some),
         }
     }
 }

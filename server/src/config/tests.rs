@@ -1,5 +1,7 @@
 use std::ffi::OsString;
 
+use service::{FactorRule, MessageTables};
+
 use super::{Network, Settings};
 
 fn load(environment: &[(&str, &str)]) -> Result<Settings, String> {
@@ -25,6 +27,22 @@ fn a_lease_is_set_in_seconds() {
 }
 
 #[test]
+fn a_table_has_the_messages_of_a_day_or_of_a_week() {
+    let tables = |environment: &[_]| load(environment).unwrap().limits.message_tables;
+    assert_eq!(tables(&[]), MessageTables::Day);
+    let weeks = [("HELIOGRAPH_MESSAGE_TABLES", "week")];
+    assert_eq!(tables(&weeks), MessageTables::Week);
+}
+
+#[test]
+fn a_second_factor_is_required_of_staff_or_of_all() {
+    let rule = |environment: &[_]| load(environment).unwrap().limits.require_second_factor;
+    assert_eq!(rule(&[]), FactorRule::Staff);
+    let all = [("HELIOGRAPH_REQUIRE_SECOND_FACTOR", "all")];
+    assert_eq!(rule(&all), FactorRule::All);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (variable, value, named) in [
         ("HELIOGRAPH_ADRR", "127.0.0.1:1", "HELIOGRAPH_ADRR"),
@@ -38,9 +56,14 @@ fn what_is_wrong_is_named() {
         ("HELIOGRAPH_COUNTRY_CODE", "+266", "country_code"),
         ("HELIOGRAPH_TLS_CERT", "a.pem", "tls_key"),
         ("HELIOGRAPH_BEHIND_PROXY", "yes", "behind_proxy"),
+        (
+            "HELIOGRAPH_REQUIRE_SECOND_FACTOR",
+            "none",
+            "require_second_factor",
+        ),
         ("HELIOGRAPH_DATABASE_URL", "postgres:u", "database_url"),
         ("HELIOGRAPH_DATABASE_URL", "mysql://h/d", "database_url"),
-        ("HELIOGRAPH_SMTP_URL", "smtp://h", "smtp_url"),
+        ("HELIOGRAPH_SMTP_URL", "smtp://h", "mail_from"),
         (
             "HELIOGRAPH_TRUSTED_PROXIES",
             "10.0.0.0/33",
@@ -55,7 +78,19 @@ fn what_is_wrong_is_named() {
             "uploads_per_application",
         ),
         ("HELIOGRAPH_REQUESTS_PER_SECOND", "0", "requests_per_second"),
+        ("HELIOGRAPH_CONNECTIONS_MAX", "0", "connections_max"),
+        (
+            "HELIOGRAPH_CONNECTIONS_PER_ADDRESS",
+            "many",
+            "connections_per_address",
+        ),
+        (
+            "HELIOGRAPH_CONNECTIONS_PER_NETWORK",
+            "-1",
+            "connections_per_network",
+        ),
         ("HELIOGRAPH_LEASE_SECONDS", "9", "lease_seconds"),
+        ("HELIOGRAPH_MESSAGE_TABLES", "month", "message_tables"),
         ("HELIOGRAPH_DEFAULT_SENDER", "two words", "default_sender"),
         ("HELIOGRAPH_LOG", "loud", "log"),
         ("HELIOGRAPH_ADDR_FILE", "/dev/null", "HELIOGRAPH_ADDR_FILE"),
@@ -71,7 +106,8 @@ fn a_proxy_allows_a_public_address() {
     assert!(
         load(&[
             ("HELIOGRAPH_ADDR", "0.0.0.0:80"),
-            ("HELIOGRAPH_BEHIND_PROXY", "true")
+            ("HELIOGRAPH_BEHIND_PROXY", "true"),
+            ("HELIOGRAPH_BASE_URL", "https://sms.example.org"),
         ])
         .is_ok()
     );
@@ -92,4 +128,81 @@ fn networks_hold_their_addresses() {
         let network: Network = network.parse().unwrap();
         assert_eq!(network.contains(address.parse().unwrap()), inside);
     }
+}
+
+#[test]
+fn cleartext_leaves_the_machine_only_where_it_is_asked_for() {
+    let proxy = [
+        ("HELIOGRAPH_ADDR", "10.0.0.11:3000"),
+        ("HELIOGRAPH_BEHIND_PROXY", "true"),
+    ];
+    for (way, settings) in [
+        ("ops", &[("HELIOGRAPH_OPS_ADDR", "10.0.0.11:3002")][..]),
+        ("ops", &[("HELIOGRAPH_OPS_ADDR", "[::]:3002")]),
+        ("base_url", &proxy),
+        (
+            "base_url",
+            &[
+                proxy[0],
+                proxy[1],
+                ("HELIOGRAPH_BASE_URL", "http://sms.example.org"),
+            ],
+        ),
+        ("base_url", &[("HELIOGRAPH_BASE_URL", "http://192.0.2.1")]),
+        (
+            "postgres",
+            &[(
+                "HELIOGRAPH_DATABASE_URL",
+                "postgres://u:hidden@db.example/d",
+            )],
+        ),
+        (
+            "postgres",
+            &[(
+                "HELIOGRAPH_DATABASE_URL",
+                "postgres://u:hidden@10.0.0.5/d?sslmode=require",
+            )],
+        ),
+    ] {
+        let error = load(settings).unwrap_err();
+        assert!(error.contains(&format!("allow_cleartext={way}")), "{error}");
+        assert!(!error.contains("hidden"), "{error}");
+        let others = [
+            "ops",
+            "postgres",
+            "http_carriers",
+            "smpp_carriers",
+            "base_url",
+        ];
+        let others: Vec<_> = others.into_iter().filter(|other| *other != way).collect();
+        let with = |ways: &str| load(&[settings, &[("HELIOGRAPH_ALLOW_CLEARTEXT", ways)]].concat());
+        assert!(with(&others.join(",")).is_err(), "{settings:?}");
+        assert!(
+            with(&format!(" {way}, {}", others[0])).is_ok(),
+            "{settings:?}"
+        );
+    }
+    for settings in [
+        &[("HELIOGRAPH_OPS_ADDR", "[::1]:3002")][..],
+        &[
+            proxy[0],
+            proxy[1],
+            ("HELIOGRAPH_BASE_URL", "https://sms.example.org"),
+        ],
+        &[("HELIOGRAPH_BASE_URL", "http://localhost:8080")],
+        &[("HELIOGRAPH_BASE_URL", "http://[::1]:8080")],
+        &[("HELIOGRAPH_DATABASE_URL", "postgres://u:p@localhost/d")],
+        &[(
+            "HELIOGRAPH_DATABASE_URL",
+            "postgres://u:p@x/d?host=/run/postgresql",
+        )],
+        &[(
+            "HELIOGRAPH_DATABASE_URL",
+            "postgres://u:p@db.example/d?sslmode=verify-full",
+        )],
+    ] {
+        assert!(load(settings).is_ok(), "{settings:?}");
+    }
+    let error = load(&[("HELIOGRAPH_ALLOW_CLEARTEXT", "ops,everything")]).unwrap_err();
+    assert!(error.contains("allow_cleartext"), "{error}");
 }

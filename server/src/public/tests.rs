@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::PublicAddress;
 use crate::api::Api;
-use crate::http::{self, NoAnswer};
+use crate::config::ConnectionLimits;
+use crate::http::{self, Connections, NoAnswer};
 use crate::metrics::Metrics;
 
 async fn unanswered() -> Response<Body> {
@@ -37,6 +38,7 @@ async fn asked(path: &str) -> (String, String) {
         data_dir: folder.path().join("data"),
         network: service::Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
         limits: Limits::default(),
+        mail: service::MailSettings::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     })
@@ -53,11 +55,18 @@ async fn asked(path: &str) -> (String, String) {
     let portal = Router::new()
         .route("/unanswered", get(unanswered))
         .route("/breaks", get(breaks));
-    let site = PublicAddress::new(api, portal, Arc::clone(&metrics), Vec::new()).unwrap();
+    let site = PublicAddress::new(api, portal, Arc::clone(&metrics), Vec::new(), true).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let server = tokio::spawn(http::serve(listener, None, site, stop.clone()));
+    let limits = ConnectionLimits {
+        all: 1,
+        address: 1,
+        network: 1,
+    };
+    let connections = Connections::new(limits, Vec::new(), Arc::clone(&metrics));
+    let serving = http::serve(listener, None, site, connections, stop.clone());
+    let server = tokio::spawn(serving);
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -83,5 +92,6 @@ async fn a_panic_is_answered_500_in_words_of_our_own() {
     let (answer, _) = asked("/breaks").await;
     assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
     assert!(answer.contains("x-request-id: "), "{answer}");
+    assert!(answer.contains("strict-transport-security: "), "{answer}");
     assert!(!answer.contains("index out of bounds"), "{answer}");
 }

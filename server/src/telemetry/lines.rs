@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use domain::printable::printable;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -159,7 +160,7 @@ impl<W: Write> Writing<W> {
     fn take(&mut self, entry: Entry) {
         match entry {
             Entry::Line(line) => {
-                self.text.extend(line);
+                self.add(&line);
                 if self.text.len() >= TEXT_BYTES_MAX {
                     self.write();
                 }
@@ -170,6 +171,19 @@ impl<W: Write> Writing<W> {
                 let _ = written.send(());
             }
         }
+    }
+
+    /// Adds a line, which may quote what was written outside: only its own end is a line end.
+    fn add(&mut self, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let plain = line.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        if plain {
+            self.text.extend(line);
+        } else {
+            let words = String::from_utf8_lossy(line);
+            self.text.extend(printable(&words).as_bytes());
+        }
+        self.text.push(b'\n');
     }
 
     /// Writes the gathered lines. Lines that can't be written are lost, since there is no other
@@ -222,6 +236,16 @@ mod tests {
         assert_eq!(seen.recv().unwrap(), "one\ntwo\nbroken\n");
         log(&lines, "again\n", true);
         assert_eq!(seen.recv().unwrap(), "again\n");
+    }
+
+    #[test]
+    fn a_line_stays_one_line_without_control_characters() {
+        let (lines, seen) = started(NEVER);
+        log(&lines, "said: \u{1b}[2J\n\u{202e}\u{e9}\n", true);
+        assert_eq!(
+            seen.recv().unwrap(),
+            "said: \\u{1b}[2J\\u{a}\\u{202e}\u{e9}\n"
+        );
     }
 
     #[test]

@@ -53,10 +53,18 @@ pub fn router(options: &LeptosOptions) -> Router {
 
 async fn keep(cache: &'static str, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    if response.status() != StatusCode::NOT_FOUND {
-        response
-            .headers_mut()
-            .insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    let is_found = response.status() != StatusCode::NOT_FOUND;
+    let headers = response.headers_mut();
+    if is_found {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    }
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    if let Some(kind) = kind.filter(|kind| kind.starts_with("text/") && !kind.contains(';'))
+        && let Ok(kind) = HeaderValue::from_str(&format!("{kind}; charset=utf-8"))
+    {
+        headers.insert(CONTENT_TYPE, kind);
     }
     response
 }

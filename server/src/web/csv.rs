@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::portal_request::{PortalRequest as _, SiteSettings, sign_in_path};
+use app::portal_request::{PortalRequest as _, SiteSettings};
 use app::problem::Problem;
 use app::reports::{CSV_PATH, ReportFilter};
 use axum::body::Body;
@@ -32,8 +32,11 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     let account = match current.account().await {
         Ok(Some(account)) => account,
         Ok(None) => {
-            return Redirect::to(&sign_in_path(&filter.address(CSV_PATH, ("", ""))))
-                .into_response();
+            let next = filter.address(CSV_PATH, ("", ""));
+            return match current.way_in(&next).await {
+                Ok(way_in) => Redirect::to(&way_in).into_response(),
+                Err(problem) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
+            };
         }
         Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
     };

@@ -37,6 +37,9 @@ trait Subject: Send + Sync + 'static {
     /// Pause between two reads.
     const READ_EVERY: Duration;
 
+    /// Whether this account may follow it. It is asked before each read: a role may be taken.
+    fn is_open_to(&self, account: &AccountRecord) -> bool;
+
     /// Reads the state; `None` when the subject isn't there any more.
     fn read(
         &self,
@@ -75,7 +78,8 @@ async fn follow<S: Subject>(
         return Ok((StatusCode::UNAUTHORIZED, "Sign in again.").into_response());
     };
     let not_found = (StatusCode::NOT_FOUND, missing);
-    let Some(subject) = find(&account) else {
+    let found = find(&account).filter(|subject| subject.is_open_to(&account));
+    let Some(subject) = found else {
         return Ok(not_found.into_response());
     };
     let Some(state) = subject.read(&portal.service).await? else {
@@ -148,10 +152,16 @@ impl<S: Subject> Following<S> {
         }
     }
 
+    /// The state, as long as session and account still open it.
     async fn read(&self) -> service::Result<Option<S::State>> {
-        if !self.service.session_holds(&self.token).await? {
-            return Ok(None);
+        let account = self.service.session_follower(&self.token).await?;
+        let open = account.is_some_and(|account| {
+            self.subject.is_open_to(&account) && !self.service.must_set_up_factor(&account)
+        });
+        if open {
+            self.subject.read(&self.service).await
+        } else {
+            Ok(None)
         }
-        self.subject.read(&self.service).await
     }
 }

@@ -1,74 +1,340 @@
-//! How a server function's problem reaches a form, with and without JavaScript.
+//! How a server function's answer reaches a form, with and without JavaScript.
+//!
+//! With JavaScript the answer is the page's to read. Without it the browser is led to another page:
+//! the one that the function names, else back to the page of the form, with the function's problem
+//! in a cookie. Nothing that was typed comes into an address, and no address that the client names
+//! leads to another site.
+//!
+//! A form that came when nobody was signed in any more is kept in another cookie, with and without
+//! JavaScript, and comes back to its page when the same account has signed in again.
+
+use std::sync::Arc;
 
 use app::client::STATUS_OF_REFUSALS;
-use axum::extract::Request;
-use axum::http::header::REFERER;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use app::portal_request::{CallingPage, is_local};
+use app::problem::{Cause, Problem, ReturnedForm};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, COOKIE, HOST, LOCATION, REFERER, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
-use axum::response::Response;
-use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
+use axum::response::{IntoResponse as _, Response};
+use leptos::server_fn::error::{FromServerFnError as _, SERVER_FN_ERROR_HEADER};
+use serde::{Deserialize, Serialize};
+use service::{Service, account_of_device};
+use time::Duration;
+use tower_sessions::Session;
+use tower_sessions::cookie::{Cookie, SameSite};
 
-/// Without JavaScript a problem goes back to the page in the page's address; an older problem in
-/// the address is taken out, since the page would show that one. With JavaScript the problem is the
-/// answer, with the status of refusals.
-pub async fn return_problems(mut request: Request, next: Next) -> Response {
-    if !request.uri().path().starts_with("/fn/") {
-        return next.run(request).await;
-    }
-    remove_old_problem(request.headers_mut());
-    let mut response = next.run(request).await;
-    let refused = response.headers().contains_key(SERVER_FN_ERROR_HEADER);
-    if refused
-        && response.status() == StatusCode::INTERNAL_SERVER_ERROR
-        && let Ok(status) = StatusCode::from_u16(STATUS_OF_REFUSALS)
-    {
-        *response.status_mut() = status;
-    }
-    response
+use super::cookies::{cookie_name, is_https};
+use super::{device_cookie, guard, seal};
+
+/// A cookie in which a form comes back.
+struct Way {
+    name: &'static str,
+    /// How long the form may take.
+    kept: Duration,
+    /// Before the page in what a form is sealed for: a cookie can't be taken for another one.
+    prefix: &'static str,
 }
 
-fn remove_old_problem(headers: &mut HeaderMap) {
-    let Some(referer) = headers.get(REFERER).and_then(|value| value.to_str().ok()) else {
-        return;
-    };
-    if let Ok(referer) = HeaderValue::from_str(&without_problem(referer)) {
-        headers.insert(REFERER, referer);
-    }
+/// A refused form comes back at once.
+const REFUSED: Way = Way {
+    name: "heliograph-form",
+    kept: Duration::MINUTE,
+    prefix: "",
+};
+/// A form that waits for a sign-in: as long as a sign-in waits for its code.
+const SIGNED_OUT: Way = Way {
+    name: "heliograph-signed-out-form",
+    kept: Duration::minutes(10),
+    prefix: "signed out ",
+};
+/// Browsers drop a cookie of more than 4,096 bytes, with its name and attributes.
+const SEALED_BYTES_MAX: usize = 3_800;
+/// A problem repeats what was typed, and a form has a limit.
+const PROBLEM_BYTES_MAX: usize = 1024 * 1024;
+
+/// Hands the answers of server functions to forms.
+#[derive(Clone)]
+pub struct Forms {
+    pub service: Service,
+    /// What the cookie is sealed with, the same in all processes.
+    pub key: Arc<str>,
+    pub base_url: Arc<str>,
 }
 
-fn without_problem(address: &str) -> String {
-    let Some((path, query)) = address.split_once('?') else {
-        return address.to_owned();
-    };
-    let kept: Vec<_> = query
-        .split('&')
-        .filter(|pair| !pair.starts_with("__path=") && !pair.starts_with("__err="))
-        .collect();
-    if kept.is_empty() {
-        path.to_owned()
+/// What is sealed; its page is what it is about.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    at_ms: i64,
+    /// Whose form it is, where it waits for a sign-in.
+    account_id: Option<i64>,
+    form: ReturnedForm,
+}
+
+/// A form that came back to its page.
+struct Returned {
+    way: &'static Way,
+    /// `None` for another account than the one whose form it is.
+    form: Option<ReturnedForm>,
+}
+
+/// The layer of the portal's pages and server functions.
+pub async fn hand_back(State(forms): State<Forms>, request: Request, next: Next) -> Response {
+    if request.uri().path().starts_with("/fn/") {
+        forms.call(request, next).await
     } else {
-        format!("{path}?{}", kept.join("&"))
+        forms.show(request, next).await
     }
+}
+
+impl Forms {
+    /// Runs a server function. The library sees neither that a browser asks for a page nor which
+    /// page it comes from: it would lead the browser there, be it another site, with the problem
+    /// in the address.
+    async fn call(&self, mut request: Request, next: Next) -> Response {
+        let page = self.calling_page(request.headers());
+        let accept = request.headers_mut().remove(ACCEPT);
+        let wants_page = request.method() == Method::POST
+            && accept.is_some_and(|kinds| kinds.to_str().is_ok_and(|k| k.contains("text/html")));
+        request.headers_mut().remove(REFERER);
+        if let Some(page) = page.clone() {
+            request.extensions_mut().insert(CallingPage(page));
+        }
+        let owner = device_cookie::of(request.headers(), is_https(&self.base_url))
+            .and_then(|cookie| account_of_device(&cookie));
+        let posted = request.method() == Method::POST;
+        let (mut response, refused) = refused(next.run(request).await).await;
+        let kept = match (&refused, &page) {
+            (Some(form), Some(page)) if posted && form.problem.cause == Cause::SignedOut => {
+                owner.and_then(|owner| self.keep(form, page, owner))
+            }
+            _ => None,
+        };
+        if wants_page {
+            response = self.lead(response, refused, page.as_deref().unwrap_or("/"));
+        } else if refused.is_some()
+            && response.status() == StatusCode::INTERNAL_SERVER_ERROR
+            && let Ok(status) = StatusCode::from_u16(STATUS_OF_REFUSALS)
+        {
+            *response.status_mut() = status;
+        }
+        if let Some(cookie) = kept {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    /// Leads a browser without scripts on: to where the function says, else back to the page.
+    fn lead(&self, response: Response, refused: Option<ReturnedForm>, page: &str) -> Response {
+        if refused.is_none() && !response.status().is_success() {
+            // No server function answered.
+            return response;
+        }
+        if let Some(next) = response.headers().get(LOCATION) {
+            return led_to(next.clone());
+        }
+        let Ok(back) = HeaderValue::from_str(page) else {
+            return led_to(HeaderValue::from_static("/"));
+        };
+        let mut answer = led_to(back);
+        if let Some(form) = refused
+            && let Some(cookie) = self.cookie_of(&REFUSED, form, page, None)
+        {
+            answer.headers_mut().append(SET_COOKIE, cookie);
+        }
+        answer
+    }
+
+    /// The cookie in which a form waits until its account has signed in again.
+    fn keep(&self, form: &ReturnedForm, page: &str, owner: i64) -> Option<HeaderValue> {
+        let mut form = form.clone();
+        form.problem.cause = Cause::SignedOutBefore;
+        self.cookie_of(&SIGNED_OUT, form, page, Some(owner))
+    }
+
+    /// The page of ours that a request comes from.
+    fn calling_page(&self, headers: &HeaderMap) -> Option<String> {
+        let referer: Uri = headers.get(REFERER)?.to_str().ok()?.parse().ok()?;
+        let origin = format!("{}://{}", referer.scheme_str()?, referer.authority()?);
+        let page = referer.path_and_query()?.as_str();
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        (guard::is_ours(&origin, host, &self.base_url) && is_local(page)).then(|| page.to_owned())
+    }
+
+    /// The cookie in which a form comes back to its page.
+    fn cookie_of(
+        &self,
+        way: &Way,
+        form: ReturnedForm,
+        page: &str,
+        account_id: Option<i64>,
+    ) -> Option<HeaderValue> {
+        let mut sealed = Sealed {
+            at_ms: self.service.clock().now().unix_ms(),
+            account_id,
+            form,
+        };
+        let mut text = self.seal(way, &sealed, page)?;
+        if text.len() > SEALED_BYTES_MAX {
+            sealed.form.problem.typed.clear();
+            text = self.seal(way, &sealed, page)?;
+        }
+        self.cookie(way, text, way.kept)
+    }
+
+    fn seal(&self, way: &Way, sealed: &Sealed, page: &str) -> Option<String> {
+        let text = serde_json::to_vec(sealed).ok()?;
+        let nonce = self.service.entropy().bytes();
+        seal::seal(&self.key, &format!("{}{page}", way.prefix), &text, nonce)
+    }
+
+    fn cookie(&self, way: &Way, text: String, max_age: Duration) -> Option<HeaderValue> {
+        let secure = is_https(&self.base_url);
+        let cookie = Cookie::build((cookie_name(way.name, secure), text))
+            .path("/")
+            .http_only(true)
+            .same_site(SameSite::Lax)
+            .secure(secure)
+            .max_age(max_age)
+            .build();
+        HeaderValue::from_str(&cookie.to_string()).ok()
+    }
+
+    /// Shows a page, and once the form that came back to it.
+    async fn show(&self, mut request: Request, next: Next) -> Response {
+        let returned = if let Some(Sealed { form, .. }) = self.opened(&REFUSED, &request) {
+            Some(Returned {
+                way: &REFUSED,
+                form: Some(form),
+            })
+        } else if let Some(sealed) = self.opened(&SIGNED_OUT, &request) {
+            let session = request.extensions().get::<Session>().cloned();
+            self.after_sign_in(sealed, session).await
+        } else {
+            None
+        };
+        let Some(Returned { way, form }) = returned else {
+            return next.run(request).await;
+        };
+        if let Some(form) = form {
+            request.extensions_mut().insert(form);
+        }
+        let mut response = next.run(request).await;
+        if let Some(gone) = self.cookie(way, String::new(), Duration::ZERO) {
+            response.headers_mut().append(SET_COOKIE, gone);
+        }
+        response
+    }
+
+    /// A form that waited for a sign-in. It goes on waiting while nobody is signed in.
+    async fn after_sign_in(&self, sealed: Sealed, session: Option<Session>) -> Option<Returned> {
+        let token = session?.id()?.to_string();
+        let account = self.service.session_account(&token).await.ok()??;
+        if self.service.must_set_up_factor(&account) {
+            return None;
+        }
+        Some(Returned {
+            way: &SIGNED_OUT,
+            form: (sealed.account_id == Some(account.id)).then_some(sealed.form),
+        })
+    }
+
+    /// What a cookie has for the requested page.
+    fn opened(&self, way: &Way, request: &Request) -> Option<Sealed> {
+        if request.method() != Method::GET {
+            return None;
+        }
+        let page = request.uri().path_and_query()?.as_str();
+        let name = cookie_name(way.name, is_https(&self.base_url));
+        let cookies = request.headers().get_all(COOKIE).iter();
+        let text = cookies
+            .filter_map(|header| header.to_str().ok())
+            .flat_map(Cookie::split_parse)
+            .filter_map(Result::ok)
+            .find(|cookie| cookie.name() == name)?;
+        let about = format!("{}{page}", way.prefix);
+        let sealed: Sealed =
+            serde_json::from_slice(&seal::open(&self.key, &about, text.value())?).ok()?;
+        let age_ms = self.service.clock().now().unix_ms() - sealed.at_ms;
+        (i128::from(age_ms) <= way.kept.whole_milliseconds()).then_some(sealed)
+    }
+}
+
+/// Reads the problem of a refused form out of its answer, which has a header that names the server
+/// function; the answer stays as it was.
+async fn refused(response: Response) -> (Response, Option<ReturnedForm>) {
+    let function = response.headers().get(SERVER_FN_ERROR_HEADER);
+    let Some(function) = function.and_then(|path| Some(path.to_str().ok()?.to_owned())) else {
+        return (response, None);
+    };
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, PROBLEM_BYTES_MAX).await.unwrap_or_default();
+    let problem = Problem::de(body.clone());
+    let response = Response::from_parts(parts, Body::from(body));
+    (response, Some(ReturnedForm { function, problem }))
+}
+
+fn led_to(location: HeaderValue) -> Response {
+    (StatusCode::FOUND, [(LOCATION, location)]).into_response()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::without_problem;
+    use super::*;
+    use crate::web::tests::service_in;
 
-    #[test]
-    fn only_the_old_problem_is_removed() {
-        for (address, expected) in [
-            ("http://a/login", "http://a/login"),
-            (
-                "http://a/login?__path=%2Ffn%2Fx&__err=e30=",
-                "http://a/login",
-            ),
-            (
-                "http://a/login?next=%2Fa&__path=x&__err=y",
-                "http://a/login?next=%2Fa",
-            ),
+    #[tokio::test]
+    async fn a_form_comes_back_in_its_time_and_to_its_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let (service, _) = service_in(&folder).await;
+        let forms = Forms {
+            service: service.clone(),
+            key: "key".into(),
+            base_url: "http://test".into(),
+        };
+        let form = ReturnedForm {
+            function: "/fn/sign-in".to_owned(),
+            problem: Cause::Email.into(),
+        };
+        let now_ms = service.clock().now().unix_ms();
+        for (way, age_ms, page, comes_back) in [
+            (&REFUSED, 0, "/login", true),
+            (&REFUSED, 50_000, "/login", true),
+            (&REFUSED, 61_000, "/login", false),
+            (&REFUSED, 0, "/login?next=%2F", false),
+            (&REFUSED, 0, "/", false),
+            (&SIGNED_OUT, 590_000, "/login", true),
+            (&SIGNED_OUT, 601_000, "/login", false),
+            (&SIGNED_OUT, 0, "/", false),
         ] {
-            assert_eq!(without_problem(address), expected);
+            let sealed = Sealed {
+                at_ms: now_ms - age_ms,
+                account_id: None,
+                form: form.clone(),
+            };
+            let text = forms.seal(way, &sealed, "/login").unwrap();
+            let opened = |way: &Way, name: &str| {
+                let request = Request::get(page)
+                    .header(COOKIE, format!("other=x; {name}={text}"))
+                    .body(Body::empty())
+                    .unwrap();
+                forms.opened(way, &request).map(|sealed| sealed.form)
+            };
+            let expected = comes_back.then(|| form.clone());
+            assert_eq!(opened(way, way.name), expected, "{age_ms} {page}");
+            for (other, name) in [(&REFUSED, SIGNED_OUT.name), (&SIGNED_OUT, REFUSED.name)] {
+                assert_eq!(opened(other, name), None);
+                if other.name != way.name {
+                    assert_eq!(
+                        opened(other, other.name),
+                        None,
+                        "a cookie under another name"
+                    );
+                }
+            }
         }
+        service.close().await;
     }
 }

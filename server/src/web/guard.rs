@@ -41,8 +41,13 @@ fn is_our_own(headers: &HeaderMap, base_url: &str) -> bool {
     let Some(origin) = text(ORIGIN.as_str()) else {
         return true;
     };
-    let host = origin.split_once("://").map(|(_, host)| host);
-    origin == base_url || (host.is_some() && host == text(HOST.as_str()))
+    is_ours(origin, text(HOST.as_str()), base_url)
+}
+
+/// Whether an origin is this site, as its settings or the request name it.
+pub fn is_ours(origin: &str, host: Option<&str>, base_url: &str) -> bool {
+    let named = origin.split_once("://").map(|(_, host)| host);
+    origin == base_url || (named.is_some() && named == host)
 }
 
 #[cfg(test)]

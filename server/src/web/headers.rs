@@ -2,10 +2,7 @@
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
 use axum::middleware::Next;
 use axum::response::Response;
 use leptos::nonce::use_nonce;
@@ -14,8 +11,6 @@ use leptos_axum::ResponseOptions;
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-/// The policy of answers that aren't pages.
-const POLICY_OF_FILES: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// Allows a page the scripts, styles and calls of this site, and nothing of others. Called where a
 /// page is about to be rendered and its nonce is known.
@@ -39,21 +34,19 @@ pub fn provide_policy() {
     }
 }
 
-/// Adds the headers of every answer of the portal, unless the answer has its own.
-pub async fn protect(is_https: bool, request: Request, next: Next) -> Response {
+/// Adds the headers of every answer of the portal, unless the answer has its own. What every answer
+/// of the public address has is added in `public.rs`.
+pub async fn protect(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let always = [
-        (CONTENT_SECURITY_POLICY, POLICY_OF_FILES),
         // Pages show balances, numbers and, once, keys.
         (CACHE_CONTROL, "no-store"),
-        // Without scripts a form's problem is sent to the page that the header Referer names.
+        // Without scripts a form comes back to the page that the header Referer names.
         (REFERRER_POLICY, "same-origin"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (OPENER_POLICY, "same-origin"),
         (RESOURCE_POLICY, "same-origin"),
     ];
-    let of_https = is_https.then_some((STRICT_TRANSPORT_SECURITY, "max-age=31536000"));
-    for (name, value) in always.into_iter().chain(of_https) {
+    for (name, value) in always {
         let value = HeaderValue::from_static(value);
         response.headers_mut().entry(name).or_insert(value);
     }

@@ -1,11 +1,14 @@
 //! The portal: serves the pages of crate `app`, with sessions, headers and files.
 
 mod assets;
+mod cookies;
 mod csv;
+mod device_cookie;
 mod follow;
 mod forms;
 mod guard;
 mod headers;
+mod overload;
 mod portal_request;
 mod seal;
 mod session_store;
@@ -18,9 +21,11 @@ use app::support::CARRIER_EVENTS_PATH;
 use axum::Router;
 use axum::http::request::Parts;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use leptos::prelude::{LeptosOptions, provide_context, use_context};
-use leptos_axum::{LeptosRoutes as _, generate_route_list, render_app_async_with_context};
+use leptos_axum::{
+    AxumRouteListing, LeptosRoutes as _, generate_route_list, render_app_async_with_context,
+};
 use service::Service;
 use tokio_util::sync::CancellationToken;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -28,7 +33,10 @@ use tower_sessions::SessionManagerLayer;
 use tower_sessions::cookie::SameSite;
 
 use crate::config::Settings;
+use cookies::cookie_name;
+pub use cookies::is_https;
 use follow::followers::Followers;
+use forms::Forms;
 use portal_request::{Portal, ServedRequest};
 use session_store::ServiceSessions;
 
@@ -39,18 +47,24 @@ const COOKIE: &str = "heliograph";
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// Pages, their server functions and their files. Answers without an end of their own end when
-/// `stop` is cancelled.
+/// `stop` is cancelled. Forms that come back are sealed with `form_key`.
 pub fn router(
     service: Service,
     settings: &Settings,
     base_url: &str,
+    form_key: &str,
     stop: CancellationToken,
 ) -> Router {
     let site = SiteSettings {
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
     };
-    let is_https = base_url.starts_with("https://");
+    let is_https = is_https(base_url);
+    let forms = Forms {
+        service: service.clone(),
+        key: form_key.into(),
+        base_url: base_url.into(),
+    };
     let portal = Portal {
         service,
         site: Arc::new(site),
@@ -60,21 +74,23 @@ pub fn router(
     let assets = assets::router(&options);
 
     pages(&portal, options)
-        .layer(from_fn(forms::return_problems))
+        .layer(from_fn_with_state(forms, forms::hand_back))
         .layer(sessions(&portal, is_https))
+        .layer(from_fn(move |request, next| {
+            device_cookie::hand_out(is_https, request, next)
+        }))
+        .layer(from_fn(overload::answer))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .layer(from_fn_with_state(
             Arc::clone(&portal.site),
             guard::refuse_foreign,
         ))
         .merge(assets)
-        .layer(from_fn(move |request, next| {
-            headers::protect(is_https, request, next)
-        }))
+        .layer(from_fn(headers::protect))
 }
 
 fn pages(portal: &Portal, options: LeptosOptions) -> Router {
-    let routes = generate_route_list(app::App);
+    let routes = pages_listed();
     let context = {
         let portal = portal.clone();
         move || {
@@ -91,10 +107,11 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         let options = options.clone();
         move || app::shell(options.clone())
     };
-    let others = Router::new()
-        .route(CSV_PATH, get(csv::download))
-        .route(BATCH_EVENTS_PATH, get(follow::batch::events))
-        .route(CARRIER_EVENTS_PATH, get(follow::carriers::events))
+    let others = others()
+        .into_iter()
+        .fold(Router::new(), |router, (path, handler)| {
+            router.route(path, handler)
+        })
         .with_state(portal.clone());
     Router::new()
         .leptos_routes_with_context(&options, routes, context.clone(), shell.clone())
@@ -103,12 +120,29 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         .merge(others)
 }
 
+/// Every page.
+fn pages_listed() -> Vec<AxumRouteListing> {
+    generate_route_list(app::App)
+}
+
+/// What the portal has beside its pages and their server functions.
+fn others() -> [(&'static str, MethodRouter<Portal>); 3] {
+    [
+        (CSV_PATH, get(csv::download)),
+        (BATCH_EVENTS_PATH, get(follow::batch::events)),
+        (CARRIER_EVENTS_PATH, get(follow::carriers::events)),
+    ]
+}
+
 /// The cookie has no lifetime of its own and ends with the browser at the latest. The service
 /// decides when a session is over: half an hour after its last use.
 fn sessions(portal: &Portal, is_https: bool) -> SessionManagerLayer<ServiceSessions> {
     SessionManagerLayer::new(ServiceSessions(portal.service.clone()))
-        .with_name(COOKIE)
+        .with_name(cookie_name(COOKIE, is_https))
         .with_http_only(true)
         .with_same_site(SameSite::Lax)
         .with_secure(is_https)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use app::applications::NewKeys;
 use app::portal_request::{PortalRequest, SiteSettings};
-use app::problem::{Cause, Problem};
+use app::problem::{Cause, Problem, ReturnedForm};
 use async_trait::async_trait;
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
 use domain::Reference;
 use domain::records::AccountRecord;
-use service::{ClientInfo, Service};
+use service::{ClientInfo, SecondStep, Service};
 use tokio::sync::OnceCell;
 use tower_sessions::Session;
 
+use super::device_cookie::{self, NewDeviceCookie};
 use super::follow::followers::Followers;
 use super::seal;
 use crate::client_address::ClientAddress;
@@ -29,8 +30,12 @@ pub struct Portal {
 /// A request to the portal, as the server serves it.
 pub struct ServedRequest {
     portal: Portal,
+    /// The portal's service, as this client asks it.
+    service: Service,
     session: Option<Session>,
     client: ClientInfo,
+    returned_form: Option<ReturnedForm>,
+    new_device_cookie: Option<NewDeviceCookie>,
     /// Header and page both ask for the account; the database is asked once.
     account: OnceCell<Option<AccountRecord>>,
 }
@@ -42,17 +47,32 @@ impl ServedRequest {
             .get(USER_AGENT)
             .and_then(|value| value.to_str().ok());
         let address = parts.extensions.get::<ClientAddress>();
+        let client = ClientInfo {
+            user_agent: user_agent.unwrap_or_default().to_owned(),
+            address: address
+                .map(|address| address.0.to_string())
+                .unwrap_or_default(),
+        };
+        let is_https = portal.site.base_url.starts_with("https://");
+        let known_by = device_cookie::of(&parts.headers, is_https);
         Self {
+            service: portal.service.asked_by(client.clone(), known_by),
             portal,
             session: parts.extensions.get::<Session>().cloned(),
-            client: ClientInfo {
-                user_agent: user_agent.unwrap_or_default().to_owned(),
-                address: address
-                    .map(|address| address.0.to_string())
-                    .unwrap_or_default(),
-            },
+            client,
+            returned_form: parts.extensions.get::<ReturnedForm>().cloned(),
+            new_device_cookie: parts.extensions.get::<NewDeviceCookie>().cloned(),
             account: OnceCell::new(),
         }
+    }
+
+    /// Makes this browser known to the account.
+    async fn remember_device(&self, account_id: i64) -> Result<(), Problem> {
+        let cookie = self.service.make_device_cookie(account_id).await?;
+        if let (Some(new), Some(cookie)) = (&self.new_device_cookie, cookie) {
+            new.set(cookie);
+        }
+        Ok(())
     }
 
     fn session(&self) -> Result<&Session, Problem> {
@@ -60,6 +80,18 @@ impl ServedRequest {
             tracing::error!("a request to the portal has no session: the session layer is missing");
             Cause::Failed.into()
         })
+    }
+
+    /// Begins a session and returns its token. Nothing of an earlier session may go on, least of
+    /// all its id: an id that somebody else knows must not become one that is signed in.
+    async fn new_session(&self) -> Result<String, Problem> {
+        let session = self.session()?;
+        session.clear().await;
+        if session.id().is_some() {
+            session.cycle_id().await.map_err(failed)?;
+        }
+        session.save().await.map_err(failed)?;
+        Ok(self.token().unwrap_or_default())
     }
 }
 
@@ -77,7 +109,7 @@ fn failed(error: impl std::fmt::Display) -> Problem {
 #[async_trait]
 impl PortalRequest for ServedRequest {
     fn service(&self) -> &Service {
-        &self.portal.service
+        &self.service
     }
 
     fn site(&self) -> &SiteSettings {
@@ -88,14 +120,18 @@ impl PortalRequest for ServedRequest {
         self.client.clone()
     }
 
+    fn returned_form(&self) -> Option<ReturnedForm> {
+        self.returned_form.clone()
+    }
+
     fn token(&self) -> Option<String> {
         self.session.as_ref()?.id().map(|id| id.to_string())
     }
 
-    async fn account(&self) -> Result<Option<AccountRecord>, Problem> {
+    async fn session_account(&self) -> Result<Option<AccountRecord>, Problem> {
         let ask = || async {
             match self.token() {
-                Some(token) => self.portal.service.session_account(&token).await,
+                Some(token) => self.service.session_account(&token).await,
                 None => Ok(None),
             }
         };
@@ -103,20 +139,46 @@ impl PortalRequest for ServedRequest {
     }
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
-        let session = self.session()?;
-        // Nothing of an earlier session may go on, least of all its id: an id that somebody else
-        // knows must not become one that is signed in.
-        session.clear().await;
-        if session.id().is_some() {
-            session.cycle_id().await.map_err(failed)?;
+        let token = self.new_session().await?;
+        if account.second_factor {
+            return Ok(self.service.await_code(&token, account).await?);
         }
+        self.service
+            .device_sign_in(&token, account, &self.client)
+            .await?;
+        self.remember_device(account.id).await
+    }
+
+    async fn sign_in_by_code(&self, step: &SecondStep) -> Result<AccountRecord, Problem> {
+        let token = self.token().unwrap_or_default();
+        let account = self.service.sign_in_step(&token, step).await?;
+        // The code is used up: whatever fails from here on, the sign-in has to begin anew.
+        let token = self.new_session().await.map_err(Problem::after_change)?;
+        self.service
+            .device_sign_in_by_code(&token, &account, &self.client)
+            .await?;
+        self.remember_device(account.id).await?;
+        Ok(account)
+    }
+
+    async fn renew(&self, account: &AccountRecord) -> Result<(), Problem> {
+        let session = self.session()?;
+        let Some(old) = self.token() else {
+            return Ok(());
+        };
+        let aside = format!(
+            "aside-{}",
+            hex::encode(self.service.entropy().bytes::<16>())
+        );
+        session.load().await.map_err(failed)?;
+        // The session layer deletes the old session and stores a new one; what the stored session
+        // knows moves around both.
+        self.service.session_rename(&old, &aside).await?;
+        session.cycle_id().await.map_err(failed)?;
         session.save().await.map_err(failed)?;
         let token = self.token().unwrap_or_default();
-        Ok(self
-            .portal
-            .service
-            .device_sign_in(&token, account, &self.client)
-            .await?)
+        self.service.session_rename(&aside, &token).await?;
+        self.remember_device(account.id).await
     }
 
     async fn sign_out(&self) -> Result<(), Problem> {
@@ -127,27 +189,33 @@ impl PortalRequest for ServedRequest {
     }
 
     async fn keep_keys(&self, reference: Reference, keys: &NewKeys) -> Result<(), Problem> {
-        let token = self.token().unwrap_or_default();
-        let text = serde_json::to_vec(keys).map_err(failed)?;
-        let nonce = self.portal.service.entropy().bytes();
-        let sealed = seal::seal(&token, reference.as_str(), &text, nonce)
-            .ok_or_else(|| failed("new keys can't be encrypted"))?;
-        self.session()?
-            .insert(&keys_entry(reference), sealed)
-            .await
-            .map_err(failed)
+        let text = serde_json::to_string(keys).map_err(failed)?;
+        self.keep_text(&keys_entry(reference), &text).await
     }
 
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem> {
+        let text = self.take_text(&keys_entry(reference)).await?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    async fn keep_text(&self, name: &str, text: &str) -> Result<(), Problem> {
+        let token = self.token().unwrap_or_default();
+        let nonce = self.service.entropy().bytes();
+        let sealed = seal::seal(&token, name, text.as_bytes(), nonce)
+            .ok_or_else(|| failed("a secret can't be encrypted"))?;
+        self.session()?.insert(name, sealed).await.map_err(failed)
+    }
+
+    async fn take_text(&self, name: &str) -> Result<Option<String>, Problem> {
         let Some(token) = self.token() else {
             return Ok(None);
         };
-        let (session, entry) = (self.session()?, keys_entry(reference));
-        let Some(sealed) = session.get::<String>(&entry).await.map_err(failed)? else {
+        let session = self.session()?;
+        let Some(sealed) = session.get::<String>(name).await.map_err(failed)? else {
             return Ok(None);
         };
-        session.remove_value(&entry).await.map_err(failed)?;
-        let text = seal::open(&token, reference.as_str(), &sealed);
-        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+        session.remove_value(name).await.map_err(failed)?;
+        let text = seal::open(&token, name, &sealed);
+        Ok(text.and_then(|text| String::from_utf8(text).ok()))
     }
 }

@@ -1,7 +1,8 @@
-//! Encrypts what a session keeps to show once.
+//! Encrypts what is kept to be shown once: new keys in a session, a form in a cookie.
 //!
-//! The database holds only fingerprints of keys. What is encrypted here can be decrypted only with
-//! the session's token, and of that too the database has only a fingerprint.
+//! The database holds only fingerprints of keys. What a session keeps can be decrypted only with
+//! the session's token, and of that too the database has only a fingerprint. A form is encrypted so
+//! that nobody can make one up, and no typed text lies readable on a disk.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
@@ -10,34 +11,34 @@ use sha2::Sha256;
 
 const NONCE_BYTES: usize = 12;
 const KEY_BYTES: usize = 32;
-/// Separates the key that is derived here from keys for other uses of the token.
+/// Separates the key that is derived here from keys for other uses of the secret.
 const PURPOSE: &[u8] = b"heliograph one-time display";
 
-/// Encrypts a text for whoever has the token. `about` must be the same to decrypt it. The nonce
+/// Encrypts a text for whoever has the secret. `about` must be the same to decrypt it. The nonce
 /// must be random.
-pub fn seal(token: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<String> {
+pub fn seal(secret: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<String> {
     let payload = Payload {
         msg: text,
         aad: about.as_bytes(),
     };
-    let sealed = cipher(token)?.encrypt(&Nonce::from(nonce), payload).ok()?;
+    let sealed = cipher(secret)?.encrypt(&Nonce::from(nonce), payload).ok()?;
     Some(hex::encode([nonce.as_slice(), &sealed].concat()))
 }
 
-/// Decrypts what [`seal`] encrypted; `None` when token, `about` or text are others.
-pub fn open(token: &str, about: &str, sealed: &str) -> Option<Vec<u8>> {
+/// Decrypts what [`seal`] encrypted; `None` when secret, `about` or text are others.
+pub fn open(secret: &str, about: &str, sealed: &str) -> Option<Vec<u8>> {
     let bytes = hex::decode(sealed).ok()?;
     let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
     let payload = Payload {
         msg: sealed,
         aad: about.as_bytes(),
     };
-    cipher(token)?.decrypt(&Nonce::from(*nonce), payload).ok()
+    cipher(secret)?.decrypt(&Nonce::from(*nonce), payload).ok()
 }
 
-fn cipher(token: &str) -> Option<ChaCha20Poly1305> {
+fn cipher(secret: &str) -> Option<ChaCha20Poly1305> {
     let mut key = [0; KEY_BYTES];
-    Hkdf::<Sha256>::new(None, token.as_bytes())
+    Hkdf::<Sha256>::new(None, secret.as_bytes())
         .expand(PURPOSE, &mut key)
         .ok()?;
     Some(ChaCha20Poly1305::new(&Key::from(key)))

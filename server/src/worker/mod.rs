@@ -24,6 +24,7 @@ use crate::carrier::http::connection::HttpConnection;
 use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppConnection;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
+use crate::mail::{MailServer, Mailer};
 use crate::metrics::Metrics;
 use context::Context;
 use ended::Sandboxes;
@@ -36,6 +37,8 @@ pub struct WorkerSettings {
     /// How long a sandbox takes to deliver.
     pub sandbox_delay_ms: u64,
     pub carriers: Vec<CarrierSettings>,
+    /// Mails are kept for staff without it.
+    pub mail: Option<MailServer>,
     /// False for a process that only takes messages in: it hands none to carriers, and does only
     /// the jobs that every process does.
     pub delivers: bool,
@@ -87,6 +90,7 @@ impl Worker {
         for (name, sandbox) in sandboxes.iter() {
             self.start_connections(name, 1, || sandbox.clone());
         }
+        let mailer = settings.mail.as_ref().map(Mailer::new).map(Arc::new);
         for carrier in settings.carriers {
             if settings.delivers {
                 self.start_carrier(carrier);
@@ -97,7 +101,7 @@ impl Worker {
             }
         }
         let watched = Arc::new(std::mem::take(&mut self.watched));
-        for job in jobs::table(metrics, watched, sandboxes) {
+        for job in jobs::table(metrics, watched, sandboxes, mailer) {
             if groups.contains(&job.processes) {
                 self.start_job(job);
             }

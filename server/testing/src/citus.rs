@@ -1,5 +1,5 @@
-//! Citus clusters: the one that the test command starts, and those of a test's own, whose servers can
-//! be killed.
+//! Citus clusters: the one that the test command starts, and those of a test's own, whose servers
+//! can be killed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,7 +23,8 @@ impl Cluster {
     pub async fn given() -> Self {
         let coordinator = std::env::var(COORDINATOR).unwrap_or_else(|_| {
             panic!(
-                "{COORDINATOR} is not set: these tests need Citus, which `make test-citus` starts for them"
+                "{COORDINATOR} is not set: these tests need Citus, which `make test-citus` starts for \
+                 them"
             )
         });
         Self::with(coordinator).await
@@ -120,10 +121,15 @@ pub struct OwnCluster {
 }
 
 impl OwnCluster {
+    /// A coordinator and two workers.
     pub fn start() -> Self {
+        Self::with_workers(2)
+    }
+
+    pub fn with_workers(count: usize) -> Self {
         let within = tempfile::tempdir().unwrap();
         let folder = within.path().join("citus");
-        let started = script("start", &folder, &[])
+        let started = script("start", &folder, &[&count.to_string()])
             .stderr(Stdio::inherit())
             .output()
             .unwrap();
@@ -162,7 +168,8 @@ impl OwnCluster {
         std::fs::read_to_string(self.folder.join(server).join("url")).unwrap()
     }
 
-    fn first_process(&self, server: &str) -> String {
+    /// The process of a server that is the parent of its others.
+    pub fn first_process(&self, server: &str) -> String {
         let file = self.folder.join(server).join("data/postmaster.pid");
         let text = std::fs::read_to_string(file).unwrap();
         text.lines().next().unwrap().to_owned()
@@ -184,6 +191,15 @@ impl Drop for OwnCluster {
     }
 }
 
+/// Whether there is a Citus to start.
+pub fn is_built() -> bool {
+    root().join(".tools/citus/bin/postgres").exists()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 fn children(process: &str) -> Vec<String> {
     let file = format!("/proc/{process}/task/{process}/children");
     let text = std::fs::read_to_string(file).unwrap();
@@ -200,8 +216,7 @@ fn signal(name: &str, processes: &[String]) {
 }
 
 fn script(verb: &str, folder: &Path, more: &[&str]) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut command = Command::new(root.join(".make/citus"));
+    let mut command = Command::new(root().join(".make/citus"));
     command.arg(verb).arg(folder).args(more);
     command
 }

@@ -1,10 +1,11 @@
 //! A small blocking HTTP/1.1 client that sends exactly the bytes it is given.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 
 /// Longer than any answer takes; a test that hangs ends.
 const TIMEOUT: Duration = Duration::from_secs(40);
@@ -23,6 +24,14 @@ impl Answer {
             .headers
             .iter()
             .find(|(header, _)| header.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The values of a header that may come more than once.
+    #[allow(dead_code, reason = "only some of the tests look at cookies")]
+    pub fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let named = move |(header, _): &&(String, String)| header.eq_ignore_ascii_case(name);
+        let found = self.headers.iter().filter(named);
         found.map(|(_, value)| value.as_str())
     }
 
@@ -76,6 +85,8 @@ impl Answer {
         assert_eq!(self.header("cache-control"), Some("no-store"));
         assert_eq!(self.header("referrer-policy"), Some("no-referrer"));
         assert_eq!(self.header("x-content-type-options"), Some("nosniff"));
+        let policy = self.header("content-security-policy").unwrap();
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
     }
 }
 
@@ -84,7 +95,20 @@ pub struct Connection(BufReader<TcpStream>);
 
 impl Connection {
     pub fn open(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    /// From one of the machine's own addresses, such as 127.0.3.1.
+    pub fn open_from(own: &str, address: &str) -> Self {
+        let own = SocketAddr::new(own.parse().unwrap(), 0);
+        let address: SocketAddr = address.parse().unwrap();
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&own.into()).unwrap();
+        socket.connect(&address.into()).unwrap();
+        Self::over(socket.into())
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.set_write_timeout(Some(TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();

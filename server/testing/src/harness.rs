@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use domain::{ApiKey, Category, Email, Money, Password, Reference, SenderName};
 use serde_json::Value;
 use service::{Actor, Clock, Config, Entropy, Limits, OpenError, Service};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 use tempfile::TempDir;
 
 use crate::client::{Answer, Connection, MULTIPART, bare, exchange, form, multipart, posted};
@@ -148,6 +149,45 @@ impl Place {
         files.map(|file| name(file.unwrap())).collect()
     }
 
+    /// Makes what sessions proved older than it may be.
+    pub fn let_proofs_end(&self) {
+        self.execute("UPDATE sessions SET proved_at = proved_at - 600000");
+    }
+
+    /// Makes all accounts customers, and leaves their sessions as they are.
+    pub fn take_roles(&self) {
+        self.execute("UPDATE accounts SET role = 'customer'");
+    }
+
+    /// Changes rows of the SQLite database.
+    fn execute(&self, statement: &'static str) {
+        self.with_database(async |database| {
+            database.execute(statement).await.unwrap();
+        });
+    }
+
+    /// How many rows a table of the SQLite database has; a condition may follow its name.
+    pub fn rows(&self, table: &str) -> i64 {
+        let count = AssertSqlSafe(format!("SELECT COUNT(*) AS n FROM {table}"));
+        self.with_database(async |database| {
+            let counting = sqlx::query(count).fetch_one(database);
+            counting.await.unwrap().get("n")
+        })
+    }
+
+    fn with_database<T>(&self, work: impl AsyncFnOnce(&mut AnyConnection) -> T) -> T {
+        let file = self.path().join("data/heliograph.db");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            sqlx::any::install_default_drivers();
+            let url = format!("sqlite:{}", file.display());
+            work(&mut AnyConnection::connect(&url).await.unwrap()).await
+        })
+    }
+
     /// Does something that only the portal offers customers, with the service's own verbs.
     pub fn with_service<T>(&self, work: impl AsyncFnOnce(&Service) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -170,6 +210,7 @@ impl Place {
                 data_dir: self.path().join("data"),
                 network: service::Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
                 limits: Limits::default(),
+                mail: service::MailSettings::default(),
                 clock: Clock::system(),
                 entropy: Entropy::system(),
             })

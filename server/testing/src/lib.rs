@@ -1,7 +1,7 @@
 //! What the tests and benchmarks of several crates share: an HTTP client that sends exactly the
 //! bytes it is given, the `heliograph` binary in a folder of its own, a disk that fails on demand,
-//! a scripted SMSC, and PostgreSQL servers and Citus clusters that can be stopped. A dev-dependency only: nothing of
-//! it is part of the product.
+//! a scripted SMSC, and PostgreSQL servers and Citus clusters that can be stopped. A dev-dependency
+//! only: nothing of it is part of the product.
 
 #![expect(
     clippy::unwrap_used,

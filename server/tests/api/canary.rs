@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use domain::printable::is_control;
+
 use crate::client::{MULTIPART, bare, encode, form, multipart, posted};
 use crate::harness::{Place, TestServer};
 
@@ -80,6 +82,12 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
     ];
     requests.push(bare("GET", &format!("/sms/send?{pairs}"), &headers));
     requests.push(bare("GET", "/", &headers));
+    // What a terminal would obey, and what would look like a line of the log.
+    let forged = "%1B%5B2J%0A2026-01-01T00:00:00Z%20ERROR%20forged";
+    for target in [format!("/sms/{forged}"), format!("/{forged}?{forged}")] {
+        requests.push(bare("GET", &target, &[("User-Agent", "\u{9b}2J\t")]));
+        requests.push(format!("GET {target}\u{1b}[2J\n\u{2028} HTTP/1.1\r\n\r\n").into());
+    }
     requests.push(format!("GET /sms/send/{key} {TEXT}\r\n\r\n").into_bytes());
     requests.push(format!("{key} /sms/send HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes());
     requests.push(format!("GET /sms/send/{key} HTTP/1.1\r\n{TEXT}\r\n\r\n").into_bytes());
@@ -128,6 +136,11 @@ fn secrets_stay_out_of_logs_and_keys_out_of_the_database() {
 
     let log = std::fs::read_to_string(place.path().join("log.txt")).unwrap();
     assert!(log.lines().count() > 300, "the log is there");
+    let is_obeyed = |c: char| c != '\n' && is_control(c);
+    let line = log
+        .lines()
+        .find(|line| line.contains(is_obeyed) || line.contains("forged"));
+    assert_eq!(line, None);
     let text = encode(TEXT);
     let secrets = [
         keys.live.expose(),

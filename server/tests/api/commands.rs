@@ -3,7 +3,7 @@
 use std::fs;
 
 use domain::Category;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
 
 use crate::harness::{Place, TestServer, until};
@@ -45,6 +45,7 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["carrier", "resume"],
         &["backup"],
         &["copy", "--from", "sqlite:a"],
+        &["copy", "--from", "sqlite:a", "--to", "b", "--to-file", "c"],
         &["distribute"],
     ] {
         let output = place.run(arguments);
@@ -117,6 +118,60 @@ fn accounts_are_added_and_reset() {
             .unwrap();
     });
     refused(&place, &["account", "reset", "nobody@example.org"]);
+}
+
+#[test]
+fn staff_disable_and_promote_accounts() {
+    let place = Place::new();
+    let keys = place.funded("a@example.org", "1");
+    let list = place.json(&["account", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["email"], "a@example.org");
+    let shown = place.json(&["account", "show", "A@example.org"]);
+    assert_eq!(shown["applications"], json!([keys.reference.to_string()]));
+    assert_eq!(shown["second_factor_since"], Value::Null);
+    assert_eq!(shown["devices"], 0);
+
+    let disable = ["account", "disable", "a@example.org"];
+    assert_eq!(
+        place.run(&disable).status.code(),
+        Some(2),
+        "a reason is needed"
+    );
+    refused(&place, &[disable.as_slice(), &["--reason", " "]].concat());
+    let disabled = place.json(&[disable.as_slice(), &["--reason", "unpaid"]].concat());
+    assert_eq!(disabled["disabled_reason"], "unpaid");
+    assert!(disabled["disabled_at"].is_string());
+    let reference = keys.reference.to_string();
+    let status = place.json(&["application", "show", &reference])["status"].clone();
+    assert_eq!(status, "Active", "the application keeps its status");
+    refused(
+        &place,
+        &[disable.as_slice(), &["--reason", "again"]].concat(),
+    );
+    let text = place.run(&["account", "show", "a@example.org"]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("unpaid"));
+    let enabled = place.json(&["account", "enable", "a@example.org"]);
+    assert_eq!(enabled["disabled_at"], Value::Null);
+    refused(&place, &["account", "enable", "a@example.org"]);
+
+    let promoted = place.json(&["account", "promote", "a@example.org"]);
+    assert_eq!(promoted["staff"], true);
+    for last in ["demote", "disable"] {
+        let mut arguments = vec!["account", last, "a@example.org"];
+        arguments.extend((last == "disable").then_some("--reason"));
+        arguments.extend((last == "disable").then_some("why"));
+        let words = refused(&place, &arguments);
+        assert!(words.contains("last member of staff"), "{words}");
+    }
+    place.application("b@example.org", Category::Electricity, None);
+    place.json(&["account", "promote", "b@example.org"]);
+    let demoted = place.json(&["account", "demote", "a@example.org"]);
+    assert_eq!(demoted["staff"], false);
+    refused(&place, &["account", "demote", "a@example.org"]);
+    refused(&place, &["account", "reset-factor", "a@example.org"]);
+    place.json(&["account", "sign-out", "a@example.org"]);
+    refused(&place, &["account", "show", "nobody@example.org"]);
 }
 
 #[test]
@@ -260,7 +315,8 @@ fn a_bank_id_is_credited_once() {
 
     let waiting = place.json(&["deposit", "add", unknown, "3", "--bank-id", "b2"]);
     assert_eq!(waiting["status"], "unmatched");
-    let odd = place.json(&["deposit", "add", "no reference", "4", "--bank-id", "b3"]);
+    let reference_of_b3 = "no\u{1b}[2J\n\u{202e}reference";
+    let odd = place.json(&["deposit", "add", reference_of_b3, "4", "--bank-id", "b3"]);
     assert_eq!(odd["status"], "unmatched");
     assert_eq!(
         place
@@ -270,6 +326,11 @@ fn a_bank_id_is_credited_once() {
             .len(),
         2
     );
+    // What a payer wrote does nothing to the terminal.
+    let table = place.run(&["deposit", "unmatched"]).stdout;
+    let table = String::from_utf8(table).unwrap();
+    let shown = r"no\u{1b}[2J\u{a}\u{202e}reference";
+    assert!(table.contains(shown), "{table}");
     place.check();
     place.json(&["deposit", "assign", "b2", &reference]);
     refused(&place, &["deposit", "assign", "b2", &reference]);
@@ -544,6 +605,41 @@ fn a_copy_says_what_arrived_and_is_made_once() {
     let checked = place.json(&["check", "--database-url", &to]);
     assert_eq!(checked["ok"], true, "{checked}");
     assert!(refused(&place, &copy).contains("empty"));
+    // The URL has a password, and may stand in a file that nobody else reads.
+    fs::write(place.path().join("to"), format!("{to}\n")).unwrap();
+    let by_file = [
+        "copy",
+        "--from",
+        "sqlite:data/heliograph.db",
+        "--to-file",
+        "to",
+    ];
+    assert!(refused(&place, &by_file).contains("empty"));
     let missing = ["copy", "--from", "sqlite:data/missing.db", "--to", &to];
     assert!(refused(&place, &missing).contains("missing.db"));
+}
+
+#[test]
+fn a_copy_doesnt_leave_the_machine_in_the_clear() {
+    let place = Place::new();
+    let words = refused(
+        &place,
+        &[
+            "copy",
+            "--from",
+            "sqlite:a.db",
+            "--to",
+            "postgres://u:hidden@db.example/d",
+        ],
+    );
+    assert!(
+        words.contains("--to: ") && words.contains("sslmode=verify-full"),
+        "{words}"
+    );
+    assert!(!words.contains("hidden"), "{words}");
+    let words = refused(
+        &place,
+        &["copy", "--from", "sqlite:a.db", "--to-file", "none"],
+    );
+    assert!(words.contains("--to-file"), "{words}");
 }

@@ -46,6 +46,9 @@ fn one_line_has_all_that_is_needed() {
     for who in ["customer", "staff"] {
         assert!(ready[who]["email"].is_string() && ready[who]["password"].is_string());
     }
+    let secret = ready["staff"]["totp_secret"].as_str().unwrap();
+    assert!(service::TotpSecret::parse(secret).is_some());
+    assert!(ready["customer"].get("totp_secret").is_none());
     assert_eq!(server.balance(server.key()), "10");
     let shown = server
         .place
@@ -89,7 +92,7 @@ fn a_replaced_key_and_a_changed_password_are_null() {
             .unwrap();
         let new = domain::Password::parse("another password").unwrap();
         service
-            .change_password(account.id, &password, &new, "")
+            .change_password(&account, &password, &new, "")
             .await
             .unwrap();
     });
@@ -98,6 +101,39 @@ fn a_replaced_key_and_a_changed_password_are_null() {
     assert!(server.ready["test_key"].is_string());
     assert_eq!(server.ready["customer"]["password"], Value::Null);
     assert!(server.ready["staff"]["password"].is_string());
+    assert!(server.ready["staff"]["totp_secret"].is_string());
+    let (_, place) = server.stop();
+    place.json(&["account", "reset-factor", "staff@example.org"]);
+    let server = TestServer::start(place, &["--demo"], &[]);
+    assert_eq!(server.ready["staff"]["totp_secret"], Value::Null);
+}
+
+#[test]
+fn the_printed_text_has_a_code_of_staff() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let place = Place::new();
+    let child = place
+        .command(&["serve", "--demo"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut child = Running(child);
+    let line = BufReader::new(child.0.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap)
+        .find(|line| line.starts_with("staff "))
+        .expect("a line about staff");
+    let (_, after) = line.split_once(" code ").expect("a code");
+    let code: String = after.chars().take_while(char::is_ascii_digit).collect();
+    assert_eq!(code.len(), 6, "{line}");
+    let (_, secret) = after.split_once("by the secret ").expect("the secret");
+    let secret = service::TotpSecret::parse(secret.trim_end_matches(')')).unwrap();
+    let now = service::Clock::system().now();
+    let shown = [0, -30_000].map(|ms| secret.code(now.plus_ms(ms)));
+    assert!(shown.contains(&code), "{line}");
 }
 
 #[test]
@@ -218,6 +254,7 @@ fn the_demo_is_refused_where_it_would_do_harm() {
         .command(&["serve", "--demo"])
         .env("HELIOGRAPH_ADDR", "0.0.0.0:0")
         .env("HELIOGRAPH_BEHIND_PROXY", "true")
+        .env("HELIOGRAPH_BASE_URL", "https://sms.example.org")
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));

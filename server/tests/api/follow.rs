@@ -145,6 +145,16 @@ fn staff_follow_the_carriers_until_they_sign_out() {
 }
 
 #[test]
+fn a_stream_ends_when_its_role_is_taken() {
+    let server = TestServer::demo();
+    let browser = Browser::of_staff(&server);
+    let mut connection = listen(&server, &browser, CARRIERS);
+    event(&mut connection).unwrap();
+    server.place.take_roles();
+    last_event(&mut connection);
+}
+
+#[test]
 fn only_staff_follow_or_change_the_carriers() {
     let server = TestServer::demo();
     let change = [("name", "sandbox"), ("action", "drain")];

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use domain::Category;
+
 use crate::client::{MULTIPART, bare, encode, multipart, posted};
 use crate::harness::{Place, TestServer, until};
 
@@ -121,6 +123,77 @@ fn an_application_has_so_many_uploads_at_a_time() {
         });
     }
     server.place.check();
+}
+
+#[test]
+fn a_test_key_has_two_uploads_at_a_time_dry_runs_among_them() {
+    let server = TestServer::demo();
+    let path = format!("/sms/bulk/{}?dryrun=true", server.test_key());
+    let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
+    let request = posted(&path, MULTIPART, &body);
+    let half = request.len() - 10;
+    let mut open: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for connection in &mut open {
+        connection.write(&request[..half]);
+    }
+    until("two files", || {
+        (server.place.spooled().len() == 2).then_some(())
+    });
+    let refused = server.exchange(&request);
+    refused.is(429, 500, "rate_limited");
+    assert!(refused.text().contains("a test key may have 2"));
+    server.accepted_batch(server.key(), "57000001");
+    for mut connection in open {
+        connection.write(&request[half..]);
+        assert_eq!(connection.read().unwrap().status, 200);
+    }
+    assert_eq!(server.exchange(&request).status, 200);
+    server.place.check();
+}
+
+#[test]
+fn repetitions_that_drip_keep_nobody_from_uploading() {
+    let server = TestServer::demo();
+    let place = &server.place;
+    let stranger = place.application("stranger@example.org", Category::Sms, None);
+    let path = format!("/sms/bulk/{}", stranger.test.expose());
+    let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
+    let length = body.len().to_string();
+    let head = |n: usize| {
+        let key = format!("known-{n}");
+        let headers = [
+            ("Content-Type", MULTIPART),
+            ("Content-Length", length.as_str()),
+            ("Idempotency-Key", key.as_str()),
+            ("Expect", "100-continue"),
+        ];
+        bare("POST", &path, &headers)
+    };
+    for n in 0..40 {
+        let answer = server.exchange(&[head(n), body.clone()].concat());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    until("no files", || place.spooled().is_empty().then_some(()));
+    let mut open: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    for (n, connection) in open.iter_mut().enumerate() {
+        connection.write(&head(n));
+        // The server waits for the body.
+        assert_eq!(connection.read_line(), "HTTP/1.1 100 Continue");
+        assert_eq!(connection.read_line(), "");
+        connection.write(&body[..body.len() - 10]);
+    }
+    // Neither others nor the stranger are kept from uploading, and no row is stored once more.
+    assert_eq!(place.spooled(), Vec::<String>::new());
+    server.accepted_batch(server.key(), "57000001");
+    server.accepted_batch(stranger.test.expose(), "57000001");
+    for mut connection in open {
+        connection.write(&body[body.len() - 10..]);
+        let answer = connection.read().unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.header("idempotency-replayed"), Some("true"));
+    }
+    assert_eq!(server.batches(stranger.test.expose(), "").len(), 41);
+    place.check();
 }
 
 #[test]

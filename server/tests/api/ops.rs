@@ -21,6 +21,8 @@ fn health_and_metrics_answer_on_their_own_address() {
         "{metrics}"
     );
     assert!(metrics.contains("heliograph_queue_messages "), "{metrics}");
+    assert!(metrics.contains("heliograph_mails_waiting "), "{metrics}");
+    assert!(metrics.contains("heliograph_mails_failed 0"), "{metrics}");
     assert!(!metrics.contains(key));
     for path in ["/healthz", "/readyz", "/metrics"] {
         let public = server.get(path);

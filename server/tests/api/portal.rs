@@ -1,15 +1,24 @@
 //! The portal as a browser without scripts meets it, where the browser tests don't look.
 
+use service::{Clock, TotpSecret};
+
 use crate::client::{Answer, bare, form};
 use crate::harness::TestServer;
 
-const PASSWORD: &str = "correct horse battery";
+pub const PASSWORD: &str = "correct horse battery";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A browser that keeps its cookie and follows nothing by itself.
+/// A browser that keeps its cookies and follows nothing by itself.
 pub struct Browser<'a> {
     server: &'a TestServer,
+    /// That of the session.
     pub cookie: Option<String>,
+    /// That of a form that comes back.
+    form_cookie: Option<String>,
+    /// That of a form that waits for a sign-in.
+    waiting_cookie: Option<String>,
+    /// The cookie by which an account knows this browser.
+    pub device: Option<String>,
 }
 
 impl<'a> Browser<'a> {
@@ -17,6 +26,9 @@ impl<'a> Browser<'a> {
         Self {
             server,
             cookie: None,
+            form_cookie: None,
+            waiting_cookie: None,
+            device: None,
         }
     }
 
@@ -36,7 +48,21 @@ impl<'a> Browser<'a> {
 
     /// A browser in which the demo's member of staff is signed in.
     pub fn of_staff(server: &'a TestServer) -> Self {
-        Self::of(server, "staff")
+        let mut browser = Self::of(server, "staff");
+        let secret = server.ready["staff"]["totp_secret"].as_str().unwrap();
+        let secret = TotpSecret::parse(secret).unwrap();
+        let now = Clock::system().now();
+        // Each code works once: the second sign-in within half a minute needs the next one.
+        let signed_in = [-30, 0, 30].iter().any(|seconds| {
+            let code = secret.code(now.plus_ms(seconds * 1000));
+            let answer = browser.post("sign-in-code", &[("code", &code), ("next", "")]);
+            location(&answer) == "/applications"
+        });
+        assert!(
+            signed_in,
+            "three members of staff signed in within half a minute"
+        );
+        browser
     }
 
     fn of(server: &'a TestServer, who: &str) -> Self {
@@ -58,9 +84,14 @@ impl<'a> Browser<'a> {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let cookie = self.cookie.clone().unwrap_or_default();
+        let session = [&self.cookie, &self.device];
+        let cookies = session
+            .into_iter()
+            .chain([&self.form_cookie, &self.waiting_cookie]);
+        let cookies: Vec<String> = cookies.flatten().cloned().collect();
+        let cookies = cookies.join("; ");
         let mut headers = headers.to_vec();
-        headers.push(("Cookie", &cookie));
+        headers.push(("Cookie", &cookies));
         let length = body.len().to_string();
         if method == "POST" {
             headers.extend([("Content-Type", FORM), ("Content-Length", &length)]);
@@ -68,8 +99,17 @@ impl<'a> Browser<'a> {
         let mut bytes = bare(method, target, &headers);
         bytes.extend(body.as_bytes());
         let answer = self.server.exchange(&bytes);
-        if let Some(set) = answer.header("set-cookie") {
-            self.cookie = set.split(';').next().map(str::to_owned);
+        for set in answer.headers("set-cookie") {
+            let cookie = set.split(';').next().map(str::to_owned);
+            if set.starts_with("heliograph-form=") {
+                self.form_cookie = cookie.filter(|_| !set.contains("Max-Age=0"));
+            } else if set.starts_with("heliograph-signed-out-form=") {
+                self.waiting_cookie = cookie.filter(|_| !set.contains("Max-Age=0"));
+            } else if set.starts_with("heliograph-device=") {
+                self.device = cookie;
+            } else {
+                self.cookie = cookie;
+            }
         }
         answer
     }
@@ -79,12 +119,22 @@ impl<'a> Browser<'a> {
     }
 
     pub fn post(&mut self, function: &str, pairs: &[(&str, &str)]) -> Answer {
+        self.post_from("http://test/applications", function, pairs)
+    }
+
+    /// Sends the form of a page.
+    pub fn post_from(&mut self, page: &str, function: &str, pairs: &[(&str, &str)]) -> Answer {
         let headers = [
             ("Accept", "text/html"),
             ("Origin", "http://test"),
-            ("Referer", "http://test/applications?__path=old&__err=old"),
+            ("Referer", page),
         ];
         self.request("POST", &format!("/fn/{function}"), &headers, &form(pairs))
+    }
+
+    /// Posts as scripts do, and gives the answer.
+    pub fn ask(&mut self, function: &str, pairs: &[(&str, &str)]) -> Answer {
+        self.request("POST", &format!("/fn/{function}"), &[], &form(pairs))
     }
 
     /// Creates an application; its reference.
@@ -94,7 +144,7 @@ impl<'a> Browser<'a> {
     }
 }
 
-fn location(answer: &Answer) -> &str {
+pub fn location(answer: &Answer) -> &str {
     assert_eq!(answer.status, 302, "{}", answer.text());
     answer.header("location").unwrap()
 }
@@ -131,9 +181,17 @@ fn looking_around_leaves_no_session() {
             "{target}"
         );
         let policy = answer.header("content-security-policy").unwrap();
+        for directive in [
+            "default-src 'none'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(policy.contains(directive), "{target}: {policy}");
+        }
+        let kind = answer.header("content-type").unwrap_or("text/; charset");
         assert!(
-            policy.contains("frame-ancestors 'none'"),
-            "{target}: {policy}"
+            !kind.starts_with("text/") || kind.contains("charset"),
+            "{kind}"
         );
     }
 }
@@ -176,11 +234,29 @@ fn a_session_id_from_before_is_not_signed_in() {
     ];
     browser.post("sign-in", &fields);
     assert_ne!(browser.cookie, before);
-    let mut old = Browser {
-        server: &server,
-        cookie: before,
-    };
+    let mut old = Browser::new(&server);
+    old.cookie = before;
     assert_eq!(location(&old.get("/applications")), "/login");
+}
+
+#[test]
+fn a_changed_password_renews_the_session_id() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, "first@example.org");
+    let before = browser.cookie.clone();
+    let fields = [
+        ("password", PASSWORD),
+        ("new_password", "another horse battery"),
+    ];
+    let answer = browser.post("change-password", &fields);
+    assert_eq!(location(&answer), "/account?changed=1");
+    assert_ne!(browser.cookie, before);
+    let page = browser.get("/devices").text();
+    assert!(page.contains("This device"), "{page}");
+    assert!(page.contains("Password changed"), "{page}");
+    let mut old = Browser::new(&server);
+    old.cookie = before;
+    assert_eq!(location(&old.get("/devices")), "/login?next=%2Fdevices");
 }
 
 #[test]
@@ -233,8 +309,156 @@ fn forms_of_other_sites_are_not_acted_on() {
     assert_eq!(browser.get("/applications").status, 200);
 }
 
+/// A sign-in that is refused, from a page.
+fn refused_sign_in(browser: &mut Browser<'_>, page: &str) -> Answer {
+    let fields = [
+        ("email", "nobody@example.org"),
+        ("password", "secret words"),
+        ("next", ""),
+    ];
+    browser.post_from(page, "sign-in", &fields)
+}
+
 #[test]
-fn a_refusal_reaches_browsers_with_and_without_scripts() {
+fn a_refused_form_comes_back_once_and_never_in_an_address() {
+    let server = TestServer::empty();
+    let mut browser = Browser::new(&server);
+    let answer = refused_sign_in(&mut browser, "http://test/login?next=%2Freports");
+    assert_eq!(location(&answer), "/login?next=%2Freports");
+    let cookie = answer.header("set-cookie").unwrap();
+    for attribute in ["Max-Age=60", "HttpOnly", "SameSite=Lax", "Path=/"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    for typed in ["nobody", "secret"] {
+        assert!(
+            !cookie.contains(typed) && !cookie.contains(&hex::encode(typed)),
+            "{cookie}"
+        );
+    }
+
+    // Neither another page nor another look at the page's head uses it up.
+    assert!(!browser.get("/login").text().contains("wrong"));
+    browser.request("HEAD", "/login?next=%2Freports", &[], "");
+    let kept = browser.form_cookie.clone();
+    let page = browser.get("/login?next=%2Freports").text();
+    assert!(page.contains("E-mail or password is wrong."), "{page}");
+    assert!(page.contains("value=\"nobody@example.org\""), "{page}");
+    assert!(!page.contains("secret words"), "{page}");
+    assert_eq!(browser.form_cookie, None);
+    let again = browser.get("/login?next=%2Freports").text();
+    assert!(!again.contains("E-mail or password is wrong."), "{again}");
+
+    // One that was changed is none.
+    let mut bent = kept.unwrap();
+    let last = if bent.ends_with('0') { '1' } else { '0' };
+    bent.pop();
+    bent.push(last);
+    browser.form_cookie = Some(bent);
+    let page = browser.get("/login?next=%2Freports").text();
+    assert!(!page.contains("E-mail or password is wrong."), "{page}");
+}
+
+#[test]
+fn a_form_with_more_than_a_cookie_holds_comes_back_without_what_was_typed() {
+    let server = TestServer::empty();
+    let mut browser = Browser::new(&server);
+    let long = "x".repeat(5_000);
+    let fields = [("email", long.as_str()), ("password", "y"), ("next", "")];
+    let answer = browser.post_from("http://test/login", "sign-in", &fields);
+    assert!(answer.header("set-cookie").unwrap().len() < 4_096);
+    let page = browser.get("/login").text();
+    assert!(page.contains("E-mail or password is wrong."), "{page}");
+    assert!(!page.contains("xxxx"), "{page}");
+}
+
+/// Signs an account in again, in a browser whose session is over.
+fn sign_in_again(browser: &mut Browser<'_>, email: &str, next: &str) {
+    let fields = [("email", email), ("password", PASSWORD), ("next", next)];
+    let answer = browser.post_from("http://test/login", "sign-in", &fields);
+    assert_eq!(location(&answer), next);
+}
+
+#[test]
+fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in() {
+    let server = TestServer::empty();
+    Browser::registered(&server, "two@example.org");
+    let mut browser = Browser::registered(&server, "one@example.org");
+    let page = "/applications/new";
+    let fields = [("category", "Electricity"), ("sender", "Typed")];
+    let from = format!("http://test{page}");
+    let is_filled = |page: &Answer| page.text().contains("value=\"Typed\"");
+
+    // By the browser itself, and by a script that reads the answer.
+    for by_script in [false, true] {
+        browser.cookie = None;
+        let headers = [("Accept", "*/*"), ("Referer", from.as_str())];
+        let answer = if by_script {
+            browser.request("POST", "/fn/create-application", &headers, &form(&fields))
+        } else {
+            browser.post_from(&from, "create-application", &fields)
+        };
+        if by_script {
+            assert_eq!(
+                (answer.status, &answer.json()["cause"]),
+                (299, &"SignedOut".into())
+            );
+        } else {
+            assert_eq!(location(&answer), "/login?next=%2Fapplications%2Fnew");
+        }
+        let cookie = answer.header("set-cookie").unwrap();
+        for attribute in ["Max-Age=600", "HttpOnly", "SameSite=Lax", "Path=/"] {
+            assert!(cookie.contains(attribute), "{cookie}");
+        }
+        assert!(!cookie.contains(&hex::encode("Typed")), "{cookie}");
+        // A wrong password on the way changes nothing of it.
+        refused_sign_in(&mut browser, "http://test/login?next=%2Fapplications%2Fnew");
+        assert!(!is_filled(
+            &browser.get("/login?next=%2Fapplications%2Fnew")
+        ));
+        sign_in_again(&mut browser, "one@example.org", page);
+        let shown = browser.get(page);
+        assert!(is_filled(&shown), "{}", shown.text());
+        assert!(
+            shown
+                .text()
+                .contains("You were signed out before this came")
+        );
+        assert!(
+            shown
+                .text()
+                .contains("<option value=\"Electricity\" selected"),
+            "{}",
+            shown.text()
+        );
+        assert!(!is_filled(&browser.get(page)), "it is back once");
+    }
+
+    // Another account that signs in there doesn't see it, nor does the first one after it.
+    browser.cookie = None;
+    browser.post_from(&from, "create-application", &fields);
+    sign_in_again(&mut browser, "two@example.org", page);
+    assert!(!is_filled(&browser.get(page)));
+    assert_eq!(browser.waiting_cookie, None);
+    sign_in_again(&mut browser, "one@example.org", page);
+    assert!(!is_filled(&browser.get(page)));
+
+    // Passwords are never kept.
+    browser.cookie = None;
+    let fields = [("password", PASSWORD), ("new_password", "another long one")];
+    browser.post_from("http://test/account", "change-password", &fields);
+    sign_in_again(&mut browser, "one@example.org", "/account");
+    let shown = browser.get("/account").text();
+    assert!(
+        shown.contains("You were signed out before this came"),
+        "{shown}"
+    );
+    for secret in [PASSWORD, "another long one"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}
+
+#[test]
+fn a_refusal_reaches_scripts_in_the_answer() {
     let server = TestServer::empty();
     let fields = [
         ("email", "nobody@example.org"),
@@ -242,31 +466,67 @@ fn a_refusal_reaches_browsers_with_and_without_scripts() {
         ("next", ""),
     ];
     let mut browser = Browser::new(&server);
-    let answer = browser.post("sign-in", &fields);
-    let back = location(&answer).to_owned();
-    assert_eq!(back.matches("__err=").count(), 1, "{back}");
-    assert!(!back.contains("secret"), "{back}");
-
-    let path = back.strip_prefix("http://test/applications").unwrap();
-    let page = browser.get(&format!("/login{path}")).text();
-    assert!(page.contains("E-mail or password is wrong."), "{page}");
-    assert!(page.contains("value=\"nobody@example.org\""), "{page}");
-
     let answer = browser.request("POST", "/fn/sign-in", &[], &form(&fields));
     assert_eq!(
         (answer.status, &answer.json()["cause"]),
         (299, &serde_json::json!({"Refused": "WrongCredentials"}))
     );
+    assert_eq!(browser.form_cookie, None);
 }
 
 #[test]
-fn a_sentence_in_the_address_is_not_shown() {
+fn no_server_function_leads_to_another_site() {
     let server = TestServer::empty();
-    // {"cause":"Call +1 555 0100 now"} in base 64: a cause that there isn't.
-    let target = "/login?__path=%2Ffn%2Fsign-in&__err=eyJjYXVzZSI6IkNhbGwgKzEgNTU1IDAxMDAgbm93In0=";
-    let page = Browser::new(&server).get(target);
-    assert_eq!(page.status, 200);
-    assert!(!page.text().contains("555 0100"));
+    let mut browser = Browser::registered(&server, "here@example.org");
+    let reference = browser.application();
+    let page = format!("/applications/{reference}");
+    let change = [("reference", reference.as_str()), ("lost_answer", "resend")];
+    // The page itself is led back to.
+    let answer = browser.post_from(&format!("http://test{page}"), "set-lost-answer", &change);
+    assert_eq!(location(&answer), page);
+
+    let fields = form(&change);
+    for referer in [
+        "https://elsewhere.example/page",
+        "http://test@elsewhere.example/",
+        "http://test.elsewhere.example/",
+        "http://test//elsewhere.example/",
+        "http://test/\\elsewhere.example/",
+        "//elsewhere.example/",
+        "elsewhere.example",
+        "",
+    ] {
+        let headers = [("Accept", "text/html"), ("Referer", referer)];
+        let answer = browser.request("POST", "/fn/set-lost-answer", &headers, &fields);
+        assert_eq!(location(&answer), "/", "{referer}");
+        let answer = browser.request("POST", "/fn/change-password", &headers, "");
+        assert_eq!(location(&answer), "/", "{referer}");
+        for function in ["viewer", "account", "report?id=x", "no-such-function"] {
+            let answer = browser.request("GET", &format!("/fn/{function}"), &headers, "");
+            assert_eq!(answer.header("location"), None, "{function} {referer}");
+        }
+        // Who is signed out is led to the sign-in page, and from there to no other site.
+        let target = "/fn/set-lost-answer";
+        let answer = Browser::new(&server).request("POST", target, &headers, &fields);
+        assert_eq!(location(&answer), "/login", "{referer}");
+    }
+}
+
+#[test]
+fn a_problem_in_the_address_is_not_shown() {
+    let server = TestServer::empty();
+    // {"cause":"Call +1 555 0100 now"} and {"cause":"NotFound"} in base 64.
+    for problem in [
+        "eyJjYXVzZSI6IkNhbGwgKzEgNTU1IDAxMDAgbm93In0=",
+        "eyJjYXVzZSI6Ik5vdEZvdW5kIn0=",
+    ] {
+        let target = format!("/login?__path=%2Ffn%2Fsign-in&__err={problem}");
+        let page = Browser::new(&server).get(&target);
+        assert_eq!(page.status, 200);
+        for sentence in ["555 0100", "There is nothing here.", "class=\"alert\""] {
+            assert!(!page.text().contains(sentence), "{sentence}");
+        }
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn wrong_settings_are_named() {
             "postgres://a:b@127.0.0.1:9/d",
             "postgres://…@127.0.0.1:9/d can't be used: no connection",
         ),
-        ("HELIOGRAPH_SMTP_URL", "smtp://localhost", "smtp_url"),
+        ("HELIOGRAPH_SMTP_URL", "smtp://localhost", "mail_from"),
         ("HELIOGRAPH_CONFIG", "/nowhere.toml", "/nowhere.toml"),
         ("HELIOGRAPH_DATABASE_URL_FILE", "/nowhere", "/nowhere"),
     ] {

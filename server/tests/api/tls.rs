@@ -8,6 +8,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::client::form;
 use crate::harness::{Place, TestServer};
 
 /// A place with a certificate for `localhost`, and the certificate.
@@ -24,14 +25,53 @@ fn place_with_certificate() -> (Place, CertificateDer<'static>) {
     (place, certificate)
 }
 
-#[test]
-fn the_api_speaks_tls() {
+/// A client that trusts one certificate.
+struct Secure<'a> {
+    server: &'a TestServer,
+    config: Arc<ClientConfig>,
+}
+
+impl<'a> Secure<'a> {
+    fn new(server: &'a TestServer, certificate: CertificateDer<'static>) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Self {
+            server,
+            config: Arc::new(config),
+        }
+    }
+
+    /// The whole answer to a request that ends its connection.
+    fn answer(&self, request: &str) -> String {
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = ClientConnection::new(Arc::clone(&self.config), name).unwrap();
+        let socket = TcpStream::connect(self.server.address()).unwrap();
+        let mut stream = StreamOwned::new(client, socket);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+fn demo_with_tls() -> (TestServer, CertificateDer<'static>) {
     let (place, certificate) = place_with_certificate();
     let environment = [
         ("HELIOGRAPH_TLS_CERT", "cert.pem"),
         ("HELIOGRAPH_TLS_KEY", "key.pem"),
     ];
     let server = TestServer::start(place, &["--demo"], &environment);
+    (server, certificate)
+}
+
+#[test]
+fn the_api_speaks_tls() {
+    let (server, certificate) = demo_with_tls();
     assert!(
         server.ready["url"]
             .as_str()
@@ -39,23 +79,11 @@ fn the_api_speaks_tls() {
             .starts_with("https://")
     );
 
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").unwrap();
-    let client = ClientConnection::new(Arc::new(config), name).unwrap();
-    let socket = TcpStream::connect(server.address()).unwrap();
-    let mut stream = StreamOwned::new(client, socket);
+    let secure = Secure::new(&server, certificate);
     let key = server.key();
     let request =
         format!("GET /sms/balance/{key} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let answer = secure.answer(&request);
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(answer.contains("\"balance\":10,"), "{answer}");
 
@@ -63,6 +91,63 @@ fn the_api_speaks_tls() {
     let mut plain = server.connect();
     plain.write(request.as_bytes());
     assert!(plain.read().is_none());
+}
+
+#[test]
+fn every_answer_asks_for_https_from_then_on() {
+    let (server, certificate) = demo_with_tls();
+    let secure = Secure::new(&server, certificate);
+    let targets = [
+        "/",
+        "/login",
+        "/favicon.svg",
+        "/no/such/page",
+        "/fn/no-such-function",
+        "/sms/balance/x",
+        "/sms/no/such/call",
+        "/carriers/nobody/secret",
+    ];
+    let requests = targets
+        .map(|target| format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+    let unreadable = "GET / HTTP/1.1\r\nHost a\r\n\r\n".to_owned();
+    for request in requests.into_iter().chain([unreadable]) {
+        let answer = secure.answer(&request).to_lowercase();
+        for header in [
+            "strict-transport-security: max-age=31536000; includesubdomains",
+            "x-content-type-options: nosniff",
+        ] {
+            let count = answer.matches(&format!("\r\n{header}\r\n")).count();
+            assert_eq!(count, 1, "{request}: {answer}");
+        }
+    }
+    // Nothing of it where nobody speaks HTTPS.
+    let plain = TestServer::empty().get("/");
+    assert_eq!(plain.header("strict-transport-security"), None);
+    assert_eq!(plain.header("x-content-type-options"), Some("nosniff"));
+}
+
+#[test]
+fn with_tls_the_cookie_is_this_hosts_alone() {
+    let (server, certificate) = demo_with_tls();
+    let customer = &server.ready["customer"];
+    let body = form(&[
+        ("email", customer["email"].as_str().unwrap()),
+        ("password", customer["password"].as_str().unwrap()),
+    ]);
+    let length = body.len();
+    let answer = Secure::new(&server, certificate).answer(&format!(
+        "POST /fn/sign-in HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{body}"
+    ));
+    let cookie = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .unwrap();
+    assert!(cookie.starts_with("__Host-heliograph="), "{cookie}");
+    for attribute in ["; Secure", "; HttpOnly", "; Path=/", "; SameSite=Lax"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    assert!(!cookie.contains("Domain"), "{cookie}");
 }
 
 #[test]

@@ -161,6 +161,12 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
         let answer = server.get(&format!("{}?{query}", target()));
         assert_eq!(answer.status, 400, "{query}");
     }
+    for (chars, status) in [(255, 200), (256, 400), (3000, 400)] {
+        let query = format!("id={}&status=DELIVRD", "x".repeat(chars));
+        let answer = server.get(&format!("{}?{query}", target()));
+        assert_eq!(answer.status, status, "{chars}: {}", answer.text());
+    }
+    assert_eq!(server.place.rows("parked_receipts"), 1);
     for body in ["", "{", "[]", "{\"id\":{}}", "{\"status\":\"DELIVRD\"}"] {
         assert_eq!(post(server, "application/json", body).status, 400, "{body}");
     }

@@ -109,8 +109,8 @@ fn starts_that_cannot_work_say_what_to_do() {
     database::execute(
         &server,
         &["INSERT INTO installation \
-             (id, currency, created_at, sweep_low_id, swept_at, homes, distribution) \
-             VALUES (1, 'USD', 0, 0, 0, 4, 'begun')"],
+             (id, currency, created_at, sweep_low_id, swept_at, homes, distribution, form_key) \
+             VALUES (1, 'USD', 0, 0, 0, 4, 'begun', '')"],
     );
     let output = place.run(&["check"]);
     right().check(&["check"], &output, "run `heliograph distribute --homes 4`");

@@ -19,6 +19,8 @@ mod moments;
 mod money;
 mod numbers;
 mod parts;
+mod passwords;
+mod printables;
 mod reasons;
 mod records;
 mod refusals;

@@ -59,6 +59,8 @@ fn applications_arrive() {
         activation_requested_at: Some(at),
         lost_answer: domain::LostAnswer::Resend,
         suspend_reason: Some(String::new()),
+        low_balance: None,
+        batch_mails_since: Some(at),
         email: "name@example.org".to_owned(),
     };
     arrives(&Paged {
@@ -70,6 +72,8 @@ fn applications_arrive() {
         email: String::new(),
         staff: true,
         password_changed_at: at,
+        confirmed_at: None,
+        second_factor: true,
     });
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use domain::application::StatusAction;
+use domain::password::InvalidPassword;
 use domain::refusal::{FAILED, UNCERTAIN};
 use domain::{ApplicationStatus, Refusal, SenderStatus};
 
@@ -12,7 +13,24 @@ fn of_pages() -> Vec<Refusal> {
         Refusal::EmailTaken,
         Refusal::WrongCredentials,
         Refusal::WrongPassword,
+        Refusal::InvalidPassword(InvalidPassword::Length),
+        Refusal::InvalidPassword(InvalidPassword::Repeated),
+        Refusal::InvalidPassword(InvalidPassword::Sequence),
+        Refusal::InvalidPassword(InvalidPassword::Common),
+        Refusal::InvalidPassword(InvalidPassword::OfEmail),
+        Refusal::InvalidPassword(InvalidPassword::OfService),
+        Refusal::AccountDisabled,
+        Refusal::WrongCode,
+        Refusal::WrongRecoveryCode,
+        Refusal::SignInOver,
+        Refusal::CodeNeeded,
+        Refusal::PasswordNeeded,
+        Refusal::ProofCodeWrong,
+        Refusal::ProofPasswordWrong,
+        Refusal::SecondFactorRequired,
+        Refusal::NoSecondFactor,
         Refusal::Throttled { retry_after_s: 900 },
+        Refusal::Busy,
         Refusal::CategoryTaken,
         Refusal::SenderlessTaken,
         Refusal::SenderNameTaken,
@@ -25,13 +43,11 @@ fn of_pages() -> Vec<Refusal> {
             status: ApplicationStatus::Active,
         },
         Refusal::ResetLinkInvalid,
-        Refusal::InvalidCursor,
-    ]
-}
-
-/// What only the command line is told.
-fn of_the_command_line() -> Vec<Refusal> {
-    vec![
+        Refusal::ConfirmationInvalid,
+        Refusal::EmailNotConfirmed,
+        Refusal::EmailConfirmed,
+        Refusal::NoSuchMail,
+        Refusal::MailSent,
         Refusal::NoSuchSenderRequest,
         Refusal::StatusConflict {
             status: ApplicationStatus::Active,
@@ -41,6 +57,20 @@ fn of_the_command_line() -> Vec<Refusal> {
             status: SenderStatus::Accepted,
         },
         Refusal::ReasonMissing,
+        Refusal::ReasonInvalid,
+        Refusal::ListInvalid,
+        Refusal::InvalidCursor,
+    ]
+}
+
+/// What only the command line is told.
+fn of_the_command_line() -> Vec<Refusal> {
+    vec![
+        Refusal::AccountDisabledAlready,
+        Refusal::AccountNotDisabled,
+        Refusal::StaffAlready,
+        Refusal::NotStaff,
+        Refusal::LastStaff,
         Refusal::InvalidAmount,
         Refusal::InvalidBankId,
         Refusal::BankIdConflict {

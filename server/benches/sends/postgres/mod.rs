@@ -39,7 +39,7 @@ pub fn bulk(table: &mut Table) {
 }
 
 pub fn storm(table: &mut Table) {
-    storm::compare(NAME, &start(), table);
+    storm::compare(NAME, start(), table);
 }
 
 pub fn history(table: &mut Table) {

@@ -1,13 +1,18 @@
 //! Sessions, and the devices that they are once somebody has signed in.
 
 use domain::Timestamp;
-use domain::records::{AccountRecord, DeviceRecord};
+use domain::records::{AccountRecord, DeviceRecord, SessionEnd};
+use domain::security_event::SecurityEventKind;
 
 use crate::Service;
-use crate::accounts::{throttles_before, token_hash};
+use crate::accounts::security_events::{self, ClientInfo, Event};
+use crate::accounts::throttle::network;
+use crate::accounts::{still_in_force, token_hash};
 use crate::error::{Refusal, Result};
-use crate::store::sessions::{self, Valid};
-use crate::store::throttles;
+use crate::mail::{self, texts};
+use crate::store::known_devices;
+use crate::store::query::Connection;
+use crate::store::sessions::{self, SignIn, Valid};
 
 /// A session that was unused for this long is over.
 pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
@@ -15,8 +20,12 @@ pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
 pub(crate) const ABSOLUTE_MS: i64 = 12 * 60 * 60 * 1000;
 /// How often "last seen" is written at most: a page view needn't cost a commit.
 const TOUCH_MS: i64 = 60 * 1000;
-/// How many characters of a `User-Agent` are kept.
-const USER_AGENT_CHARS_MAX: usize = 255;
+/// A sign-in this soon after the registration is a part of it.
+const REGISTERING_MS: i64 = 60 * 1000;
+
+/// How somebody signed in, as the event says.
+const BY_PASSWORD: &str = "By password";
+const BY_CODE: &str = "By password and second factor";
 
 /// A session as the portal sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +37,6 @@ pub struct SessionRow {
     /// When the session will be over unless it is used before. This moment is only returned: the
     /// stored moments come from the clock.
     pub expires_at: Timestamp,
-}
-
-/// The browser that signs in.
-#[derive(Clone, Debug, Default)]
-pub struct ClientInfo {
-    pub user_agent: String,
-    pub address: String,
 }
 
 impl Service {
@@ -95,29 +97,80 @@ impl Service {
             .await
     }
 
-    /// Makes a stored session a device of the account that signed in.
+    /// Makes a stored session a device of the account that signed in by its password alone.
     ///
     /// # Errors
-    /// `WrongCredentials`, when the password was changed since, or when there is no such session.
+    /// `WrongCredentials`, when the password was changed or the account disabled since, when the
+    /// account has a second factor, or when there is no such session.
     pub async fn device_sign_in(
         &self,
         token: &str,
         account: &AccountRecord,
         client: &ClientInfo,
     ) -> Result<()> {
-        let hash = token_hash(token);
-        let user_agent: String = client
-            .user_agent
-            .chars()
-            .take(USER_AGENT_CHARS_MAX)
-            .collect();
-        let (account, address) = (account.clone(), client.address.clone());
+        self.make_device(token, account, client, 0).await
+    }
+
+    /// Like [`Service::device_sign_in`], after [`Service::sign_in_step`] took a code.
+    ///
+    /// # Errors
+    /// The same, but for the second factor.
+    pub async fn device_sign_in_by_code(
+        &self,
+        token: &str,
+        account: &AccountRecord,
+        client: &ClientInfo,
+    ) -> Result<()> {
+        self.make_device(token, account, client, 1).await
+    }
+
+    /// Notes in a stored session that the account gave its password and its code is awaited. The
+    /// session opens nothing by that.
+    ///
+    /// # Errors
+    /// `WrongCredentials`, as with [`Service::device_sign_in`].
+    pub async fn await_code(&self, token: &str, account: &AccountRecord) -> Result<()> {
+        let (hash, account) = (token_hash(token), account.clone());
         self.in_transaction(move |tx, _| {
             Box::pin(async move {
-                if !sessions::bind(tx, &hash, &account, &user_agent, &address).await? {
+                if !sessions::await_code(tx, &hash, &account).await? {
                     return Err(Refusal::WrongCredentials.into());
                 }
                 Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn make_device(
+        &self,
+        token: &str,
+        account: &AccountRecord,
+        client: &ClientInfo,
+        factors: i64,
+    ) -> Result<()> {
+        let hash = token_hash(token);
+        let account = account.clone();
+        let event = Event {
+            kind: SecurityEventKind::SignedIn,
+            account_id: Some(account.id),
+            origin: client.origin(),
+            detail: Some(if factors > 0 { BY_CODE } else { BY_PASSWORD }.to_owned()),
+        };
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let (user_agent, address) = (&event.origin.user_agent, &event.origin.address);
+                let sign_in = SignIn {
+                    account: &account,
+                    user_agent,
+                    address,
+                    factors,
+                };
+                if !sessions::bind(tx, &hash, &sign_in, now).await? {
+                    return Err(Refusal::WrongCredentials.into());
+                }
+                mail_if_new(tx, &account, user_agent, address, now).await?;
+                event.store(tx, now).await
             })
         })
         .await
@@ -141,15 +194,38 @@ impl Service {
         Ok(Some(account))
     }
 
-    /// Whether somebody is signed in with a session, without putting off the session's end: for
-    /// requests that a page makes by itself.
+    /// The account that is signed in with a session, as it is now, without putting off the
+    /// session's end: for requests that a page makes by itself.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
-    pub async fn session_holds(&self, token: &str) -> Result<bool> {
+    pub async fn session_follower(&self, token: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         let found = sessions::account(&mut conn, &token_hash(token), valid(self.now())).await?;
-        Ok(found.is_some())
+        Ok(found.map(|(account, _)| account))
+    }
+
+    /// When the session of somebody who is signed in ends, without putting that off. Its last use
+    /// is known to a minute: the session may go on for so much longer.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn session_end(&self, token: &str) -> Result<Option<SessionEnd>> {
+        let now = self.now();
+        let stored = {
+            let mut conn = self.store().read().await?;
+            sessions::load(&mut conn, &token_hash(token), valid(now)).await?
+        };
+        Ok(stored
+            .filter(|stored| stored.account_id.is_some())
+            .map(|stored| {
+                let unused = stored.last_seen_at.plus_ms(IDLE_MS).ms_since(now);
+                let at_most = stored.created_at.plus_ms(ABSOLUTE_MS).ms_since(now);
+                SessionEnd {
+                    in_ms: unused.min(at_most),
+                    idle: unused < at_most,
+                }
+            }))
     }
 
     /// The devices of an account, the one seen last first.
@@ -179,16 +255,43 @@ impl Service {
     /// Signs out every device of the account except the one that asks.
     ///
     /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
-    pub async fn sign_out_others(&self, account_id: i64, current_token: &str) -> Result<()> {
+    /// `WrongPassword`, `Throttled`, `Busy`.
+    pub async fn sign_out_others(
+        &self,
+        account_id: i64,
+        password: &str,
+        current_token: &str,
+    ) -> Result<()> {
+        let verified = self.verify_password(account_id, password).await?;
         let keep = token_hash(current_token);
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move { sessions::delete_others(tx, account_id, &keep).await })
+        let event = self.event(SecurityEventKind::SignedOutOthers, Some(account_id));
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                still_in_force(tx, account_id, &verified).await?;
+                sessions::delete_others(tx, account_id, &keep).await?;
+                event.store(tx, now).await
+            })
         })
         .await
     }
 
-    /// Deletes sessions and windows of attempts that are over; returns how many sessions.
+    /// Gives a session, with everything that is stored of it, another token. A session that has
+    /// that token is replaced.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn session_rename(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (token_hash(from), token_hash(to));
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                sessions::delete(tx, &to).await?;
+                sessions::rename(tx, &from, &to).await
+            })
+        })
+        .await
+    }
+
+    /// Deletes sessions that are over and old security events; returns how many sessions.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -196,7 +299,7 @@ impl Service {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let swept = sessions::sweep(tx, valid(now)).await?;
-                throttles::sweep(tx, throttles_before(now)).await?;
+                security_events::sweep(tx, now).await?;
                 Ok(swept)
             })
         })
@@ -212,6 +315,25 @@ impl Service {
         })
         .await
     }
+}
+
+/// Mails the owner of an account about a sign-in from a browser or network that isn't known. The
+/// first one is known when it follows the registration.
+async fn mail_if_new(
+    conn: &mut dyn Connection,
+    account: &AccountRecord,
+    user_agent: &str,
+    address: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let fingerprint = token_hash(&format!("{} {user_agent}", network(address)));
+    let registered = now.plus_ms(-REGISTERING_MS);
+    let is_first = known_devices::is_first(conn, account.id, registered).await?;
+    if known_devices::see(conn, account.id, &fingerprint, now).await? || is_first {
+        return Ok(());
+    }
+    let mail = texts::new_device(user_agent, address, now);
+    mail::put(conn, account, &mail, now).await
 }
 
 fn valid(now: Timestamp) -> Valid {

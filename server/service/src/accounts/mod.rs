@@ -1,56 +1,60 @@
 //! Registration, sign-in, passwords.
 
+mod common_passwords;
 pub(crate) mod devices;
+pub(crate) mod known_device;
 pub(crate) mod password;
+pub(crate) mod sealing;
+pub(crate) mod second_factor;
+pub(crate) mod security_events;
+pub(crate) mod staff;
+pub(crate) mod throttle;
 
-use std::net::IpAddr;
+use std::time::Duration;
 
 use domain::records::AccountRecord;
+use domain::security_event::SecurityEventKind;
 use domain::{Email, Password, Timestamp};
 use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::Service;
 use crate::error::{Refusal, Result};
+use crate::mail::{self, texts};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
-use crate::store::{accounts, sessions, throttles};
+use crate::store::{accounts, confirmations, sessions};
+use security_events::Event;
+use throttle::{Counted, Try};
 
-const MINUTE_MS: i64 = 60_000;
-const HOUR_MS: i64 = 60 * MINUTE_MS;
-const SIGN_IN_WINDOW_MS: i64 = 15 * MINUTE_MS;
 /// How long a reset link works.
-const RESET_LIFETIME_MS: i64 = HOUR_MS;
-/// The text of the mail to staff about a reset.
-const RESET_MAIL: &str = "A new password was asked for. Run `heliograph account reset` with this \
-                          e-mail and hand the link to its owner.";
-/// The most reset mails per e-mail in an hour.
-const RESETS_PER_HOUR_MAX: i64 = 5;
-const TOKEN_BYTES: usize = 32;
-/// The most failed sign-ins from one network, as a multiple of those that one e-mail may have.
-const EMAILS_PER_NETWORK: i64 = 10;
+pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
+/// Who asks for a reset link is answered after this time, which is longer than the work for a known
+/// e-mail takes: the answer to an unknown one doesn't come earlier.
+const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
+pub(crate) const TOKEN_BYTES: usize = 32;
 
 impl Service {
     /// Makes a customer's account. `client` is the network address that the request comes from.
     ///
     /// # Errors
-    /// `EmailTaken`, `Throttled`.
+    /// `EmailTaken`, `InvalidPassword`, `Throttled`.
     pub async fn register(
         &self,
         email: &Email,
         password: &Password,
         client: &str,
     ) -> Result<AccountRecord> {
-        let max = self.inner.limits.registrations_max;
-        self.count_attempt(&format!("register {}", network(client)), max, HOUR_MS)
-            .await?;
-        self.add_account(&Actor::System, email, password, false)
+        self.count(Try::Register, client, "")?;
+        let unconfirmed = self.sends_mail();
+        self.insert_account(&Actor::System, email, password, false, unconfirmed)
             .await
     }
 
     /// Makes an account on behalf of somebody.
     ///
     /// # Errors
-    /// `EmailTaken`.
+    /// `EmailTaken`, `InvalidPassword`.
     pub async fn add_account(
         &self,
         actor: &Actor,
@@ -58,6 +62,20 @@ impl Service {
         password: &Password,
         staff: bool,
     ) -> Result<AccountRecord> {
+        self.insert_account(actor, email, password, staff, false)
+            .await
+    }
+
+    /// Stores an account. An unconfirmed one is sent a mail with a link to confirm its e-mail.
+    async fn insert_account(
+        &self,
+        actor: &Actor,
+        email: &Email,
+        password: &Password,
+        staff: bool,
+        unconfirmed: bool,
+    ) -> Result<AccountRecord> {
+        self.refuse_guessable(password, email.as_str()).await?;
         let hash = self
             .inner
             .hasher
@@ -75,22 +93,29 @@ impl Service {
                     "account.add"
                 };
                 audit::insert(tx, now, &actor, action, &format!("account {id}"), None).await?;
-                Ok(AccountRecord {
+                let account = AccountRecord {
                     id,
                     email: email.as_str().to_owned(),
                     staff,
                     password_changed_at: now,
-                })
+                    confirmed_at: (!unconfirmed).then_some(now),
+                    second_factor: false,
+                };
+                if unconfirmed {
+                    confirmations::expect(tx, id, now).await?;
+                    mail::put(tx, &account, &texts::confirm(), now).await?;
+                }
+                Ok(account)
             })
         })
         .await
     }
 
     /// The account with this e-mail and password. An unknown e-mail is answered like a wrong
-    /// password, and after the same time.
+    /// password, and after the same time. Only tries that fail count.
     ///
     /// # Errors
-    /// `WrongCredentials`, `Throttled`.
+    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled`, to whoever has the password.
     pub async fn sign_in(
         &self,
         email: &str,
@@ -98,28 +123,75 @@ impl Service {
         client: &str,
     ) -> Result<AccountRecord> {
         let email = email.trim().to_lowercase();
-        let bucket = format!("sign-in {email} {}", network(client));
-        let max = self.inner.limits.sign_in_failures_max;
-        // One network may not try one password on every e-mail either: each try costs a hash.
-        let sweeping = max.saturating_mul(EMAILS_PER_NETWORK);
-        self.count_attempt(
-            &format!("sign-in {}", network(client)),
-            sweeping,
-            SIGN_IN_WINDOW_MS,
-        )
-        .await?;
-        self.count_attempt(&bucket, max, SIGN_IN_WINDOW_MS).await?;
-        let account = {
+        let counted = self.count_sign_in(&email, client).await?;
+        sleep(counted.delay).await;
+        let account = async {
             let mut conn = self.store().read().await?;
-            accounts::by_email(&mut conn, &email).await?
+            accounts::by_email(&mut conn, &email).await
         };
-        let (record, hash) = account.map(|row| (row.record, row.password_hash)).unzip();
-        let matches = self.inner.hasher.verify(password, hash).await?;
-        let record = record
+        let account = account
+            .await
+            .inspect_err(|_| self.inner.throttle.take_back(&counted))?;
+        let hash = account.as_ref().map(|row| row.password_hash.clone());
+        let id = account.as_ref().map(|row| row.record.id);
+        let failed = self.event(SecurityEventKind::SignInFailed, id);
+        let matches = self.judge(&counted, password, hash, failed).await?;
+        let account = account
             .filter(|_| matches)
             .ok_or(Refusal::WrongCredentials)?;
-        self.forget_attempts(&bucket).await?;
-        Ok(record)
+        if account.disabled_at.is_some() {
+            return Err(Refusal::AccountDisabled.into());
+        }
+        Ok(account.record)
+    }
+
+    /// Counts a sign-in. In a browser in which the account was signed in before, only its own
+    /// failures keep it out: they count for it from the first on.
+    async fn count_sign_in(&self, email: &str, client: &str) -> Result<Counted> {
+        let throttle = &self.inner.throttle;
+        let throttled = match throttle.count(Try::SignIn, client, email, self.now()) {
+            Ok(counted) => {
+                let Some(device) = self.claimed_device() else {
+                    return Ok(counted);
+                };
+                return match self.count(Try::KnownDevice, client, &device) {
+                    Ok(own) => Ok(counted.and(own)),
+                    Err(throttled) => {
+                        throttle.take_back(&counted);
+                        Err(throttled)
+                    }
+                };
+            }
+            Err(throttled) => throttled,
+        };
+        if let Some(device) = self.known_device(email).await? {
+            return self.count(Try::KnownDevice, client, &device);
+        }
+        throttle.note_refused(Try::SignIn);
+        Err(throttled)
+    }
+
+    /// Whether a password fits; without a hash it takes as long. A failure stays counted and is
+    /// recorded, everything else doesn't count.
+    async fn judge(
+        &self,
+        counted: &Counted,
+        password: &str,
+        hash: Option<String>,
+        failed: Event,
+    ) -> Result<bool> {
+        match self.inner.hasher.verify(password, hash).await {
+            Ok(true) => self.inner.throttle.succeed(counted),
+            Ok(false) => {
+                self.record(failed).await?;
+                return Ok(false);
+            }
+            Err(error) => {
+                self.inner.throttle.take_back(counted);
+                return Err(error);
+            }
+        }
+        Ok(true)
     }
 
     /// # Errors
@@ -151,24 +223,33 @@ impl Service {
         accounts::count(&mut conn).await
     }
 
+    /// How many passwords this process was asked to hash, to set or to verify them.
+    pub fn password_hashes(&self) -> u64 {
+        self.inner.hasher.hashed()
+    }
+
     /// Changes the password and signs out every device except the one that asks.
     ///
     /// # Errors
-    /// `WrongPassword`, `Throttled`.
+    /// `WrongPassword`, `InvalidPassword`, `Throttled`.
     pub async fn change_password(
         &self,
-        account_id: i64,
+        account: &AccountRecord,
         current: &str,
         new: &Password,
         keep_token: &str,
     ) -> Result<()> {
+        let account_id = account.id;
         let verified = self.verify_password(account_id, current).await?;
+        self.refuse_guessable(new, &account.email).await?;
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let keep = token_hash(keep_token);
+        let changed = self.event(SecurityEventKind::PasswordChanged, Some(account_id));
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
-                set_password(tx, account_id, &hash, &keep, now).await
+                set_password(tx, account_id, &hash, &keep, now).await?;
+                changed.store(tx, now).await
             })
         })
         .await
@@ -201,42 +282,58 @@ impl Service {
 
     /// Sets a new password with a reset link, and signs out every device.
     ///
+    /// The link is looked up first: without one that works nothing is hashed.
+    ///
     /// # Errors
-    /// `ResetLinkInvalid`.
+    /// `ResetLinkInvalid`, `InvalidPassword`, `Throttled`, `Busy`.
     pub async fn reset_password(&self, token: &str, new: &Password) -> Result<()> {
-        let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let token = token_hash(token);
+        let counted = self.count(Try::Reset, &self.client.address, "")?;
+        let found = {
+            let mut conn = self.store().read().await?;
+            accounts::email_of_reset(&mut conn, &token, self.now()).await?
+        };
+        let email = found.ok_or(Refusal::ResetLinkInvalid)?;
+        self.inner.throttle.take_back(&counted);
+        self.refuse_guessable(new, &email).await?;
+        let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
+        let mut done = self.event(SecurityEventKind::PasswordReset, None);
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let account_id = accounts::use_reset(tx, &token, now)
                     .await?
                     .ok_or(Refusal::ResetLinkInvalid)?;
-                set_password(tx, account_id, &hash, "", now).await
+                set_password(tx, account_id, &hash, "", now).await?;
+                done.account_id = Some(account_id);
+                done.store(tx, now).await
             })
         })
         .await
     }
 
-    /// Asks for a reset link. The answer is the same whether or not the e-mail exists; staff see
-    /// the request in the outbox and hand the link over.
+    /// Asks for a mail with a reset link. The answer is the same whether or not the e-mail exists.
+    /// Where no mail server is set up, staff see the mail in the outbox and hand a link over.
     ///
     /// # Errors
     /// `Throttled`.
     pub async fn request_reset(&self, email: &str, client: &str) -> Result<()> {
         let email = email.trim().to_lowercase();
-        let bucket = format!("reset {email} {}", network(client));
-        self.count_attempt(&bucket, RESETS_PER_HOUR_MAX, HOUR_MS)
-            .await?;
-        self.in_transaction(move |tx, now| {
+        self.count(Try::ResetLink, client, &email)?;
+        let answered_at = Instant::now() + RESET_LINK_ANSWER;
+        let mut asked = self.event(SecurityEventKind::ResetAsked, None);
+        let done = self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                if accounts::by_email(tx, &email).await?.is_some() {
-                    let subject = "Reset your password";
-                    accounts::insert_mail(tx, &email, subject, RESET_MAIL, now).await?;
+                let account = accounts::by_email(tx, &email).await?;
+                if let Some(account) = account {
+                    asked.account_id = Some(account.record.id);
+                    mail::put(tx, &account.record, &texts::reset(), now).await?;
                 }
-                Ok(())
+                asked.store(tx, now).await
             })
-        })
-        .await
+        });
+        let done = done.await;
+        sleep_until(answered_at).await;
+        done
     }
 
     /// Verifies the password again before something that matters. Returns the hash that the
@@ -245,45 +342,19 @@ impl Service {
     /// # Errors
     /// `WrongPassword`, `Throttled`.
     pub(crate) async fn verify_password(&self, account_id: i64, password: &str) -> Result<String> {
-        let bucket = format!("password {account_id}");
-        let max = self.inner.limits.sign_in_failures_max;
-        self.count_attempt(&bucket, max, SIGN_IN_WINDOW_MS).await?;
+        let account = account_id.to_string();
+        let counted = self.count(Try::Password, &self.client.address, &account)?;
         let hash = {
             let mut conn = self.store().read().await?;
             accounts::by_id(&mut conn, account_id)
                 .await?
                 .map(|row| row.password_hash)
         };
-        if !self.inner.hasher.verify(password, hash.clone()).await? {
+        let failed = self.event(SecurityEventKind::PasswordWrong, Some(account_id));
+        if !self.judge(&counted, password, hash.clone(), failed).await? {
             return Err(Refusal::WrongPassword.into());
         }
-        self.forget_attempts(&bucket).await?;
         Ok(hash.unwrap_or_default())
-    }
-
-    /// Counts an attempt, even if it is refused, and refuses it when there were too many in the
-    /// window.
-    async fn count_attempt(&self, bucket: &str, max: i64, window_ms: i64) -> Result<()> {
-        let bucket = token_hash(bucket);
-        let counted = self.in_transaction(move |tx, now| {
-            Box::pin(async move { throttles::hit(tx, &bucket, now, window_ms).await })
-        });
-        let (hits, started) = counted.await?;
-        if hits <= max {
-            return Ok(());
-        }
-        let over_in_ms = started.plus_ms(window_ms).ms_since(self.now());
-        let retry_after_s = (over_in_ms / 1000).max(1);
-        Err(Refusal::Throttled { retry_after_s }.into())
-    }
-
-    /// Forgets the attempts that were counted before a successful one.
-    async fn forget_attempts(&self, bucket: &str) -> Result<()> {
-        let bucket = token_hash(bucket);
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move { throttles::clear(tx, &bucket).await })
-        })
-        .await
     }
 }
 
@@ -299,25 +370,9 @@ pub(crate) async fn still_in_force(
     }
 }
 
-/// The network that an address is counted as: an IPv6 customer has a whole /64 to try from.
-fn network(client: &str) -> String {
-    match client.parse() {
-        Ok(IpAddr::V6(address)) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-        }
-        _ => client.to_owned(),
-    }
-}
-
-/// The hash that is stored of a token, or of the name of a throttle.
+/// The hash that is stored of a token.
 pub(crate) fn token_hash(token: &str) -> String {
     hex::encode(Sha256::digest(token.as_bytes()))
-}
-
-/// The moment before which windows of attempts can be forgotten: no window is longer than an hour.
-pub(crate) fn throttles_before(now: Timestamp) -> Timestamp {
-    now.plus_ms(-HOUR_MS)
 }
 
 /// Sets a password: the account's reset links work no more, and all devices are signed out except
@@ -330,6 +385,9 @@ async fn set_password(
     now: Timestamp,
 ) -> Result<()> {
     accounts::set_password(conn, account_id, hash, now).await?;
+    if let Some(account) = accounts::by_id(conn, account_id).await? {
+        mail::put(conn, &account.record, &texts::password_changed(), now).await?;
+    }
     accounts::spend_resets(conn, account_id, now).await?;
     sessions::delete_others(conn, account_id, keep).await?;
     let actor = Actor::Account(account_id);

@@ -1,27 +1,33 @@
 //! Password hashes: argon2id, computed outside the async threads, a few at a time.
 
+use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::available_parallelism;
 
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, PasswordHash, Version};
 use tokio::sync::Semaphore;
 
 use crate::entropy::Entropy;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, Refusal, Result};
 use crate::run_blocking;
 
 /// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// How many hashes are computed at once: each takes a core and 19 MiB, and the sends need the other
-/// core.
-const PARALLEL_MAX: usize = 2;
+/// How many wait to be hashed, each for some 20 ms; more are refused.
+const QUEUE_MAX: usize = 64;
 const SALT_BYTES: usize = 16;
 
 /// Hashes and verifies passwords.
 pub(crate) struct Hasher {
+    /// Places in the queue, those included that are being hashed.
+    places: Arc<Semaphore>,
     permits: Arc<Semaphore>,
+    /// How many hashes were computed.
+    hashed: Arc<AtomicU64>,
     /// The hash of a password that nobody knows, so that a sign-in with an unknown e-mail takes as
     /// long as one with a known e-mail.
     dummy: Arc<str>,
@@ -31,8 +37,11 @@ impl Hasher {
     pub(crate) fn new(entropy: &Entropy) -> Result<Self> {
         let nobody_knows: [u8; 32] = entropy.bytes();
         let dummy = hash(&nobody_knows, &entropy.bytes())?.into();
+        let parallel = parallel();
         Ok(Self {
-            permits: Arc::new(Semaphore::new(PARALLEL_MAX)),
+            places: Arc::new(Semaphore::new(QUEUE_MAX + parallel)),
+            permits: Arc::new(Semaphore::new(parallel)),
+            hashed: Arc::default(),
             dummy,
         })
     }
@@ -41,15 +50,20 @@ impl Hasher {
     pub(crate) async fn hash(&self, password: &str, entropy: &Entropy) -> Result<String> {
         let password = password.to_owned();
         let salt = entropy.bytes();
-        self.blocking(move || hash(password.as_bytes(), &salt))
-            .await
+        let hashed = Arc::clone(&self.hashed);
+        self.blocking(move || {
+            hashed.fetch_add(1, Ordering::Relaxed);
+            hash(password.as_bytes(), &salt)
+        })
+        .await
     }
 
     /// Whether the password belongs to the hash; without a hash this takes as long and is false.
     pub(crate) async fn verify(&self, password: &str, stored: Option<String>) -> Result<bool> {
         let password = password.to_owned();
-        let dummy = Arc::clone(&self.dummy);
+        let (dummy, hashed) = (Arc::clone(&self.dummy), Arc::clone(&self.hashed));
         self.blocking(move || {
+            hashed.fetch_add(1, Ordering::Relaxed);
             let known = stored.is_some();
             let matches = verify(password.as_bytes(), stored.as_deref().unwrap_or(&dummy))?;
             Ok(known && matches)
@@ -57,19 +71,36 @@ impl Hasher {
         .await
     }
 
-    async fn blocking<T: Send + 'static>(
+    pub(crate) fn hashed(&self) -> u64 {
+        self.hashed.load(Ordering::Relaxed)
+    }
+
+    /// Does work that takes a core for long.
+    ///
+    /// # Errors
+    /// `Busy` when too many wait.
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| Refusal::Busy)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|closed| Fault::Task(closed.to_string()))?;
         run_blocking(move || {
             let result = work();
-            drop(permit);
+            drop((permit, place));
             result
         })
         .await?
     }
+}
+
+/// How many hashes are computed at once: each takes a core and 19 MiB, and the sends need the other
+/// half of the cores.
+fn parallel() -> usize {
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    (cores / 2).max(1)
 }
 
 fn argon2() -> Result<Argon2<'static>> {

@@ -1,6 +1,6 @@
-//! Requests per second and key. Where several processes serve, they count together, in the
-//! database: before sends are judged, a request is taken for each of them, as far as requests are
-//! left.
+//! Requests per second and key. Where several processes serve, they count requests together, in the
+//! database: before sends are judged, a request is taken for each send, as far as its key has
+//! requests left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -115,28 +115,26 @@ impl Service {
         Ok(self.take_shared(&mut conn, key, 1, now).await? == 1)
     }
 
-    /// Takes a request for each of these keys, as far as requests are left.
+    /// Takes a request for each of these keys, as far as requests are left, and adds it to an
+    /// allowance. The allowance has what was taken even when this fails midway.
     pub(crate) async fn take_for(
         &self,
-        conn: &mut dyn Connection,
-        keys: impl Iterator<Item = RateKey>,
-        now: Timestamp,
-    ) -> Result<Option<Allowance>> {
-        if !self.inner.rates.shared {
-            return Ok(None);
-        }
-        // In the order of the keys, since other processes may be doing the same.
-        let mut allowance = Allowance::default();
+        keys: Vec<RateKey>,
+        allowance: &mut Allowance,
+    ) -> Result<()> {
+        let mut wanted: BTreeMap<RateKey, i64> = BTreeMap::new();
         for key in keys {
-            *allowance.0.entry(key).or_default() += 1;
+            *wanted.entry(key).or_default() += 1;
         }
-        for (key, count) in &mut allowance.0 {
-            *count = self.take_shared(conn, *key, *count, now).await?;
+        let mut conn = self.store().read().await?;
+        for (key, count) in wanted {
+            let taken = self.take_shared(&mut conn, key, count, self.now()).await?;
+            *allowance.0.entry(key).or_default() += taken;
         }
-        Ok(Some(allowance))
+        Ok(())
     }
 
-    /// Gives back the requests that weren't used.
+    /// Gives the requests of an allowance that weren't used back to their keys.
     pub(crate) async fn give_back(
         &self,
         conn: &mut dyn Connection,
@@ -170,16 +168,9 @@ impl Allowance {
     }
 
     /// The keys that these requests would be too few for, once for each request that is missing.
-    pub(crate) fn missing(&self, wanted: impl Iterator<Item = RateKey>) -> Vec<RateKey> {
+    pub(crate) fn missing(&self, wanted: Vec<RateKey>) -> Vec<RateKey> {
         let mut left = self.clone();
-        wanted.filter(|key| !left.take(*key)).collect()
-    }
-
-    /// Adds requests that were taken later.
-    pub(crate) fn add(&mut self, more: Self) {
-        for (key, count) in more.0 {
-            *self.0.entry(key).or_default() += count;
-        }
+        wanted.into_iter().filter(|key| !left.take(*key)).collect()
     }
 
     /// Uses one of a key's requests; false when none is left.

@@ -1,11 +1,13 @@
 //! Replacing an application's keys.
 
+use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind, Reference};
 
 use crate::Service;
 use crate::accounts::{still_in_force, token_hash};
 use crate::applications::owned;
 use crate::error::Result;
+use crate::mail::{self, texts};
 use crate::store::audit::{self, Actor};
 use crate::store::{applications, sessions};
 
@@ -26,6 +28,8 @@ impl Service {
         let verified = self.verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let keep = token_hash(current_token);
+        let mut replaced = self.event(SecurityEventKind::KeyReplaced, Some(account_id));
+        replaced.detail = Some(reference.to_string());
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
@@ -38,6 +42,8 @@ impl Service {
                 sessions::delete_others(tx, account_id, &keep).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 audit::insert(tx, now, &actor, action, &subject, None).await?;
+                mail::put(tx, &row, &texts::key_replaced(reference, kind), now).await?;
+                replaced.store(tx, now).await?;
                 Ok(key)
             })
         })

@@ -1,9 +1,11 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
 pub(crate) mod keys;
+mod review;
 pub(crate) mod sender_names;
 
 use domain::application::StatusAction;
+use domain::decision;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{
     ApiKey, ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName,
@@ -13,10 +15,11 @@ use domain::{
 use crate::Service;
 use crate::admission::play_money;
 use crate::error::{Error, Fault, Refusal, Result};
+use crate::mail::{self, texts};
 use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
-use crate::store::{senders, transfers};
+use crate::store::{accounts, senders, transfers};
 use crate::wakes::Wake;
 
 /// How many references are tried before they count as used up.
@@ -97,7 +100,8 @@ impl Service {
     /// Makes a Pending application and its two keys.
     ///
     /// # Errors
-    /// `CategoryTaken`, `SenderlessTaken`, `SenderNameTaken`.
+    /// `EmailNotConfirmed`, `CategoryTaken`, `SenderlessTaken`, `SenderNameTaken`,
+    /// `AccountDisabled`.
     pub async fn create_application(
         &self,
         account_id: i64,
@@ -109,6 +113,14 @@ impl Service {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 tx.at(home);
+                let account = accounts::by_id(tx, account_id).await?;
+                // It is disabled with its applications: none may be added behind that.
+                if account.is_some_and(|account| account.disabled_at.is_some()) {
+                    return Err(Refusal::AccountDisabled.into());
+                }
+                if service.must_confirm_in(tx, account_id).await? {
+                    return Err(Refusal::EmailNotConfirmed.into());
+                }
                 if let Some(name) = &sender {
                     refuse_taken(tx, name, account_id).await?;
                 }
@@ -233,18 +245,14 @@ impl Service {
     /// Pending or Active → Suspended. Queued messages wait until the application is reinstated.
     ///
     /// # Errors
-    /// `NoSuchApplication`, `StatusConflict`, `ReasonMissing`.
+    /// `NoSuchApplication`, `StatusConflict`, `ReasonMissing`, `ReasonInvalid`.
     pub async fn suspend(
         &self,
         actor: &Actor,
         reference: Reference,
         reason: &str,
     ) -> Result<ApplicationRecord> {
-        let reason = reason.trim();
-        if reason.is_empty() {
-            return Err(Refusal::ReasonMissing.into());
-        }
-        let reason = Some(reason.to_owned());
+        let reason = Some(decision::parse_reason(reason).map_err(Refusal::from)?);
         self.change_status(*actor, reference, StatusAction::Suspend, reason)
             .await
     }
@@ -293,6 +301,9 @@ impl Service {
                     if !applications::set_status(tx, row.id, &change).await? {
                         return Err(conflict.into());
                     }
+                    if action == StatusAction::Approve {
+                        applications::set_activated(tx, row.id, now).await?;
+                    }
                     let subject = reference.to_string();
                     audit::insert(
                         tx,
@@ -306,8 +317,9 @@ impl Service {
                     let row = applications::by_reference(tx, reference)
                         .await?
                         .ok_or(Refusal::NoSuchApplication)?;
-                    let record = service.shown(row);
-                    Ok(record)
+                    let mail = texts::status_changed(&row.record, action, reason.as_deref());
+                    mail::put(tx, &row, &mail, now).await?;
+                    Ok(service.shown(row))
                 })
             })
             .await?;

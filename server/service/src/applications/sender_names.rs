@@ -1,12 +1,14 @@
 //! Sender names: customers ask for them, staff decide.
 
+use domain::decision;
 use domain::ids::Home;
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderState, SenderStatus};
 
 use crate::Service;
 use crate::applications::{owned, refuse_taken};
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Fault, Refusal, Result};
+use crate::mail::{self, texts};
 use crate::store::applications::{self, ApplicationRow};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
@@ -82,8 +84,13 @@ impl Service {
                 tx.at(home);
                 let (request, application) = pending(tx, id).await?;
                 let name = &request.name;
-                let owner =
-                    senders::own(tx, &name.to_ascii_lowercase(), application.account_id).await?;
+                let corrupt = || Fault::Corrupt {
+                    table: "sender_requests",
+                    column: "name".into(),
+                    value: name.clone(),
+                };
+                let parsed = SenderName::parse(name).map_err(|_| Error::Failed(corrupt()))?;
+                let owner = senders::own(tx, &parsed, application.account_id).await?;
                 if owner != application.account_id {
                     return Err(Refusal::SenderNameTaken.into());
                 }
@@ -93,6 +100,8 @@ impl Service {
                     .await?;
                 let subject = request.reference.to_string();
                 audit::insert(tx, now, &actor, "sender.accept", &subject, Some(name)).await?;
+                let mail = texts::sender_accepted(request.reference, name);
+                mail::put(tx, &application, &mail, now).await?;
                 reload(tx, id).await
             })
         })
@@ -102,17 +111,17 @@ impl Service {
     /// Rejects a request; the customer sees the reason. A name accepted before stays in use.
     ///
     /// # Errors
-    /// `NoSuchSenderRequest`, `SenderDecided`, `ReasonMissing`.
+    /// `NoSuchSenderRequest`, `SenderDecided`, `ReasonMissing`, `ReasonInvalid`.
     pub async fn reject_sender(
         &self,
         actor: &Actor,
         id: i64,
         reason: &str,
     ) -> Result<SenderRequestRecord> {
-        let (actor, reason) = (*actor, reason.trim().to_owned());
-        if reason.is_empty() {
-            return Err(Refusal::ReasonMissing.into());
-        }
+        let (actor, reason) = (
+            *actor,
+            decision::parse_reason(reason).map_err(Refusal::from)?,
+        );
         let home = self.home_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -126,6 +135,8 @@ impl Service {
                 let subject = request.reference.to_string();
                 let detail = format!("{}: {reason}", request.name);
                 audit::insert(tx, now, &actor, "sender.reject", &subject, Some(&detail)).await?;
+                let mail = texts::sender_rejected(request.reference, &request.name, &reason);
+                mail::put(tx, &application, &mail, now).await?;
                 reload(tx, id).await
             })
         })

@@ -1,5 +1,5 @@
-//! What carriers bring, taken to the homes of its messages. A home whose database can't be reached
-//! holds up its own messages alone.
+//! Results and receipts of carriers, which are stored in the homes of their messages. A home whose
+//! database can't be reached delays its own messages alone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -16,15 +16,15 @@ use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::{Fault, Result};
 
-/// How long to wait for a home before the others are gone on with.
+/// How long to wait for a home before going on with the others.
 const WAIT: Duration = Duration::from_secs(5);
-/// How long to wait before a home is tried again that couldn't store something.
+/// How long to wait before a home that couldn't store something is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How many names of segments are remembered at least.
 const NAMES: usize = 131_072;
 
-/// The homes of segments, by carrier and carrier's name: receipts name nothing else. The newest
-/// names are in the first of the two generations.
+/// The homes of segments, by carrier and the carrier's name for the segment: a receipt has nothing
+/// else to find a home by. The newest names are in the first of the two generations.
 #[derive(Default)]
 pub(crate) struct SegmentHomes(Mutex<[HashMap<(String, String), Home>; 2]>);
 
@@ -135,7 +135,7 @@ impl Service {
         Ok(())
     }
 
-    /// Stores in a home until it is stored, or the service closes.
+    /// Tries to store something in a home until it is stored; `None` if the service closes before.
     async fn store_at<T, F: Future<Output = Result<T>>>(
         &self,
         home: Home,
@@ -156,8 +156,8 @@ impl Service {
     }
 
     /// Stores a carrier's receipts in the homes of their messages: where that isn't known, each
-    /// home is asked by the carrier's name first, then by what else the receipt says. What no home
-    /// knows, or couldn't be asked about, is parked.
+    /// home is asked by the carrier's name first, then all homes together by what else the receipt
+    /// says. What no home knows, or couldn't be asked about, is parked.
     pub(super) async fn match_at_homes(
         &self,
         carrier: &str,
@@ -165,7 +165,8 @@ impl Service {
     ) -> Result<()> {
         if let Some(home) = self.only_home() {
             let inbox = self.inner.turn.inbox(home);
-            let matching = inbox.record_carrier_receipts(carrier, receipts, Matching::OrPark);
+            let how = Matching::AnythingOrPark;
+            let matching = inbox.record_carrier_receipts(carrier, receipts, how);
             return matching.await.map(drop);
         }
         let known = |receipt: &CarrierReceipt| {
@@ -188,25 +189,95 @@ impl Service {
         mut receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
         let mut failed = None;
-        for matching in [Matching::ByName, Matching::ByAnything, Matching::OrPark] {
-            for home in order {
-                let inbox = self.inner.turn.inbox(*home);
-                let asking = inbox.record_carrier_receipts(carrier, receipts.clone(), matching);
-                match tokio::time::timeout(WAIT, asking).await {
-                    Ok(Ok(unmatched)) => receipts = unmatched,
-                    Ok(Err(error)) => failed = Some(error),
-                    Err(_) => failed = Some(Fault::TimedOut("asking a home for receipts").into()),
-                }
-                if receipts.is_empty() {
-                    return Ok(());
-                }
+        for home in order {
+            match self
+                .match_at(carrier, *home, receipts.clone(), Matching::Names)
+                .await
+            {
+                Ok(unmatched) => receipts = unmatched,
+                Err(error) => failed = Some(error),
+            }
+            if receipts.is_empty() {
+                return Ok(());
             }
         }
-        Err(failed.unwrap_or_else(|| Fault::Stopped.into()))
+        match self.match_what_fits(carrier, receipts.clone()).await {
+            Ok(unmatched) => receipts = unmatched,
+            Err(error) => failed = Some(error),
+        }
+        if failed.is_some() {
+            // The home that couldn't be asked may have the message. A receipt with a name can be
+            // parked meanwhile; any other one has to be sent again.
+            let (named, others) = receipts.into_iter().partition(|r| !r.names.is_empty());
+            receipts = named;
+            failed = failed.filter(|_| !Vec::<CarrierReceipt>::is_empty(&others));
+        }
+        self.park(carrier, order, receipts).await?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Matches receipts by what they say besides the carrier's names, each in the one home where a
+    /// message fits; returns the others.
+    async fn match_what_fits(
+        &self,
+        carrier: &str,
+        receipts: Vec<CarrierReceipt>,
+    ) -> Result<Vec<CarrierReceipt>> {
+        let fitting = self.homes_that_fit(carrier, &receipts).await?;
+        let mut unmatched = Vec::new();
+        let mut homes: BTreeMap<Home, Vec<CarrierReceipt>> = BTreeMap::new();
+        for (receipt, home) in receipts.into_iter().zip(fitting) {
+            match home {
+                Some(home) => homes.entry(home).or_default().push(receipt),
+                None => unmatched.push(receipt),
+            }
+        }
+        for (home, receipts) in homes {
+            let matching = self.match_at(carrier, home, receipts, Matching::Anything);
+            unmatched.extend(matching.await?);
+        }
+        Ok(unmatched)
+    }
+
+    /// Parks receipts by the turn of the first home that can be reached.
+    async fn park(
+        &self,
+        carrier: &str,
+        order: &[Home],
+        receipts: Vec<CarrierReceipt>,
+    ) -> Result<()> {
+        if receipts.is_empty() {
+            return Ok(());
+        }
+        let mut failed = Fault::Stopped.into();
+        for home in order {
+            match self
+                .match_at(carrier, *home, receipts.clone(), Matching::NamesOrPark)
+                .await
+            {
+                Ok(_) => return Ok(()),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Matches receipts in a home; returns those that it knows nothing of.
+    async fn match_at(
+        &self,
+        carrier: &str,
+        home: Home,
+        receipts: Vec<CarrierReceipt>,
+        matching: Matching,
+    ) -> Result<Vec<CarrierReceipt>> {
+        let inbox = self.inner.turn.inbox(home);
+        let asking = inbox.record_carrier_receipts(carrier, receipts, matching);
+        let asked = tokio::time::timeout(WAIT, asking).await;
+        asked.unwrap_or_else(|_| Err(Fault::TimedOut("asking a home for receipts").into()))
     }
 }
 
-/// What a task stored; `None` if it takes long, and goes on by itself.
+/// What a task stored; `None` if the task takes longer than [`WAIT`], and goes on by itself.
 async fn wait_for<T>(storing: JoinHandle<Option<T>>) -> Option<T> {
     tokio::time::timeout(WAIT, storing).await.ok()?.ok()?
 }

@@ -24,12 +24,12 @@ impl Service {
         let mut conn = self.store().read().await?;
         let mut connections = carriers::connections(&mut conn).await?;
         connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
-        let rows = carriers::all(&mut conn).await?;
+        let mut rows = carriers::all(&mut conn).await?;
         drop(conn);
         let mut found = Vec::new();
         for carrier in &self.inner.router.network.carriers {
             let name = carrier.name.clone();
-            let row = rows.iter().find(|row| row.name == name);
+            let row = rows.remove(&name).unwrap_or_default();
             let waiting = self.in_each_home(|home| async move {
                 let mut conn = self.store().read_at(home).await?;
                 queue::waiting(&mut conn, &carrier.name).await
@@ -37,7 +37,6 @@ impl Service {
             let waiting = waiting.await?;
             let oldest_waiting_at = waiting.iter().filter_map(|(oldest, _)| *oldest).min();
             let waiting = waiting.iter().map(|(_, n)| n).sum();
-            let drained_at = row.and_then(|row| row.drained_at);
             let connections: Vec<_> = connections
                 .iter()
                 .filter(|connection| connection.carrier == name)
@@ -45,12 +44,12 @@ impl Service {
                 .collect();
             found.push(CarrierRecord {
                 name,
-                state: state(drained_at, &connections),
-                drained_at,
+                state: state(row.drained_at, &connections),
+                drained_at: row.drained_at,
                 waiting,
                 oldest_waiting_at,
-                receipts_parked: row.map_or(0, |row| row.receipts_parked),
-                receipts_matched: row.map_or(0, |row| row.receipts_matched),
+                receipts_parked: row.receipts_parked,
+                receipts_matched: row.receipts_matched,
                 connections,
             });
         }
@@ -121,8 +120,8 @@ impl Service {
     pub async fn drained_carriers(&self) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
         let rows = carriers::all(&mut conn).await?;
-        let drained = rows.into_iter().filter(|row| row.drained_at.is_some());
-        let names: Vec<_> = drained.map(|row| row.name).collect();
+        let drained = rows.into_iter().filter(|(_, row)| row.drained_at.is_some());
+        let names: Vec<_> = drained.map(|(name, _)| name).collect();
         for name in &names {
             self.inner.scan_starts.forget(name);
         }

@@ -131,11 +131,11 @@ impl Lease {
 impl Claimed {
     /// The claimed message, from its row.
     fn of(row: StartedMessage, network: &Network) -> Self {
-        let created_at = Timestamp::from_unix_ms(row.before.created_at);
+        let created_at = Timestamp::from_unix_ms(row.message.created_at);
         let number = Number::from_stored(row.number, row.kind);
         Self {
-            id: row.before.id,
-            application_id: row.before.application_id,
+            id: row.message.id,
+            application_id: row.message.application_id,
             address: number.for_carrier(&network.country_code),
             number,
             sender: row.sender.unwrap_or_else(|| network.default_sender.clone()),
@@ -343,20 +343,6 @@ impl Service {
             Ok(resumed)
         })
         .await
-    }
-
-    /// When the next message of a carrier will be due; `None` when no message waits.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
-    pub async fn next_due(&self, carrier: &str) -> Result<Option<Timestamp>> {
-        let least = first_unexpired(self.now());
-        let next = self.in_each_home(|home| async move {
-            let scan_start = self.inner.scan_starts.of(home, carrier);
-            let mut conn = self.store().read_at(home).await?;
-            claims::next_due(&mut conn, carrier, scan_start, least).await
-        });
-        Ok(next.await?.into_iter().flatten().min())
     }
 
     /// # Errors

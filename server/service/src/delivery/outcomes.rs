@@ -3,6 +3,7 @@
 
 use domain::HandOver;
 
+use crate::delivery::receipts::is_storable_name;
 use crate::store::claims::Held;
 use crate::store::segments::Segment;
 
@@ -36,8 +37,12 @@ pub enum SubmitOutcome {
 }
 
 impl SubmitOutcome {
-    /// Removes the characters that a carrier's words can have and PostgreSQL's texts can't.
+    /// Removes what a carrier's words can have and the database can't: NUL characters, and a name
+    /// that is too long for a receipt to be found by.
     pub(crate) fn make_storable(&mut self) {
+        if let Self::Accepted { carrier_message_id } = self {
+            carrier_message_id.take_if(|name| !is_storable_name(name));
+        }
         let text = match self {
             Self::Accepted { carrier_message_id } => carrier_message_id.as_mut(),
             Self::Refused { error }

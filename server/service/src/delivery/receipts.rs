@@ -1,6 +1,6 @@
 //! Receipts: what carriers report of messages they took.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::ids::Home;
 use domain::timestamp::DAY_MS;
@@ -22,7 +22,8 @@ const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
 /// How long a receipt may be ahead of the answer to its submit. An older receipt is for another
 /// message: carriers use their names again.
 const AHEAD_MS: i64 = 60 * 60 * 1000;
-/// How long parked receipts are looked at again: no transaction is open for longer.
+/// How long parked receipts are looked at again: no transaction is open for longer, and no lease
+/// lasts longer.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// How many names one transaction looks at.
 const CROSSED_CHUNK: usize = 500;
@@ -31,6 +32,16 @@ const CROSSED_CHUNK: usize = 500;
 const KEPT_MS: i64 = 7 * DAY_MS;
 /// The milliseconds of message ids whose segments one transaction forgets.
 const FORGET_MS: i64 = 10_000;
+
+/// Most characters of a carrier's name for a segment: a longer one doesn't fit into PostgreSQL's index
+/// of names. Carriers' names have some 10 to 65.
+pub const RECEIPT_NAME_CHARS_MAX: usize = 255;
+
+/// Whether a carrier's name for a segment can be stored.
+pub(crate) fn is_storable_name(name: &str) -> bool {
+    // Most names are shorter in bytes, too, and needn't be counted.
+    name.len() <= RECEIPT_NAME_CHARS_MAX || name.chars().count() <= RECEIPT_NAME_CHARS_MAX
+}
 
 /// A sandbox's receipt: how a message ended.
 #[derive(Clone, Debug)]
@@ -64,8 +75,11 @@ pub struct CarrierReceipt {
 }
 
 impl CarrierReceipt {
-    /// Removes the characters that a carrier's words can have and PostgreSQL's texts can't.
+    /// Removes what a carrier's words can have and the database can't: NUL characters, and names of
+    /// more than [`RECEIPT_NAME_CHARS_MAX`] characters. A receipt that loses its names may still
+    /// find its message by what else it says.
     fn make_storable(&mut self) {
+        self.names.retain(|name| is_storable_name(name));
         let texts = self.names.iter_mut().chain(&mut self.error);
         for text in texts.chain([&mut self.number, &mut self.sender]) {
             text.retain(|c| c != '\0');
@@ -82,15 +96,28 @@ pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
-/// How far a home goes to find the segments of a carrier's receipts.
+/// How far a home goes to find the segments of a carrier's receipts, and what it does with the
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matching {
-    /// By the carrier's names alone: another home may know a name.
-    ByName,
-    /// Also by what else a receipt says.
-    ByAnything,
-    /// Likewise; what is found in no way is parked.
-    OrPark,
+    /// By the carrier's names alone; the others are returned, since another home may know them.
+    Names,
+    /// Likewise, but the others are parked.
+    NamesOrPark,
+    /// Also by what else a receipt says; the others are returned.
+    Anything,
+    /// Likewise, but the others are parked.
+    AnythingOrPark,
+}
+
+impl Matching {
+    const fn is_by_names_alone(self) -> bool {
+        matches!(self, Self::Names | Self::NamesOrPark)
+    }
+
+    const fn parks(self) -> bool {
+        matches!(self, Self::NamesOrPark | Self::AnythingOrPark)
+    }
 }
 
 /// A receipt and the segment that it is for.
@@ -98,6 +125,17 @@ struct Matched<'a> {
     segment: SegmentId,
     status: MessageStatus,
     error: Option<&'a str>,
+}
+
+/// A name that a receipt is parked for, and the newest message with a segment of that name.
+#[derive(Clone)]
+struct Crossed {
+    carrier: String,
+    /// The carrier's name for the segment.
+    name: String,
+    message_id: Transid,
+    /// The home of the message.
+    home: Home,
 }
 
 impl Service {
@@ -156,10 +194,10 @@ impl Service {
                     status,
                     error,
                 });
+            } else if !matching.parks() {
+                unmatched.push(receipt.clone());
             } else if receipt.names.is_empty() {
                 tracing::warn!(carrier, "a receipt that names no message is dropped");
-            } else if matching != Matching::OrPark {
-                unmatched.push(receipt.clone());
             } else {
                 count += 1;
                 let names = receipt.names.iter();
@@ -204,11 +242,10 @@ impl Service {
             .into_iter()
             .map(|(place, segment)| (owners[place], segment))
             .collect();
-        if matching == Matching::ByName {
+        if matching.is_by_names_alone() {
             return Ok(found);
         }
-        let country_code = &self.inner.router.network.country_code;
-        let least = domain::ids::compose_id(self.now().plus_ms(-KEPT_MS - DAY_MS).unix_ms(), 0);
+        let (country_code, least) = self.unanswered_since();
         let open: Vec<&str> = (receipts.iter().enumerate())
             .filter(|(place, receipt)| !found.contains_key(place) && !receipt.number.is_empty())
             .map(|(_, receipt)| receipt.number.as_str())
@@ -238,6 +275,77 @@ impl Service {
             }
         }
         Ok(found)
+    }
+
+    /// The home of the one message that each receipt fits by what it says besides the carrier's
+    /// names, among the messages of all homes; `None` where none or several fit.
+    pub(crate) async fn homes_that_fit(
+        &self,
+        carrier: &str,
+        receipts: &[CarrierReceipt],
+    ) -> Result<Vec<Option<Home>>> {
+        let (country_code, least) = self.unanswered_since();
+        let numbers = receipts.iter().map(|receipt| receipt.number.as_str());
+        let numbers: Vec<&str> = numbers.filter(|number| !number.is_empty()).collect();
+        let (mut unanswered, mut homes_of) = (Vec::new(), HashMap::new());
+        for home in self.homes() {
+            let mut conn = self.store().read_at(home).await?;
+            let found = segments::unanswered(&mut conn, carrier, &numbers, country_code, least);
+            for segment in found.await? {
+                homes_of.insert(segment.id.message_id, home);
+                unanswered.push(segment);
+            }
+        }
+        let mut homes = Vec::with_capacity(receipts.len());
+        for receipt in receipts {
+            let to_it = unanswered.iter().filter(|c| c.address == receipt.number);
+            let segment = the_one(receipt, &to_it.collect::<Vec<_>>());
+            let home = segment.and_then(|segment| homes_of.get(&segment.message_id).copied());
+            homes.push(match (segment, home) {
+                (Some(segment), Some(home))
+                    if !self
+                        .may_be_elsewhere(carrier, receipt, segment, home)
+                        .await? =>
+                {
+                    Some(home)
+                }
+                _ => None,
+            });
+        }
+        Ok(homes)
+    }
+
+    /// Whether a receipt with nothing but number and time may be for a message of another home,
+    /// which is being submitted now.
+    async fn may_be_elsewhere(
+        &self,
+        carrier: &str,
+        receipt: &CarrierReceipt,
+        segment: SegmentId,
+        home: Home,
+    ) -> Result<bool> {
+        if receipt.user_reference.is_some() {
+            return Ok(false);
+        }
+        let (country_code, least) = self.unanswered_since();
+        let (number, id) = (&receipt.number, segment.message_id);
+        for other in self.homes().filter(|other| *other != home) {
+            let mut conn = self.store().read_at(other).await?;
+            let asking =
+                segments::is_another_submitted(&mut conn, carrier, number, country_code, id, least);
+            if asking.await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The country code that carriers put before local numbers, and the least id of a message that
+    /// a receipt may still be for.
+    fn unanswered_since(&self) -> (&str, i64) {
+        let country_code = &self.inner.router.network.country_code;
+        let oldest = self.now().plus_ms(-KEPT_MS - DAY_MS);
+        (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
     }
 
     /// Matches the receipts that were parked for names which are known now.
@@ -273,15 +381,16 @@ impl Service {
         apply(self, tx, &matched, now).await
     }
 
-    /// Matches receipts that crossed the answers to their submits; returns how many. Receipt and
-    /// answer cross when one transaction stores the name and finds no receipt, while another finds
-    /// no name and parks the receipt, and neither sees what the other wrote.
+    /// Matches receipts that were parked though their segments are known; returns how many. A
+    /// receipt stays parked when it crosses the answer to its submit: one transaction stores the
+    /// name and finds no receipt, while another finds no name and parks the receipt, and neither
+    /// sees what the other wrote. A receipt also stays parked when another process stores the
+    /// answer by a call, which looks for the receipts of its own process alone.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn match_crossed(&self) -> Result<usize> {
-        // With a single process receipts and answers can't cross: its transactions follow each
-        // other.
+        // Where one process writes to a file, its transactions follow each other.
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
@@ -297,18 +406,57 @@ impl Service {
         };
         let mut matched = 0;
         for some in names.chunks(CROSSED_CHUNK) {
-            let found = self.in_each_home(|home| async move {
-                let (service, some) = (self.clone(), some.to_vec());
-                run_detached(async move { service.match_some(home, &some).await }).await
+            let crossed = &self.crossed(some).await?;
+            let matching = self.in_each_home(|home| async move {
+                let of_home = crossed.iter().filter(|crossed| crossed.home == home);
+                let of_home: Vec<Crossed> = of_home.cloned().collect();
+                if of_home.is_empty() {
+                    return Ok(0);
+                }
+                let service = self.clone();
+                run_detached(async move { service.match_some(home, &of_home).await }).await
             });
-            matched += found.await?.into_iter().sum::<usize>();
+            matched += matching.await?.into_iter().sum::<usize>();
         }
         Ok(matched)
     }
 
-    /// Matches parked receipts for some names, each with its carrier; returns for how many of the
-    /// names there are segments.
-    async fn match_some(&self, home: Home, names: &[(String, String)]) -> Result<usize> {
+    /// The names that segments have, of these names, each with its carrier. Where a carrier used a
+    /// name again, the newest segment counts, in whichever home it is.
+    async fn crossed(&self, names: &[(String, String)]) -> Result<Vec<Crossed>> {
+        let finding = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            let mut found = Vec::new();
+            for of_one in names.chunk_by(|(a, _), (b, _)| a == b) {
+                let of_carrier: Vec<&str> = of_one.iter().map(|(_, name)| name.as_str()).collect();
+                let segments = segments::named(&mut conn, &of_one[0].0, &of_carrier).await?;
+                let segments = segments.into_iter();
+                found.extend(
+                    segments.map(|(place, segment)| {
+                        (of_one[place].clone(), (segment.message_id, home))
+                    }),
+                );
+            }
+            Ok(found)
+        });
+        let mut newest: BTreeMap<(String, String), (Transid, Home)> = BTreeMap::new();
+        for (name, found) in finding.await?.into_iter().flatten() {
+            let known = newest.entry(name).or_insert(found);
+            *known = found.max(*known);
+        }
+        let crossed = newest.into_iter();
+        let crossed = crossed.map(|((carrier, name), (message_id, home))| Crossed {
+            carrier,
+            name,
+            message_id,
+            home,
+        });
+        Ok(crossed.collect())
+    }
+
+    /// Matches the receipts that are parked for these names, which are ordered by carrier; returns
+    /// how many names that are.
+    async fn match_some(&self, home: Home, crossed: &[Crossed]) -> Result<usize> {
         let now = self.now();
         let tx = self
             .store()
@@ -316,24 +464,14 @@ impl Service {
             .await?;
         let Some(mut tx) = tx else { return Ok(0) };
         tx.at(home);
-        let mut crossed = Vec::new();
-        for of_one in names.chunk_by(|(a, _), (b, _)| a == b) {
-            let carrier = of_one[0].0.as_str();
-            let names: Vec<&str> = of_one.iter().map(|(_, name)| name.as_str()).collect();
-            let found = segments::named(&mut tx, carrier, &names).await?;
-            let found = found.into_iter();
-            crossed.extend(found.map(|(place, segment)| (carrier, names[place], segment)));
-        }
-        let ids: Vec<Transid> = crossed.iter().map(|(.., s)| s.message_id).collect();
+        let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
         messages::lock(&mut tx, &ids).await?;
-        for of_one in crossed.chunk_by(|(a, ..), (b, ..)| a == b) {
-            let names: Vec<&str> = of_one.iter().map(|(_, name, _)| *name).collect();
-            let matching = self.match_parked(&mut tx, of_one[0].0, &names, now);
+        for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
+            let names: Vec<&str> = of_one.iter().map(|crossed| crossed.name.as_str()).collect();
+            let matching = self.match_parked(&mut tx, &of_one[0].carrier, &names, now);
             matching.await?;
         }
-        if !crossed.is_empty() {
-            tx.commit().await?;
-        }
+        tx.commit().await?;
         Ok(crossed.len())
     }
 

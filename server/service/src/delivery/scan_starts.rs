@@ -17,10 +17,10 @@ const FULL_LOOK: Duration = Duration::from_secs(10);
 /// How much later than its `due_at` a row may be stored.
 const STORED_WITHIN_MS: i64 = 500;
 
-/// The scan starts of each carrier in each home.
+/// The scan starts of each carrier in each home. With SQLite, whose index has no such entries, none
+/// is learned, and every look begins at the first row.
+#[derive(Default)]
 pub(crate) struct ScanStarts {
-    /// Whether scan starts are kept; not where only one process writes, whose index is clean.
-    kept: bool,
     carriers: Mutex<HashMap<(Home, String), Known>>,
 }
 
@@ -30,13 +30,6 @@ struct Known {
 }
 
 impl ScanStarts {
-    pub(crate) fn new(kept: bool) -> Self {
-        Self {
-            kept,
-            carriers: Mutex::default(),
-        }
-    }
-
     /// Where the next look for a carrier's due rows begins.
     pub(crate) fn of(&self, home: Home, carrier: &str) -> ScanStart {
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,9 +55,6 @@ impl ScanStarts {
         found: &[DueRow],
         now: Timestamp,
     ) {
-        if !self.kept {
-            return;
-        }
         let start = |of_batches: bool, limit: i64, from: i64| {
             // No rows of this kind were looked for.
             if limit <= 0 {

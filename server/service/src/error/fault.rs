@@ -35,6 +35,8 @@ pub enum Fault {
     TimedOut(&'static str),
     #[error("the service is being stopped")]
     Stopped,
+    #[error("too much waits already to be stored")]
+    InboxFull,
     #[error("the database did not answer a commit, and did not store it: {0}")]
     NotCommitted(sqlx::Error),
     /// A fault that ended the work of several callers.
@@ -44,6 +46,11 @@ pub enum Fault {
     Json(#[from] serde_json::Error),
     #[error("password hash: {0}")]
     PasswordHash(String),
+    #[error(
+        "what is sealed in the database can't be opened: is secret.key in the data folder the file \
+         that it was sealed with?"
+    )]
+    Sealed,
     #[error("a task failed: {0}")]
     Task(String),
     #[error("file: {0}")]
@@ -89,7 +96,7 @@ impl Fault {
         match self {
             Self::Database(error) => is_busy(error),
             Self::Sqlite(error) => is_busy_file(error),
-            Self::TimedOut(_) | Self::Stopped | Self::NotCommitted(_) => true,
+            Self::TimedOut(_) | Self::Stopped | Self::InboxFull | Self::NotCommitted(_) => true,
             Self::Shared(error) => error.is_busy(),
             _ => false,
         }
@@ -118,6 +125,16 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
 #[derive(Debug, thiserror::Error)]
 #[error("{0} took too long")]
 struct TookTooLong(&'static str);
+
+/// Whether the database didn't do something in time: by its own clock, or by that of this process.
+pub(crate) fn took_too_long(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::AnyDriverError(error) => error.is::<TookTooLong>(),
+        // The server canceled the statement.
+        sqlx::Error::Database(error) => error.code().as_deref() == Some("57014"),
+        _ => false,
+    }
+}
 
 /// The error for work that the database didn't do in time.
 pub(crate) fn timed_out(what: &'static str) -> sqlx::Error {

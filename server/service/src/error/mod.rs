@@ -11,7 +11,7 @@ pub use domain::refusal::Refusal;
 use domain::refusal::{FAILED, UNCERTAIN};
 
 pub use fault::{Fault, Uncertain};
-pub(crate) use fault::{is_cut, timed_out};
+pub(crate) use fault::{is_cut, timed_out, took_too_long};
 pub use open::OpenError;
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -53,7 +53,8 @@ pub enum OpenError {
     )]
     EarlierBuild,
     #[error(
-        "the database is half distributed: run `heliograph distribute --homes {0}`, which goes on where it stopped"
+        "the database is half distributed: run `heliograph distribute --homes {0}`, which goes on \
+         where it stopped"
     )]
     HalfDistributed(i64),
     #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]

@@ -7,10 +7,12 @@ use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use crate::Service;
 use crate::error::{Error, Refusal, Result};
+use crate::mail::{self, texts};
 use crate::store::WriteTx;
 use crate::store::applications::{self, ApplicationRow};
 use crate::store::audit::{self, Actor};
 use crate::store::deposits::{self, DepositRecord};
+use crate::store::installation;
 use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
@@ -155,7 +157,9 @@ impl Service {
                 if !deposits::assign(tx, &bank_id, application.id, now).await? {
                     return Err(Refusal::DepositAssigned.into());
                 }
-                transfer(tx, UNMATCHED, application.id, &bank_id, deposit.amount, now).await?;
+                let balance =
+                    transfer(tx, UNMATCHED, application.id, &bank_id, deposit.amount, now).await?;
+                tell(tx, &application, deposit.amount, balance, now).await?;
                 let detail = format!("{} {}", deposit.amount, bank_id);
                 let subject = reference.to_string();
                 audit::insert(tx, now, &actor, "deposit.assign", &subject, Some(&detail)).await?;
@@ -194,11 +198,12 @@ async fn credit(
         Ok(reference) => find(service, tx, reference).await?,
         Err(_) => None,
     };
-    let id = application.map(|row| row.id);
+    let id = application.as_ref().map(|row| row.id);
     let fresh = deposits::insert(tx, &request.bank_id, &reference, request.amount, id, now).await?;
     touched("deposits", 1, u64::from(fresh))?;
-    let (status, balance) = if let Some(id) = id {
-        let balance = transfer(tx, BANK, id, &request.bank_id, request.amount, now).await?;
+    let (status, balance) = if let Some(row) = application {
+        let balance = transfer(tx, BANK, row.id, &request.bank_id, request.amount, now).await?;
+        tell(tx, &row, request.amount, balance, now).await?;
         (DepositStatus::Credited, Some(balance))
     } else {
         let waiting = Transfer {
@@ -222,6 +227,19 @@ async fn credit(
         already: false,
         balance,
     })
+}
+
+/// Mails the customer about a deposit.
+async fn tell(
+    conn: &mut dyn Connection,
+    application: &ApplicationRow,
+    amount: Money,
+    balance: Money,
+    now: Timestamp,
+) -> Result<()> {
+    let currency = installation::currency(conn).await?;
+    let mail = texts::deposit(application.record.reference, amount, balance, &currency);
+    mail::put(conn, application, &mail, now).await
 }
 
 /// The application with this reference. The transaction goes on in its home.

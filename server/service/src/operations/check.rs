@@ -83,7 +83,8 @@ async fn ledger(tx: &mut WriteTx<'_>, homes: impl Iterator<Item = Home>) -> Resu
     Ok(ledger)
 }
 
-/// What was found in all homes. The unmatched deposits are of no home, and were the same for each.
+/// The sum of what was found in the homes. The unmatched deposits belong to no home, and were read
+/// with each home.
 fn sum(found: Vec<Found>) -> Result<Found> {
     let mut all = Found::default();
     for found in found {

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use domain::{Money, Timestamp};
 
+use crate::accounts::sealing::{self, Sealing};
 use crate::delivery::expiry::first_unexpired;
-use crate::error::{Error, OpenError};
+use crate::error::{Error, Fault, OpenError};
 use crate::operations::check::violations;
 use crate::operations::history;
 use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
 use crate::store::distribute::{self, Distribution};
+use crate::store::history::MessageTables;
 use crate::store::sql::Dialect;
 use crate::store::{Missing, Store, WriteTx, installation, shared};
 use crate::uploads::spool_folder::SpoolFolder;
@@ -58,8 +60,8 @@ pub enum CopyError {
     #[error("there is something in the database to copy to: name one that is empty")]
     NotEmpty,
     #[error(
-        "the database to copy to is distributed: name one that isn't yet, and run `heliograph distribute` on it \
-         after the copy"
+        "the database to copy to is distributed: name one that isn't yet, and run \
+         `heliograph distribute` on it after the copy"
     )]
     Distributed,
     #[error("the database to copy violates its invariants, nothing was copied:\n{}", .0.join("\n"))]
@@ -78,12 +80,18 @@ pub enum CopyError {
 impl Service {
     /// Copies a SQLite database, which nobody may serve meanwhile, and the uploads beside it to an
     /// empty PostgreSQL database: all of it, or nothing. `data_dir` is the folder where the uploads
-    /// wait.
+    /// wait; the messages go into tables of days or weeks.
     ///
     /// # Errors
     /// When either database isn't as it must be, or when what arrived differs. Nothing was copied
     /// then.
-    pub async fn copy(from: &str, to: &str, data_dir: &Path, clock: &Clock) -> Result<Copied> {
+    pub async fn copy(
+        from: &str,
+        to: &str,
+        data_dir: &Path,
+        tables: MessageTables,
+        clock: &Clock,
+    ) -> Result<Copied> {
         if (Dialect::of_url(from)?, Dialect::of_url(to)?) != (Dialect::Sqlite, Dialect::Postgres) {
             return Err(CopyError::Direction);
         }
@@ -92,7 +100,8 @@ impl Service {
         source.must_be_of_this_release().await?;
         let target = Store::open(to, Missing::Refuse).await?;
         let spool = SpoolFolder::within(data_dir);
-        let copied = copy_all(&source, &target, &spool, clock.now()).await;
+        let key_file = Sealing::file(data_dir);
+        let copied = copy_all(&source, &target, &spool, &key_file, tables, clock.now()).await;
         target.close().await;
         source.close().await;
         copied
@@ -103,6 +112,8 @@ async fn copy_all(
     source: &Store,
     target: &Store,
     spool: &SpoolFolder,
+    key_file: &Path,
+    tables: MessageTables,
     now: Timestamp,
 ) -> Result<Copied> {
     let mut conn = target.read().await.map_err(Error::from)?;
@@ -121,9 +132,9 @@ async fn copy_all(
         return Err(CopyError::Violations(violations));
     }
     target.migrate().await?;
-    // The tables of each day in a transaction of their own, as the service makes them; a copy that
-    // fails leaves them empty.
-    history::make_tables(target, copy::days(&mut from).await?).await?;
+    // The tables of each day or week in a transaction of their own, as the service makes them; a
+    // copy that fails leaves them empty.
+    history::make_tables(target, copy::days(&mut from).await?, tables).await?;
     let mut to = target.begin().await?;
     copy::take_over(&mut to).await?;
     if !copy::is_empty(&mut to).await? {
@@ -131,6 +142,10 @@ async fn copy_all(
     }
     for table in TABLES {
         copy_table(&mut from, &mut to, table).await?;
+    }
+    // What is sealed stays sealed: processes elsewhere find the key in the database.
+    if let Some(key) = sealing::read(key_file).map_err(|error| Error::Failed(Fault::File(error)))? {
+        installation::keep_sealing_key(&mut to, key.trim()).await?;
     }
     let upload_rows = copy_uploads(&mut from, &mut to, spool, now).await?;
     copy::analyze(&mut to).await?;

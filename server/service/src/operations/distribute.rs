@@ -15,7 +15,7 @@ use crate::{Config, Service};
 
 type Result<T> = std::result::Result<T, DistributeError>;
 
-/// What will be done, told before it is.
+/// The plan of a distribution. The caller is told the plan before anything is changed.
 #[derive(Clone, Debug)]
 pub struct DistributionPlan {
     pub homes: i64,
@@ -26,11 +26,11 @@ pub struct DistributionPlan {
     pub copied: Vec<String>,
     /// The tables that are distributed.
     pub distributed: Vec<String>,
-    /// How many applications get another home.
+    /// How many applications will get another home.
     pub applications: i64,
 }
 
-/// What is told while a database is being distributed.
+/// A step of a distribution, which the caller is told.
 #[derive(Clone, Debug)]
 pub enum DistributionStep {
     Planned(DistributionPlan),
@@ -55,8 +55,8 @@ pub enum DistributeError {
     )]
     File,
     #[error(
-        "this PostgreSQL has no extension citus in the database: it takes CREATE EXTENSION citus on every server \
-         of a Citus cluster"
+        "this PostgreSQL has no extension citus in the database: it takes CREATE EXTENSION citus \
+         on every server of a Citus cluster"
     )]
     NoCitus,
     #[error("this server is a worker of its cluster: name the coordinator")]
@@ -66,12 +66,13 @@ pub enum DistributeError {
     #[error("another `heliograph distribute` is at work on this database")]
     UnderWay,
     #[error(
-        "a process serves the database, or was killed within the last half minute: end it, or wait, and try again"
+        "a process serves the database, or was killed within the last half minute: end it, or \
+         wait, and try again"
     )]
     Served,
     #[error(
-        "the tables are distributed by {0} homes, which can't be changed any more: copy the rows into a new \
-         database, as docs/SCALING.md says, and distribute that"
+        "the tables are distributed by {0} homes, which can't be changed any more: copy the rows \
+         into a new database, as docs/SCALING.md says, and distribute that"
     )]
     HomesFixed(i64),
     #[error(transparent)]
@@ -81,13 +82,13 @@ pub enum DistributeError {
 }
 
 impl Service {
-    /// Distributes a database, which nobody may serve meanwhile, over the workers of its cluster;
-    /// goes on where an earlier call was interrupted. `tell` is told the plan before anything is
-    /// changed, then each step.
+    /// Distributes a database, which no process may serve meanwhile, over the workers of its
+    /// cluster; goes on where an earlier call was interrupted. `tell` is called with the plan
+    /// before anything is changed, then with each step.
     ///
     /// # Errors
-    /// When the database can't be distributed. What was done by then stays, and no process can serve
-    /// the database until a later call has done the rest.
+    /// When the database can't be distributed. What was done by then stays, and no process can
+    /// serve the database until a later call has done the rest.
     pub async fn distribute(
         config: &Config,
         homes: i64,
@@ -164,7 +165,8 @@ async fn begin(
     (homes, workers): (i64, usize),
     tell: &(dyn Fn(DistributionStep) + Sync),
 ) -> Result<()> {
-    // Of this transaction and that in which a node takes its slot, the later one sees the other.
+    // The transaction in which a node takes its slot is a verb's, as this one is. Verbs run one
+    // after the other, so that the later of the two sees what the earlier one wrote.
     let mut tx = store.begin().await?;
     if nodes::is_served(&mut tx, config.clock.now()).await? {
         return Err(DistributeError::Served);
@@ -198,18 +200,19 @@ async fn begin(
     Ok(tx.commit().await?)
 }
 
-/// Whether the homes can't be changed any more, and all rows have theirs.
+/// Whether all rows have their homes, and the number of homes can't be changed any more: the first
+/// of the tables is distributed then.
 fn are_homes_fixed(distributed: &[String]) -> bool {
     distributed.iter().any(|table| table == REFERENCE_TABLES[0])
 }
 
-/// Gives rows the home of their account, as long as no table is distributed.
+/// Gives rows the home of their account, unless a table is distributed already.
 async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> Result<()> {
     if are_homes_fixed(&distribute::distributed(&mut *conn).await?) {
         return Ok(());
     }
     let mut tables = distribute::tables(&mut *conn).await?;
-    // By these two the homes of other tables' rows are found.
+    // These come first, since the homes of other tables' rows are found by them.
     tables.retain(|table| table != "applications" && table != "batches");
     for table in ["applications", "reference_homes", "batches"]
         .into_iter()
@@ -251,8 +254,9 @@ async fn distribute_tables(
     Ok(())
 }
 
-/// Gives each worker about as many homes: of the shards, which Citus spreads, some have several
-/// homes and some none. Shards of later tables are put beside those of `applications`.
+/// Gives all workers about the same number of homes. Citus gives them the same number of shards,
+/// but some shards have several homes and some have none. Citus puts the shards of later tables
+/// beside those of `applications`.
 async fn spread_homes(conn: &mut AnyConnection, homes: i64) -> Result<()> {
     let mut shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
     for place in distribute::places(&mut *conn, homes).await? {
@@ -276,7 +280,8 @@ async fn spread_homes(conn: &mut AnyConnection, homes: i64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a database that is half distributed, and warns of a Citus that wasn't tested.
+/// Finds out whether the database is distributed. Refuses one that is half distributed, and warns
+/// of a Citus that wasn't tested.
 pub(crate) async fn look(store: &Store) -> std::result::Result<(), OpenError> {
     if store.dialect() == Dialect::Sqlite {
         return Ok(());
@@ -289,6 +294,7 @@ pub(crate) async fn look(store: &Store) -> std::result::Result<(), OpenError> {
             let citus = distribute::citus(&mut conn).await?;
             let missing = OpenError::Failed(Fault::Missing("pg_extension for citus"));
             warn_if_untested(&citus.ok_or(missing)?);
+            store.set_distributed();
         }
     }
     Ok(())

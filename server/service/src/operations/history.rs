@@ -1,5 +1,5 @@
-//! History: dropping old messages by day, folding the counts of days that are over, and with
-//! PostgreSQL making the tables of the days to come.
+//! History: dropping old messages by day or week, folding the counts of days that are over, and
+//! with PostgreSQL making the tables of the days to come.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use domain::ids::{self, Home, id_of_day};
 
 use crate::error::Result;
 use crate::store::gate::Priority;
-use crate::store::history::{self, Range};
+use crate::store::history::{self, MessageTables, Range};
 use crate::store::{Chore, Store, WriteTx, installation, messages, tally};
 use crate::{Service, run_detached, run_detached_within};
 
@@ -17,9 +17,9 @@ use crate::{Service, run_detached, run_detached_within};
 const DAYS_AHEAD: i64 = 3;
 /// How many rows one transaction deletes where a day has no tables.
 const CHUNK: i64 = 2000;
-/// How long one transaction may take: a day may have millions of messages to add up.
+/// How long one transaction may take: a table may have millions of messages to add up.
 const DROP_TIMEOUT: Duration = Duration::from_mins(20);
-/// How many days or chunks one run drops at most: other sweeps wait meanwhile.
+/// How many tables or chunks one run drops at most: other sweeps wait meanwhile.
 const CHUNKS_MAX: u32 = 500;
 
 impl Service {
@@ -29,10 +29,15 @@ impl Service {
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn make_days(&self) -> Result<()> {
         let service = self.clone();
-        run_detached(async move { make_days(service.store(), service.now()).await }).await
+        run_detached(async move {
+            let tables = service.limits().message_tables;
+            make_days(service.store(), service.now(), tables).await
+        })
+        .await
     }
 
     /// Drops messages of days that are no longer kept, once they are final; their transfers stay.
+    /// Those of a week's table are dropped once this holds for all of them.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -46,7 +51,7 @@ impl Service {
         Ok(())
     }
 
-    /// Drops a day or a chunk; false when nothing is left to drop.
+    /// Drops a table or a chunk; false when nothing is left to drop.
     async fn drop_some(&self) -> Result<bool> {
         let now = self.now();
         let store = self.store();
@@ -63,20 +68,16 @@ impl Service {
             return Ok(false);
         };
         let day = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
-        let whole_day = Range {
-            from: first.min(id_of_day(day)),
-            below: id_of_day(day + 1),
-        };
         let table = store.dialect().day_table(&mut tx, day).await?;
-        // A day's tables are dropped when all messages in them may be dropped.
-        let range = if table.is_some() {
-            let kept = self::first(&mut tx, &homes, below, whole_day.below).await?;
-            if whole_day.below > kept_from || kept.is_some() {
+        // A table is dropped when all messages in it may be dropped.
+        let range = if let Some(table) = &table {
+            let kept = self::first(&mut tx, &homes, below, table.range.below).await?;
+            if table.range.below > kept_from || kept.is_some() {
                 return Ok(false);
             }
-            whole_day
+            table.range
         } else {
-            let mut end = whole_day.below.min(below);
+            let mut end = id_of_day(day + 1).min(below);
             for home in &homes {
                 tx.at(*home);
                 let of_home = messages::nth_after(&mut tx, first, CHUNK).await?;
@@ -90,14 +91,14 @@ impl Service {
         store.dialect().take_time(&mut tx).await?;
         for home in homes {
             tx.at(home);
-            history::sum_up(&mut tx, day, range).await?;
+            history::sum_up(&mut tx, range).await?;
             if table.is_none() {
                 history::delete(&mut tx, range).await?;
             }
             store.dialect().forget_unusual(&mut tx, range).await?;
         }
-        if let Some(name) = table {
-            store.dialect().drop_day(&mut tx, &name).await?;
+        if let Some(table) = table {
+            store.dialect().drop_tables(&mut tx, &table).await?;
         }
         installation::set_history_low(&mut tx, range.below).await?;
         tx.commit().await?;
@@ -125,8 +126,8 @@ impl Service {
     }
 }
 
-/// The first message of a range of ids, of all homes: the tables of a day are dropped for all homes
-/// at once, and so are its messages.
+/// The first message in a range of ids, of all homes: a table, which has the messages of all homes,
+/// is dropped at once.
 async fn first(tx: &mut WriteTx<'_>, homes: &[Home], from: i64, below: i64) -> Result<Option<i64>> {
     let mut first: Option<i64> = None;
     for home in homes {
@@ -139,27 +140,33 @@ async fn first(tx: &mut WriteTx<'_>, homes: &[Home], from: i64, below: i64) -> R
 
 /// Makes the tables of today and the days to come at a start. The start doesn't fail without them:
 /// the rows of a day without tables have a place, and making the tables is tried again.
-pub(crate) async fn make_first_days(store: &Store, now: Timestamp) {
-    if let Err(error) = make_days(store, now).await {
+pub(crate) async fn make_first_days(store: &Store, now: Timestamp, tables: MessageTables) {
+    if let Err(error) = make_days(store, now, tables).await {
         tracing::warn!(detail = ?error, "the tables of the days to come can't be made yet");
     }
 }
 
 /// Makes the tables of today and the days to come, where days have tables.
-pub(crate) async fn make_days(store: &Store, now: Timestamp) -> Result<()> {
-    make_tables(store, now.day()..=now.day() + DAYS_AHEAD).await
+async fn make_days(store: &Store, now: Timestamp, tables: MessageTables) -> Result<()> {
+    make_tables(store, now.day()..=now.day() + DAYS_AHEAD, tables).await
 }
 
-/// Makes the tables of some days (since 1970-01-01 UTC), where days have tables.
-pub(crate) async fn make_tables(store: &Store, days: impl IntoIterator<Item = i64>) -> Result<()> {
+/// Makes the tables of some days (since 1970-01-01 UTC), where days have tables. One process at a
+/// time does so: those with another setting find the day in the table that is there.
+pub(crate) async fn make_tables(
+    store: &Store,
+    days: impl IntoIterator<Item = i64>,
+    tables: MessageTables,
+) -> Result<()> {
     for day in days {
         let tx = store
             .begin_chore(Chore::DropHistory, Priority::Bulk)
             .await?;
         let Some(mut tx) = tx else { return Ok(()) };
-        if store.dialect().make_day(&mut tx, day).await? {
-            tx.commit().await?;
-        }
+        store.dialect().make_day(&mut tx, day, tables).await?;
+        // Also where nothing was made: a rollback might end only after the next day was passed
+        // over, because the chore is still locked.
+        tx.commit().await?;
     }
     Ok(())
 }

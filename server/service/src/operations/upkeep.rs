@@ -8,7 +8,7 @@ use crate::admission::idempotency::kept_since;
 use crate::error::{Fault, OpenError, Refusal, Result};
 use crate::homes;
 use crate::store::gate::Priority;
-use crate::store::{Chore, Store, batches, idempotency, installation, messages, turn_call};
+use crate::store::{Chore, Store, batches, idempotency, installation, messages, turns};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_blocking};
@@ -32,8 +32,9 @@ pub(crate) async fn install(
             return same_currency(&installation::currency(&mut conn).await?, &config.currency);
         }
     }
+    let form_key = hex::encode(config.entropy.bytes::<32>());
     let mut tx = store.begin().await?;
-    installation::insert(&mut tx, &config.currency, now).await?;
+    installation::insert(&mut tx, &config.currency, &form_key, now).await?;
     same_currency(&installation::currency(&mut tx).await?, &config.currency)?;
     if installation::prices_or_none(&mut tx).await? != Some(config.prices) {
         installation::insert_prices(&mut tx, config.prices, now).await?;
@@ -102,7 +103,7 @@ impl Service {
                     return Ok(more);
                 }
                 let before = now.plus_ms(-TURNS_KEPT_MS);
-                let forgotten = turn_call::forget(tx, before, FORGOTTEN_CHUNK).await?;
+                let forgotten = turns::forget(tx, before, FORGOTTEN_CHUNK).await?;
                 Ok(more || forgotten)
             })
         })

@@ -1,6 +1,7 @@
 //! Reports: what became of messages.
 
 mod search;
+pub(crate) mod shares;
 
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use crate::store::events;
 use crate::store::query::{At, Connection};
 use crate::store::reports::{Condition, MessageRow, Selection, Span};
 use search::{Found, search};
+use shares::Searcher;
 
 /// The most messages of one answer.
 const LIMIT_MAX: i64 = 1000;
@@ -50,12 +52,14 @@ impl Service {
     /// messages found until then, maybe none, and its cursor goes on from there.
     ///
     /// # Errors
-    /// `InvalidCursor`.
+    /// `InvalidCursor`; `Failed`, for which waiting helps, when too many search already.
     pub async fn messages(
         &self,
         access: &KeyAccess,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
+        let searcher = Searcher::Application(access.application_id.0);
+        let _permit = self.inner.searches.take(searcher).await?;
         let home = self.home_of(access.reference).await?;
         let mut conn = self.report_connection(home, filter).await?;
         let test = access.kind == KeyKind::Test;
@@ -88,6 +92,11 @@ impl Service {
         reference: Option<Reference>,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
+        let _permit = self
+            .inner
+            .searches
+            .take(Searcher::Account(account_id))
+            .await?;
         let home = self.home_of_account(account_id).await?;
         let mut conn = self.report_connection(home, filter).await?;
         let mut selections = Vec::new();

@@ -1,4 +1,4 @@
-//! Accounts, reset links, and the outbox of mails.
+//! Accounts and reset links.
 
 use domain::Timestamp;
 use domain::ids::Home;
@@ -9,25 +9,46 @@ use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
+/// Columns of an account.
+macro_rules! account {
+    ($rest:literal) => {
+        Sql::same(concat!(
+            r"
+        SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
+               disabled_at, disabled_reason,
+               (
+                   SELECT COUNT(*)
+                   FROM second_factors f WHERE f.account_id = accounts.id) AS factors
+        FROM accounts",
+            $rest
+        ))
+    };
+}
+
 statements! {
     const INSERT: Sql = Sql {
         sqlite: r"
-            INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at)
-            VALUES ($1, $2, $3, $4, $4)
+            INSERT INTO accounts (email, password_hash, role, created_at, password_changed_at,
+                confirmed_at)
+            VALUES ($1, $2, $3, $4, $4, $4)
             ON CONFLICT (email) DO NOTHING RETURNING id",
         postgres: r"
             INSERT INTO accounts (id, home, email, password_hash, role, created_at,
-                password_changed_at)
-            SELECT a.id, 1 + a.id % i.homes, $1, $2, $3, $4, $4
+                password_changed_at, confirmed_at)
+            SELECT a.id, 1 + a.id % i.homes, $1, $2, $3, $4, $4, $4
             FROM (SELECT nextval(pg_get_serial_sequence('accounts', 'id')) AS id) a
             CROSS JOIN installation i
             ON CONFLICT (email) DO NOTHING RETURNING id",
         ..Sql::ANYWHERE
     };
-    const BY_ID: Sql = Sql::same(r"
-        SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE id = $1");
-    const BY_EMAIL: Sql = Sql::same(r"
-        SELECT id, email, role, password_hash, password_changed_at FROM accounts WHERE email = $1");
+    const BY_ID: Sql = account!(" WHERE id = $1");
+    const BY_EMAIL: Sql = account!(" WHERE email = $1");
+    const ALL: Sql = account!(" ORDER BY email");
+    const SET_DISABLED: Sql = Sql::same(r"
+        UPDATE accounts SET disabled_at = $2, disabled_reason = $3 WHERE id = $1");
+    const SET_ROLE: Sql = Sql::same("UPDATE accounts SET role = $2 WHERE id = $1");
+    /// The members of staff who can sign in.
+    const STAFF: Sql = account!(" WHERE role = 'staff' AND disabled_at IS NULL ORDER BY id");
     /// For PostgreSQL alone; SQLite has one home.
     const HOME: Sql = Sql::postgres("SELECT home FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
@@ -36,6 +57,11 @@ statements! {
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
         VALUES ($1, $2, $3, $4)");
+    /// The account whose password a reset link sets; no row for a link that doesn't work.
+    const EMAIL_OF_RESET: Sql = Sql::same(r"
+        SELECT accounts.email FROM password_resets
+        JOIN accounts ON accounts.id = password_resets.account_id
+        WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2");
     /// Marks a reset link as used. A link that was used before or has expired gives no row.
     const USE_RESET: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2
@@ -43,20 +69,24 @@ statements! {
         RETURNING account_id");
     const SPEND_RESETS: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2 WHERE account_id = $1 AND used_at IS NULL");
-    const INSERT_MAIL: Sql = Sql::same(r"
-        INSERT INTO outbox (recipient, subject, body, created_at) VALUES ($1, $2, $3, $4)");
 }
 
-/// An account with its password hash, which only the server may know.
+/// An account with what only the server and staff may know.
 pub(crate) struct AccountRow {
     pub(crate) record: AccountRecord,
     pub(crate) password_hash: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) disabled_at: Option<Timestamp>,
+    pub(crate) disabled_reason: Option<String>,
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRow> {
     Ok(AccountRow {
         record: record(row)?,
         password_hash: row.get("password_hash")?,
+        created_at: row.get("created_at")?,
+        disabled_at: row.get("disabled_at")?,
+        disabled_reason: row.get("disabled_reason")?,
     })
 }
 
@@ -67,7 +97,8 @@ pub(crate) async fn home(conn: &mut dyn Connection, id: i64) -> Result<Home> {
         .await
 }
 
-/// Reads an account from the columns `id`, `email`, `role` and `password_changed_at`.
+/// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`
+/// and `factors`.
 pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
@@ -79,6 +110,8 @@ pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
         email: row.get("email")?,
         staff,
         password_changed_at: row.get("password_changed_at")?,
+        confirmed_at: row.get("confirmed_at")?,
+        second_factor: row.get::<i64>("factors")? > 0,
     })
 }
 
@@ -90,8 +123,7 @@ pub(crate) async fn insert(
     staff: bool,
     now: Timestamp,
 ) -> Result<Option<i64>> {
-    let role = if staff { "staff" } else { "customer" };
-    let inserting = query(INSERT, (email, password_hash, role, now));
+    let inserting = query(INSERT, (email, password_hash, role(staff), now));
     inserting.fetch_optional(conn, |row| row.get("id")).await
 }
 
@@ -101,6 +133,36 @@ pub(crate) async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<A
 
 pub(crate) async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<Option<AccountRow>> {
     query(BY_EMAIL, email).fetch_optional(conn, account).await
+}
+
+/// Every account, by e-mail.
+pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<AccountRow>> {
+    query(ALL, ()).fetch_all(conn, account).await
+}
+
+/// Disables an account, for this reason, or enables it again.
+pub(crate) async fn set_disabled(
+    conn: &mut dyn Connection,
+    id: i64,
+    disabled: Option<(Timestamp, &str)>,
+) -> Result<()> {
+    let (at, reason) = disabled.unzip();
+    let set = query(SET_DISABLED, (id, at, reason)).execute(conn).await?;
+    row::touched("accounts", 1, set)
+}
+
+pub(crate) async fn set_staff(conn: &mut dyn Connection, id: i64, staff: bool) -> Result<()> {
+    let set = query(SET_ROLE, (id, role(staff))).execute(conn).await?;
+    row::touched("accounts", 1, set)
+}
+
+/// The members of staff who can sign in.
+pub(crate) async fn staff(conn: &mut dyn Connection) -> Result<Vec<AccountRecord>> {
+    query(STAFF, ()).fetch_all(conn, record).await
+}
+
+const fn role(staff: bool) -> &'static str {
+    if staff { "staff" } else { "customer" }
 }
 
 pub(crate) async fn set_password(
@@ -132,6 +194,17 @@ pub(crate) async fn insert_reset(
         .map(drop)
 }
 
+/// The e-mail of the account whose password a reset link sets; `None` for a link that doesn't work.
+pub(crate) async fn email_of_reset(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    now: Timestamp,
+) -> Result<Option<String>> {
+    query(EMAIL_OF_RESET, (token_hash, now))
+        .fetch_optional(conn, |row| row.get("email"))
+        .await
+}
+
 /// The account of a valid reset link; `None` for any other link. The link counts as used from now
 /// on.
 pub(crate) async fn use_reset(
@@ -151,19 +224,6 @@ pub(crate) async fn spend_resets(
     now: Timestamp,
 ) -> Result<()> {
     query(SPEND_RESETS, (account_id, now))
-        .execute(conn)
-        .await
-        .map(drop)
-}
-
-pub(crate) async fn insert_mail(
-    conn: &mut dyn Connection,
-    recipient: &str,
-    subject: &str,
-    body: &str,
-    now: Timestamp,
-) -> Result<()> {
-    query(INSERT_MAIL, (recipient, subject, body, now))
         .execute(conn)
         .await
         .map(drop)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::admission::SendingApplication;
+use domain::decision::ApplicationList;
 use domain::ids::Home;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{
@@ -25,7 +26,7 @@ macro_rules! listed {
         SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before,
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
                a.sender_state, a.balance, a.test_balance, a.test_day, a.created_at,
-               accounts.email, s.id AS request_id, s.name AS request_name,
+               a.low_balance, a.batch_mails_since, accounts.email, s.id AS request_id, s.name AS request_name,
                s.status AS request_status, s.reason AS request_reason, s.requested_at,
                s.decided_at
         FROM applications a
@@ -52,6 +53,34 @@ statements! {
         listed!(" WHERE a.account_id = $1", "$2", " AND a.home = ", " ORDER BY a.id");
     const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1", "$2", " AND a.home = ");
     const ALL: Sql = listed!("", "$1", " WHERE a.home = ", " ORDER BY a.id");
+    const WAITING: Sql = listed!(
+        r"
+        WHERE a.status = 'Pending' AND a.activation_requested_at IS NOT NULL
+          AND (a.activation_requested_at, a.id) > ($1, $2)",
+        "$4",
+        " AND a.home = ",
+        " ORDER BY a.activation_requested_at, a.id LIMIT $3"
+    );
+    const WITH_STATUS: Sql = listed!(
+        " WHERE a.status = $1 AND a.id > $2",
+        "$4",
+        " AND a.home = ",
+        " ORDER BY a.id LIMIT $3"
+    );
+    const AFTER: Sql =
+        listed!(" WHERE a.id > $1", "$3", " AND a.home = ", " ORDER BY a.id LIMIT $2");
+    const SET_ACTIVATED: Sql = in_home!(
+        "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
+            => " AND home = $3",
+    );
+    /// How long the newest activations took that were asked for.
+    const TIMES: Sql = in_home!(
+        r"
+        SELECT activated_at - activation_requested_at AS took
+        FROM applications
+        WHERE activated_at > $1 AND activation_requested_at <= activated_at" => " AND home = $3",
+        " ORDER BY activated_at DESC LIMIT $2",
+    );
     /// Gives a reference to a new application. Verbs run one at a time, so that no other one takes
     /// the same id.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_home(r"
@@ -103,8 +132,9 @@ statements! {
     );
     const KEYS_BY_REFERENCE: Sql = in_home!(
         r"
-        SELECT id, category, status, live_hash, test_hash, sender_state, sender_name, balance,
-               test_balance, test_day
+        SELECT id, category, CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END
+                   AS status,
+               live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day
         FROM applications WHERE reference = $1" => " AND home = $2",
     );
     const ADD_BALANCE: Sql = Sql {
@@ -120,18 +150,23 @@ statements! {
         "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1"
             => " AND home = $2",
     );
+    const SET_DISABLED: Sql = in_home!(
+        "UPDATE applications SET disabled_at = $2 WHERE account_id = $1" => " AND home = $3",
+    );
     const IDS_BY_ACCOUNT: Sql = in_home!(
         "SELECT id, reference FROM applications WHERE account_id = $1" => " AND home = $2",
     );
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
-            SELECT id, reference, category, status, live_hash, test_hash, sender_state,
-                   sender_name, balance, test_balance, test_day
+            SELECT id, reference, category,
+                   CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END AS status,
+                   live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day
             FROM applications WHERE reference = ?1",
         postgres: r"
             -- Locked until the commit: who charges decides by what stands here.
-            SELECT id, reference, category, status, live_hash, test_hash, sender_state,
-                   sender_name, balance, test_balance, test_day
+            SELECT id, reference, category,
+                   CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END AS status,
+                   live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day
             FROM applications
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
@@ -153,7 +188,9 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE applications.id = (r.value ->> 0)::bigint
               AND applications.balance = (r.value ->> 4)::bigint
-              AND applications.status = r.value ->> 5 AND applications.live_hash = r.value ->> 6
+              AND CASE WHEN applications.disabled_at IS NULL THEN applications.status
+                      ELSE 'Suspended' END = r.value ->> 5
+              AND applications.live_hash = r.value ->> 6
               AND applications.test_hash = r.value ->> 7
               AND applications.sender_state = r.value ->> 8
               AND applications.test_balance = (r.value ->> 9)::bigint
@@ -177,6 +214,7 @@ pub(crate) struct ApplicationRow {
 pub(crate) struct KeyRow {
     pub(crate) id: ApplicationId,
     pub(crate) category: Category,
+    /// The application's status; `Suspended` while its account is disabled.
     pub(crate) status: ApplicationStatus,
     pub(crate) live_hash: String,
     pub(crate) test_hash: String,
@@ -239,6 +277,8 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
         activation_requested_at: row.get("activation_requested_at")?,
         lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,
         suspend_reason: row.get("suspend_reason")?,
+        low_balance: row.get("low_balance")?,
+        batch_mails_since: row.get("batch_mails_since")?,
         email: row.get("email")?,
     };
     Ok(ApplicationRow {
@@ -407,6 +447,60 @@ pub(crate) async fn set_status(
     Ok(query(SET_STATUS, values).execute(conn).await? == 1)
 }
 
+/// A page of applications, as staff list them: those after one.
+pub(crate) async fn list(
+    conn: &mut dyn Connection,
+    list: ApplicationList,
+    after: (i64, i64),
+    limit: i64,
+) -> Result<Vec<ApplicationRow>> {
+    let (at, id) = after;
+    let listing = match list {
+        ApplicationList::Waiting => query(WAITING, (at, id, limit)),
+        ApplicationList::All => query(AFTER, (id, limit)),
+        ApplicationList::Pending => query(WITH_STATUS, ("Pending", id, limit)),
+        ApplicationList::Active => query(WITH_STATUS, ("Active", id, limit)),
+        ApplicationList::Suspended => query(WITH_STATUS, ("Suspended", id, limit)),
+    };
+    listing.fetch_all(conn, listed).await
+}
+
+/// Notes when an application was approved first.
+pub(crate) async fn set_activated(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    now: Timestamp,
+) -> Result<()> {
+    query(SET_ACTIVATED, (id, now))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// How many milliseconds the newest activations since a moment took.
+pub(crate) async fn times(
+    conn: &mut dyn Connection,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<i64>> {
+    query(TIMES, (since, limit))
+        .fetch_all(conn, |row| row.get("took"))
+        .await
+}
+
+/// Disables the keys of an account's applications, or enables them again. The column repeats the
+/// account's own, so that who charges need not look at the account.
+pub(crate) async fn set_disabled(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    disabled_at: Option<Timestamp>,
+) -> Result<()> {
+    query(SET_DISABLED, (account_id, disabled_at))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
 pub(crate) async fn set_lost_answer(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -465,7 +559,7 @@ pub(crate) async fn keys_by_reference(
 }
 
 /// Adds to the balance of an application; returns the new balance, and the id of the transfer that
-/// states it, where ids aren't the database's.
+/// states the balance: 0 with SQLite, which numbers transfers itself.
 pub(crate) async fn add_balance(
     conn: &mut dyn Connection,
     id: ApplicationId,

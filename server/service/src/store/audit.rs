@@ -1,6 +1,8 @@
 //! The audit log.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::LazyLock;
 
 use domain::Timestamp;
 
@@ -27,12 +29,32 @@ pub enum Actor {
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CommandLine => f.write_str("command line"),
+            Self::CommandLine => write!(f, "command line ({})", *OPERATOR),
             Self::Account(id) => write!(f, "account {id}"),
             Self::System => f.write_str("system"),
         }
     }
 }
+
+/// The operating system's user who runs the program: the name, or the number of one that has none.
+/// Who became another user by sudo is named too.
+static OPERATOR: LazyLock<String> = LazyLock::new(|| {
+    // Not from the environment, where anybody can name themselves.
+    let Ok(id) = std::fs::metadata("/proc/self").map(|process| process.uid()) else {
+        return "unknown user".to_owned();
+    };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    });
+    let user = named.unwrap_or_else(|| format!("user {id}"));
+    match std::env::var("SUDO_USER") {
+        Ok(before) if id == 0 => format!("{user}, sudo by {before}"),
+        _ => user,
+    }
+});
 
 /// Writes an entry into the audit log, in the transaction of the action itself.
 pub(crate) async fn insert(

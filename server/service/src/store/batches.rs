@@ -40,7 +40,7 @@ macro_rules! unexpanded {
                (
                    SELECT COUNT(*)
                    FROM applications WHERE id = application_id
-                     AND status = 'Suspended'" => concat!(" AND home = ", $home),
+                     AND (status = 'Suspended' OR disabled_at IS NOT NULL)" => concat!(" AND home = ", $home),
             r") AS suspended
         FROM batches WHERE expanded_at IS NULL",
             $and => concat!(" AND home = ", $home),
@@ -109,31 +109,17 @@ statements! {
                 ELSE done_at END
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND home = $6",
     );
-    /// `[[digits, local 0|1, body, pages, segments]]`.
+    /// A row: id, number, kind, body, pages, segments, price, cost, moment. Then what all rows share.
     const EXPAND: Sql = Sql {
         sqlite: r"
-            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
-                requestid, batch_id, pages, segments, unit_price, cost, created_at, status,
-                released)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0)",
+            INSERT INTO messages (id, number, kind, body, pages, segments, unit_price, cost,
+                created_at, application_id, test, sender, requestid, batch_id, status, released)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         postgres: r"
-            -- The rows' ids follow each other as in `ids::nth_id`, and carry the moment. What a
-            -- message costs repeats `pricing::cost_at`.
-            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
-                requestid, batch_id, pages, segments, unit_price, cost, created_at, status,
-                released, home)
-            SELECT id, $2, $3, digits, kind, $4, body, $5, $6, pages, segments, price,
-                   pages * price, (id >> 21) + $12, 0, 0, $15
-            FROM (
-                SELECT $1 + ((($13 + place - 1) >> 11) << 21) + (($13 + place - 1) & 2047) AS id,
-                       value ->> 0 AS digits,
-                       CASE value ->> 1 WHEN '1' THEN 'local' ELSE 'international' END AS kind,
-                       CASE value ->> 1 WHEN '1' THEN $7::bigint ELSE $8::bigint END AS price,
-                       COALESCE(value ->> 2, $9) AS body,
-                       COALESCE((value ->> 3)::bigint, $10) AS pages,
-                       COALESCE((value ->> 4)::bigint, $11) AS segments
-                FROM jsonb_array_elements($14::text::jsonb) WITH ORDINALITY AS r (value, place))
-            m",
+            COPY messages (id, number, kind, body, pages, segments, unit_price, cost,
+                created_at, application_id, test, sender, requestid, batch_id, status, released,
+                home)
+            FROM STDIN (FORMAT binary)",
         ..Sql::IN_HOME
     };
 }
@@ -450,43 +436,14 @@ pub(crate) async fn expand(
     conn: &mut dyn Connection,
     upload: &UnexpandedBatch,
     first: i64,
-    rows: String,
-) -> Result<u64> {
-    if !conn.dialect().is_shared() {
-        return expand_in_file(conn, upload, first, &rows).await;
-    }
-    let shared = upload.shared_text();
-    let values = (
-        upload.first_message_id,
-        upload.application_id,
-        upload.test,
-        &upload.sender,
-        &upload.requestid,
-        upload.id,
-        upload.prices.local,
-        upload.prices.international,
-        &upload.body,
-        shared.map(|text| text.pages),
-        shared.map(|text| text.segments),
-        domain::ids::id_unix_ms(0),
-        first,
-        rows,
-    );
-    query(EXPAND, values).execute(conn).await
-}
-
-async fn expand_in_file(
-    conn: &mut dyn Connection,
-    upload: &UnexpandedBatch,
-    first: i64,
     rows: &str,
 ) -> Result<u64> {
-    let shared = upload.shared_text();
+    let text = upload.shared_text();
     let rows = ChunkRow::parse_all(rows)?;
     let values = rows.iter().zip(first..).map(|(row, place)| {
         let id = domain::ids::nth_id(upload.first_message_id, place);
         let kind = row.kind();
-        let pages = row.pages.or(shared.map(|text| text.pages));
+        let pages = row.pages.or(text.map(|text| text.pages));
         // Never `None`: the cost is at most what was reserved for the whole upload. The database
         // would refuse a `None`.
         let cost = pages
@@ -494,20 +451,24 @@ async fn expand_in_file(
             .and_then(|pages| upload.prices.cost(kind, pages));
         (
             id,
-            upload.application_id,
-            upload.test,
             row.digits(),
             kind.as_str(),
-            &upload.sender,
             row.body.as_deref().or(upload.body.as_deref()),
-            &upload.requestid,
-            upload.id,
             pages,
-            row.segments.or(shared.map(|text| text.segments)),
+            row.segments.or(text.map(|text| text.segments)),
             upload.prices.per_page(kind),
             cost,
             domain::ids::id_unix_ms(id),
         )
     });
-    query(EXPAND, ()).execute_each(conn, values).await
+    let shared = (
+        upload.application_id,
+        upload.test,
+        &upload.sender,
+        &upload.requestid,
+        upload.id,
+        MessageStatus::Queued.code(),
+        Money::ZERO,
+    );
+    query(EXPAND, shared).insert_each(conn, values).await
 }

@@ -1,6 +1,8 @@
 //! Carriers: whether staff drained a carrier, the counts of its receipts, and the state of its
 //! connections.
 
+use std::collections::BTreeMap;
+
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
 
@@ -11,21 +13,21 @@ use crate::error::Result;
 
 statements! {
     const ENSURE: Sql = Sql::same(r"
-        INSERT INTO carriers (name, receipts_parked, receipts_matched)
-        VALUES ($1, 0, 0)
-        ON CONFLICT (name) DO NOTHING");
+        INSERT INTO carriers (name) VALUES ($1) ON CONFLICT (name) DO NOTHING");
     const DRAIN: Sql = Sql::same(r"
         UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL");
     const RESUME: Sql = Sql::same(r"
         UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL");
     const ADD_PARKED: Sql = Sql::same(r"
-        INSERT INTO carriers (name, receipts_parked, receipts_matched)
+        INSERT INTO receipt_counts (carrier, parked, matched)
         VALUES ($1, $2, $3)
-        ON CONFLICT (name)
-        DO UPDATE SET receipts_parked = carriers.receipts_parked + $2,
-            receipts_matched = carriers.receipts_matched + $3");
+        ON CONFLICT (carrier)
+        DO UPDATE SET parked = receipt_counts.parked + $2,
+            matched = receipt_counts.matched + $3");
     const ALL: Sql = Sql::same(r"
-        SELECT name, drained_at, receipts_parked, receipts_matched FROM carriers ORDER BY name");
+        SELECT name, drained_at FROM carriers");
+    const RECEIPT_COUNTS: Sql = Sql::same(r"
+        SELECT carrier, parked, matched FROM receipt_counts");
     const CONNECTIONS: Sql = Sql::same(r"
         SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
                last_error, updated_at, node
@@ -48,9 +50,9 @@ statements! {
     };
 }
 
-/// A carrier's row.
+/// What is stored of a carrier; nothing was stored yet of one that isn't drained and has no counts.
+#[derive(Default)]
 pub(crate) struct CarrierRow {
-    pub(crate) name: String,
     pub(crate) drained_at: Option<Timestamp>,
     pub(crate) receipts_parked: i64,
     pub(crate) receipts_matched: i64,
@@ -85,17 +87,27 @@ pub(crate) async fn add_parked(
     query(ADD_PARKED, values).execute(conn).await.map(drop)
 }
 
-pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<CarrierRow>> {
-    query(ALL, ())
-        .fetch_all(conn, |row| {
-            Ok(CarrierRow {
-                name: row.get("name")?,
-                drained_at: row.get("drained_at")?,
-                receipts_parked: row.get("receipts_parked")?,
-                receipts_matched: row.get("receipts_matched")?,
-            })
+/// The carriers by name.
+pub(crate) async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRow>> {
+    let mut carriers: BTreeMap<String, CarrierRow> = BTreeMap::new();
+    let drained: Vec<(String, _)> = query(ALL, ())
+        .fetch_all(&mut *conn, |row| {
+            Ok((row.get("name")?, row.get("drained_at")?))
         })
-        .await
+        .await?;
+    for (name, drained_at) in drained {
+        carriers.entry(name).or_default().drained_at = drained_at;
+    }
+    let counts: Vec<(String, i64, i64)> = query(RECEIPT_COUNTS, ())
+        .fetch_all(conn, |row| {
+            Ok((row.get("carrier")?, row.get("parked")?, row.get("matched")?))
+        })
+        .await?;
+    for (name, parked, matched) in counts {
+        let carrier = carriers.entry(name).or_default();
+        (carrier.receipts_parked, carrier.receipts_matched) = (parked, matched);
+    }
+    Ok(carriers)
 }
 
 /// Replaces the stored state of a process's connections.

@@ -12,6 +12,7 @@ pub(crate) enum Chore {
     WatchNodes,
     MatchCrossed,
     FoldDays,
+    MailNotices,
     /// The expansion of one batch.
     Expand(BatchId),
 }
@@ -28,6 +29,7 @@ impl Chore {
             Self::WatchNodes => -5,
             Self::MatchCrossed => -6,
             Self::FoldDays => -7,
+            Self::MailNotices => -8,
             Self::Expand(id) => id.0,
         }
     }

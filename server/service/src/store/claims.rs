@@ -1,4 +1,5 @@
-//! Claims: rows of the queue that are handed to carriers, each under a lease.
+//! Claims: rows of the queue that are handed to carriers, each under a lease. With PostgreSQL
+//! `run_turn` claims, by statements like those of SQLite that stand here.
 
 use std::collections::HashMap;
 
@@ -7,30 +8,25 @@ use serde::Deserialize;
 
 use super::query::{Connection, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const NEXT_DUE: Sql = in_home!(
-        r"
+    const NEXT_DUE: Sql = Sql::sqlite(r"
         SELECT MIN(due_at) AS due_at
         FROM (
             SELECT MIN(due_at) AS due_at
             FROM queue
             WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0
-              AND due_at >= $3" => " AND home = $5",
-        r"
+              AND due_at >= $3
             UNION ALL SELECT MIN(due_at) FROM queue
             WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
-              AND due_at >= $4" => " AND home = $5",
-        r") q
-        WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)",
-    );
+              AND due_at >= $4)
+        WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
     /// Single messages and messages of batches are looked up separately, each kind by its own part
-    /// of the index `queue_due`. (On PostgreSQL messages are claimed by `run_turn`, whose parts are
-    /// like these.)
+    /// of the index `queue_due`.
     const DUE: Sql = Sql::sqlite(r"
         -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
         WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
@@ -48,7 +44,8 @@ statements! {
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
         SELECT json_group_array(
             json_array(
-                q.message_id, q.hand_over, a.status = 'Suspended', q.due_at, q.bulk))
+                q.message_id, q.hand_over,
+                a.status = 'Suspended' OR a.disabled_at IS NOT NULL, q.due_at, q.bulk))
             AS found
         FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
         JOIN applications a ON a.id = q.application_id");
@@ -196,9 +193,9 @@ pub(crate) async fn start(
         .await?;
     let starting = query(START, now);
     starting.execute_each(tx, ids.iter().copied()).await?;
-    for StartedMessage { before, .. } in &started {
-        if before.status.may_become(MessageStatus::Sending) {
-            tx.tally.change(before, MessageStatus::Sending, now);
+    for StartedMessage { message, .. } in &started {
+        if message.status.may_become(MessageStatus::Sending) {
+            tx.tally.change(message, MessageStatus::Sending, now);
         }
     }
     Ok(started)
@@ -207,7 +204,8 @@ pub(crate) async fn start(
 /// A message that is being sent from now on. The fields are in the order of [`CLAIMED`].
 #[derive(Deserialize)]
 pub(crate) struct StartedMessage {
-    pub(crate) before: OpenMessage,
+    /// The status is the one before the start with SQLite, and the one after it with PostgreSQL.
+    pub(crate) message: OpenMessage,
     pub(crate) number: String,
     pub(crate) kind: Kind,
     pub(crate) sender: Option<String>,

@@ -17,17 +17,23 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 23] = [
+pub(crate) const TABLES: [&str; 30] = [
     "installation",
     "prices",
     "accounts",
+    "second_factors",
+    "recovery_codes",
     "sessions",
-    "throttles",
+    "security_events",
     "password_resets",
+    "confirmations",
     "outbox",
+    "reminders",
+    "known_devices",
     "applications",
     "sender_requests",
     "sender_name_owners",
+    "staff_lists",
     "batches",
     "transfers",
     "deposits",
@@ -36,6 +42,7 @@ pub(crate) const TABLES: [&str; 23] = [
     "queue",
     "segments",
     "parked_receipts",
+    "receipt_counts",
     "carriers",
     "message_days",
     "dropped_days",
@@ -43,7 +50,7 @@ pub(crate) const TABLES: [&str; 23] = [
     "audit",
 ];
 
-/// The copied tables whose rows are of an application, and have its home.
+/// The copied tables whose rows belong to an application and have the application's home.
 const OF_APPLICATIONS: [&str; 10] = [
     "sender_requests",
     "batches",
@@ -139,7 +146,8 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
 /// Makes this transaction the only one that writes to its PostgreSQL database, until it ends.
 pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
-    // Who writes to these two writes to others too, and nobody may lock what nobody may change.
+    // The rows of these two can't be changed, and so PostgreSQL lets nobody lock the tables. All
+    // transactions that write to them write to another table too.
     let lockable = TABLES
         .iter()
         .filter(|name| !["transfers", "audit"].contains(name));
@@ -210,13 +218,13 @@ impl Reader {
     }
 }
 
-/// Where the home of a table's rows comes from: a value, and what is joined for it. An account is
-/// given a home, and what belongs to it has the same one.
+/// How the home of a table's rows is found: an expression, and the join that it needs. An account
+/// is given a home, and everything that belongs to the account has the same home.
 pub(super) fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
         "accounts" => Some(("1 + r.id % i.homes", "CROSS JOIN installation i")),
         "applications" => Some(("a.home", "JOIN accounts a ON a.id = r.account_id")),
-        // A settlement is of no application, but of a batch.
+        // A settlement belongs to a batch, and to no application.
         "transfers" => Some((
             "COALESCE(h.home, b.home, 1)",
             "LEFT JOIN reference_homes h ON h.application_id = r.application_id \
@@ -255,7 +263,7 @@ pub(crate) async fn write(
     row::touched(table, chunk.rows, written)
 }
 
-/// Fills what SQLite doesn't have, by the rows of a table that was copied just now.
+/// Fills tables and columns that SQLite doesn't have, from a table that was copied just now.
 pub(crate) async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
     let statement = match table {
         "applications" => TELL_REFERENCES,
@@ -350,7 +358,7 @@ pub(crate) struct Waiting {
     pub(crate) first_message_id: i64,
 }
 
-/// The home of the upload with this spool, which was copied.
+/// The home of the copied upload that has this spool.
 pub(crate) async fn home_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Home> {
     query(HOME_OF_SPOOL, spool)
         .fetch_one(conn, |row| row.get("home").map(Home))

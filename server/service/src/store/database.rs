@@ -2,15 +2,17 @@
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Reason;
 use domain::ids::Home;
-use sqlx::any::AnyPoolOptions;
-use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Transaction};
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::{
+    Any, AnyConnection, AnyPool, Connection as _, Database, Executor as _, PgPool, Postgres,
+    Transaction,
+};
 
 use super::chore::Chore;
 use super::dialect::without_password;
@@ -19,7 +21,8 @@ use super::gate::{Gate, Priority};
 use super::halt::Halt;
 use super::listening::Listener;
 use super::log::LogMover;
-use super::query::{At, query};
+use super::postgres::SESSION;
+use super::query::{At, Connection, query};
 use super::sql::{Dialect, Sql, statements};
 use super::sqlite;
 use super::tally::{Counter, Tally};
@@ -41,12 +44,14 @@ pub(crate) struct Store {
     dialect: Dialect,
     /// The slot of this process among the nodes that serve the database.
     node: AtomicI64,
+    /// Whether the tables are distributed over the workers of a Citus cluster.
+    is_distributed: AtomicBool,
     /// The locked file of a process that serves a SQLite database, which only one process may
     /// serve.
     serving: Mutex<Option<File>>,
     /// Connections that write to a server; the one connection that writes to a SQLite file is in
     /// the gate.
-    writers: Option<AnyPool>,
+    writers: Option<PgPool>,
     gate: Gate,
     /// Moves the log of a SQLite file.
     mover: Option<Arc<LogMover>>,
@@ -81,13 +86,6 @@ impl Store {
             .map_err(|error| OpenError::connecting(error, &without_password(&named)))?
             .close()
             .await?;
-        let options = || {
-            AnyPoolOptions::new()
-                .acquire_timeout(ACQUIRE_TIMEOUT)
-                .idle_timeout(None)
-                .max_lifetime(None)
-                .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
-        };
         let (writers, places, mover) = if let Some(file) = dialect.file(&named) {
             let file = FileConnection::open(file).map_err(OpenError::from)?;
             let mover = file.mover();
@@ -95,16 +93,16 @@ impl Store {
         } else {
             // One connection more than there are writers: a connection is tested when it is given
             // back, while the next transaction takes another one.
-            let writers = options()
+            let writers = options::<Postgres>(dialect)
                 .max_connections(dialect.writers() + 1)
                 .test_before_acquire(false)
-                .after_connect(move |conn, _| Box::pin(dialect.prepare_writer(conn)))
+                .after_connect(|conn, _| Box::pin(async { conn.execute(SESSION).await.map(drop) }))
                 .connect(&url)
                 .await?;
             let places = (0..dialect.writers()).map(|_| None).collect();
             (Some(writers), places, None)
         };
-        let readers = options()
+        let readers = options::<Any>(dialect)
             .max_connections(dialect.readers())
             .test_before_acquire(dialect.is_shared())
             .after_connect(move |conn, _| Box::pin(dialect.prepare_reader(conn)))
@@ -114,6 +112,7 @@ impl Store {
             url: named,
             dialect,
             node: AtomicI64::new(0),
+            is_distributed: AtomicBool::new(false),
             serving: Mutex::new(None),
             writers,
             gate: Gate::new(places),
@@ -142,6 +141,15 @@ impl Store {
     /// Sets the slot of this process among the nodes.
     pub(crate) fn set_node(&self, slot: i64) {
         self.node.store(slot, Ordering::Relaxed);
+    }
+
+    /// Notes that the tables are distributed over the workers of a Citus cluster.
+    pub(crate) fn set_distributed(&self) {
+        self.is_distributed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_distributed(&self) -> bool {
+        self.is_distributed.load(Ordering::Relaxed)
     }
 
     /// The URL that a server is connected to with.
@@ -244,19 +252,21 @@ impl Store {
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
             home: None,
             dialect: self.dialect,
+            is_distributed: self.is_distributed(),
             halt: &self.halt,
             readers: &self.readers,
             verb: None,
         }
     }
 
-    async fn begin_on_server(&self, begin: &'static str) -> Result<Transaction<'static, Any>> {
+    async fn begin_on_server(&self, begin: &'static str) -> Result<Transaction<'static, Postgres>> {
         let writers = self.writers.as_ref().ok_or(Fault::Stopped)?;
         let mut tries = 0;
         loop {
             tries += 1;
             // Without a time limit this would wait for ever for a server that vanished.
-            let beginning = tokio::time::timeout(ACQUIRE_TIMEOUT, writers.begin_with(begin));
+            let beginning =
+                tokio::time::timeout(ACQUIRE_TIMEOUT, Box::pin(writers.begin_with(begin)));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
                 // A server that was restarted has cut every connection: no transaction was begun on
                 // any of them.
@@ -367,6 +377,18 @@ impl Store {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
     }
+}
+
+/// What both pools of connections have in common.
+fn options<DB: Database>(dialect: Dialect) -> PoolOptions<DB>
+where
+    DB::Connection: Connection,
+{
+    PoolOptions::new()
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
 }
 
 /// Makes sure that the database's file exists and is a database.

@@ -6,24 +6,57 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
+use domain::ids::Home;
+use sqlx::postgres::PgConnection;
 use sqlx::{AnyConnection, Executor as _, Row as _};
 
 use super::chore::Chore;
-use super::history::Range;
-use super::query::{Connection, run};
+use super::history::{MessageTables, Partition, Range};
+use super::query::{Conn, Connection, run};
 use super::sql::Dialect;
-use super::{postgres, sqlite};
+use super::{postgres, sqlite, turns};
 use crate::error::{Error, OpenError, Result, timed_out};
 
 /// How long a connection that is given back to its pool may take to answer.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The name that a server knows a transaction by.
+/// What a server knows a transaction by.
 #[derive(Debug)]
-pub(crate) struct TransactionName {
-    id: String,
-    /// Two moments, one of which a crash of the server changes.
-    server: String,
+pub(crate) enum TransactionName {
+    /// The transaction's number.
+    Number {
+        id: String,
+        /// Two moments, one of which a crash of the server changes.
+        server: String,
+    },
+    /// The id of a row of `turns` that the transaction stores in a home of a distributed database.
+    Row { home: Home, id: i64 },
+}
+
+impl TransactionName {
+    /// The name of the running transaction, to ask for the outcome if its commit isn't answered;
+    /// `None` if it wrote nothing.
+    pub(crate) async fn of(conn: &mut PgConnection) -> Result<Option<Self>> {
+        let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
+        let id: Option<String> = row.try_get("id")?;
+        let server = row.try_get("server")?;
+        Ok(id.map(|id| Self::Number { id, server }))
+    }
+
+    /// Likewise where the tables are distributed: what a transaction wrote on workers has no number
+    /// on the coordinator.
+    pub(crate) async fn of_distributed(
+        conn: &mut PgConnection,
+        home: Option<Home>,
+    ) -> Result<Option<Self>> {
+        if let Some(name) = Self::of(&mut *conn).await? {
+            run(conn, postgres::TWO_PHASES).await?;
+            return Ok(Some(name));
+        }
+        let Some(home) = home else { return Ok(None) };
+        let id = turns::note_transaction(conn, home).await?;
+        Ok(Some(Self::Row { home, id }))
+    }
 }
 
 /// What became of a transaction.
@@ -76,7 +109,7 @@ impl Dialect {
         matches!(self, Self::Postgres)
     }
 
-    /// Whether messages are in tables by day, so that a statement should name few days.
+    /// Whether messages are in tables by day or week, so that a statement should name few days.
     pub(crate) const fn is_by_day(self) -> bool {
         matches!(self, Self::Postgres)
     }
@@ -200,20 +233,24 @@ impl Dialect {
     /// connection would be inside it.
     pub(crate) async fn is_reusable(
         self,
-        conn: &mut AnyConnection,
+        conn: &mut impl Connection,
     ) -> std::result::Result<bool, sqlx::Error> {
-        match self {
-            Self::Sqlite => Ok(true),
-            Self::Postgres => {
-                // Without a time limit a connection that died silently would keep its place in the
-                // pool.
-                let asked = sqlx::raw_sql(postgres::IN_TRANSACTION).fetch_one(conn);
-                let row = tokio::time::timeout(REUSE_TIMEOUT, asked)
-                    .await
-                    .map_err(|_| timed_out("a look at a connection"))??;
-                Ok(row.try_get::<i64, _>("n")? == 0)
-            }
+        if !self.is_shared() {
+            return Ok(true);
         }
+        let asked = async {
+            let asking = sqlx::raw_sql(postgres::IN_TRANSACTION);
+            match conn.conn() {
+                Conn::Postgres(conn) => asking.fetch_one(conn).await?.try_get("n"),
+                Conn::Sqlx(conn) => asking.fetch_one(conn).await?.try_get("n"),
+                Conn::File(_) => Ok(0),
+            }
+        };
+        // Without a time limit a connection that died silently would keep its place in the pool.
+        let n: i64 = tokio::time::timeout(REUSE_TIMEOUT, asked)
+            .await
+            .map_err(|_| timed_out("a look at a connection"))??;
+        Ok(n == 0)
     }
 
     /// Locks a chore for this transaction; false while another transaction has it.
@@ -241,28 +278,30 @@ impl Dialect {
         }
     }
 
-    /// Makes the tables of a day (since 1970-01-01 UTC) for messages and their events; false when
-    /// there is nothing to make: the tables exist, the default partition has rows of that day, or
-    /// days have no tables.
-    pub(crate) async fn make_day(self, conn: &mut dyn Connection, day: i64) -> Result<bool> {
+    /// Makes the tables of a day (since 1970-01-01 UTC), or of its week, for messages and their
+    /// events; false when there is nothing to make: the tables exist, the default partition has
+    /// rows of that day, or days have no tables.
+    pub(crate) async fn make_day(
+        self,
+        conn: &mut dyn Connection,
+        day: i64,
+        tables: MessageTables,
+    ) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(false),
-            Self::Postgres => postgres::make_day(conn, day).await,
+            Self::Postgres => postgres::make_day(conn, day, tables).await,
         }
     }
 
-    /// The suffix of a day's tables; `None` when the day has no tables.
+    /// The tables of a day or of its week; `None` when the day has no tables.
     pub(crate) async fn day_table(
         self,
         conn: &mut dyn Connection,
         day: i64,
-    ) -> Result<Option<String>> {
+    ) -> Result<Option<Partition>> {
         match self {
             Self::Sqlite => Ok(None),
-            Self::Postgres => {
-                let name = postgres::day_name(day);
-                Ok(postgres::has_day(conn, &name).await?.then_some(name))
-            }
+            Self::Postgres => postgres::day_table(conn, day).await,
         }
     }
 
@@ -287,29 +326,24 @@ impl Dialect {
         }
     }
 
-    /// Drops the tables of a day.
-    pub(crate) async fn drop_day(self, conn: &mut dyn Connection, name: &str) -> Result<()> {
+    /// Lets a transaction's commit not wait for the disk: a crash of the server may undo it, but
+    /// nothing that was committed after it and is kept. SQLite always waits.
+    pub(crate) async fn commit_without_waiting(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
-            Self::Postgres => postgres::drop_day(conn, name).await,
+            Self::Postgres => run(conn, postgres::COMMIT_WITHOUT_WAITING).await,
         }
     }
 
-    /// The name that the server knows this transaction by, to ask for the outcome if its commit
-    /// isn't answered; `None` if it wrote nothing, or with SQLite.
-    pub(crate) async fn name_transaction(
+    /// Drops the tables of a day or a week.
+    pub(crate) async fn drop_tables(
         self,
-        conn: &mut AnyConnection,
-    ) -> std::result::Result<Option<TransactionName>, sqlx::Error> {
+        conn: &mut dyn Connection,
+        partition: &Partition,
+    ) -> Result<()> {
         match self {
-            // No network that could be cut lies between the process and its file.
-            Self::Sqlite => Ok(None),
-            Self::Postgres => {
-                let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
-                let id: Option<String> = row.try_get("id")?;
-                let server = row.try_get("server")?;
-                Ok(id.map(|id| TransactionName { id, server }))
-            }
+            Self::Sqlite => Ok(()),
+            Self::Postgres => postgres::drop_tables(conn, partition).await,
         }
     }
 
@@ -329,19 +363,27 @@ impl Dialect {
         self,
         conn: &mut AnyConnection,
         transaction: &TransactionName,
-    ) -> std::result::Result<Outcome, sqlx::Error> {
-        let row = sqlx::query(postgres::OUTCOME)
-            .bind(transaction.id.clone())
-            .bind(transaction.server.clone())
-            .fetch_one(conn)
-            .await?;
-        let outcome: Option<String> = row.try_get("outcome")?;
-        Ok(match outcome.as_deref() {
-            Some("in progress") => Outcome::UnderWay,
-            Some("committed") => Outcome::Committed,
-            Some("forgotten") => Outcome::Forgotten,
-            _ => Outcome::Nothing,
-        })
+    ) -> Result<Outcome> {
+        match transaction {
+            TransactionName::Number { id, server } => {
+                let row = sqlx::query(postgres::OUTCOME)
+                    .bind(id.clone())
+                    .bind(server.clone())
+                    .fetch_one(conn)
+                    .await?;
+                let outcome: Option<String> = row.try_get("outcome")?;
+                Ok(match outcome.as_deref() {
+                    Some("in progress") => Outcome::UnderWay,
+                    Some("committed") => Outcome::Committed,
+                    Some("forgotten") => Outcome::Forgotten,
+                    _ => Outcome::Nothing,
+                })
+            }
+            TransactionName::Row { home, id } => {
+                let answer = turns::answer_or_prevent(conn, *home, *id).await?;
+                Ok(answer.map_or(Outcome::Nothing, |_| Outcome::Committed))
+            }
+        }
     }
 
     /// Version, name and SQL of each migration.

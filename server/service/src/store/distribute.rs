@@ -12,8 +12,9 @@ use crate::error::Result;
 /// The version of Citus that this release is tested with.
 pub(crate) const TESTED_CITUS: &str = "13.2";
 
-/// How many shards a table has at least, over which its homes are spread: as many as there can be
-/// workers with homes later, since the shards stay and move. Each day's tables have so many parts.
+/// The least number of shards that a table has. A shard moves to another worker as a whole, and the
+/// number of shards stays: no more workers than this can have homes later. Each of a day's tables
+/// has this many parts.
 const SHARDS_MIN: usize = 8;
 
 /// The tables that every server has a copy of: they are small, seldom written, and turns read them
@@ -28,7 +29,7 @@ const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph distribute'";
 
-/// The ledger's rows stay as they are: only their place changes.
+/// Lets a transaction change the homes of transfers. Nothing else of the ledger changes.
 const BEFORE_TRANSFERS: &str = r"
     GRANT UPDATE ON transfers TO CURRENT_USER;
     ALTER TABLE transfers DISABLE TRIGGER USER";
@@ -38,7 +39,8 @@ const AFTER_TRANSFERS: &str = r"
 
 statements! {
     const CITUS: Sql = Sql::postgres(r"
-        SELECT split_part(extversion, '-', 1) AS version FROM pg_extension WHERE extname = 'citus'");
+        SELECT split_part(extversion, '-', 1) AS version
+        FROM pg_extension WHERE extname = 'citus'");
     const TRY_LOCK: Sql = Sql::postgres(r"
         SELECT CASE WHEN pg_try_advisory_lock(4825176, 1) THEN 1 ELSE 0 END::bigint AS mine");
     const STATE: Sql = Sql::postgres("SELECT homes, distribution FROM installation WHERE id = 1");
@@ -66,7 +68,8 @@ statements! {
         FROM applications a
         JOIN accounts c ON c.id = a.account_id
         WHERE a.home <> 1 + c.id % $1");
-    /// Whoever asks for a turn by its id has ended.
+    /// No process asks for these turns any more: while a database is being distributed, none serves
+    /// it.
     const FORGET_TURNS: Sql = Sql::postgres("DELETE FROM turns");
 }
 
@@ -76,7 +79,8 @@ const WORKERS: &str = r"
     SELECT nodename AS host, nodeport::bigint AS port
     FROM pg_dist_node
     WHERE groupid <> 0 AND noderole = 'primary' AND isactive AND shouldhaveshards";
-/// Without the tables that Citus only knows because they refer to others.
+/// The tables that are distributed, or copied to each server. Citus also knows tables that only
+/// refer to such a table.
 const DISTRIBUTED: &str = r"
     SELECT logicalrelid::text AS name
     FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'";
@@ -136,8 +140,8 @@ fn address(row: &Row<'_>) -> Result<Address> {
     Ok((row.get("host")?, row.get("port")?))
 }
 
-/// Makes a connection the one that distributes the database, until it is closed; false while there
-/// is another one.
+/// Takes the lock of a distribution for a connection, until the connection is closed; false while
+/// another connection has the lock.
 pub(crate) async fn lock(conn: &mut dyn Connection) -> Result<bool> {
     run(&mut *conn, SESSION).await?;
     query(TRY_LOCK, ())
@@ -159,7 +163,8 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<(i64, Distributio
     query(STATE, ()).fetch_one(conn, read).await
 }
 
-/// Gives accounts their homes, from now on and those that there are.
+/// Stores how many homes there are, by which new accounts are given a home, and gives all accounts
+/// that there are their homes.
 pub(crate) async fn begin(conn: &mut dyn Connection, homes: i64) -> Result<()> {
     query(SET_STATE, (homes, "begun"))
         .execute(&mut *conn)
@@ -174,14 +179,14 @@ pub(crate) async fn end(conn: &mut dyn Connection, homes: i64) -> Result<()> {
         .map(drop)
 }
 
-/// How many applications move if there are so many homes.
+/// How many applications move to another home if there are this many homes.
 pub(crate) async fn applications_elsewhere(conn: &mut dyn Connection, homes: i64) -> Result<i64> {
     query(APPLICATIONS_ELSEWHERE, homes)
         .fetch_one(conn, |row| row.get("n"))
         .await
 }
 
-/// How many shards the tables get on so many workers.
+/// How many shards each table gets in a cluster with this many workers.
 pub(crate) fn shards(workers: usize) -> usize {
     workers.max(SHARDS_MIN)
 }
@@ -207,7 +212,8 @@ pub(crate) async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<
         .await
 }
 
-/// Gives the rows of a part of a table the home of their account; returns how many had another one.
+/// Gives the rows of a part of a table the home of their account; returns how many rows had another
+/// home.
 pub(crate) async fn move_rows(conn: &mut AnyConnection, table: &str, part: &str) -> Result<u64> {
     let mut tx = conn.begin().await?;
     let moved = match table {
@@ -239,7 +245,7 @@ async fn move_rows_of(conn: &mut dyn Connection, table: &str, part: &str) -> Res
     query_of(moving, ()).execute(conn).await
 }
 
-/// As [`copy::home_of`], with the tables that SQLite doesn't have.
+/// Like [`copy::home_of`], also for the tables that SQLite doesn't have.
 fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
         "reference_homes" => Some(("a.home", "JOIN applications a ON a.id = r.application_id")),
@@ -249,7 +255,8 @@ fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Copies a table to every server, and whatever is written to it from now on.
+/// Copies a table to every server. What is written to the table from now on is written to every
+/// copy.
 pub(crate) async fn copy_to_all(conn: &mut dyn Connection, table: &str) -> Result<()> {
     run_of(conn, format!("SELECT create_reference_table('{table}')")).await
 }
@@ -287,7 +294,7 @@ pub(crate) async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Resul
     run_of(conn, removing).await
 }
 
-/// Has each turn run by the server that has its home; false when that is so already.
+/// Makes each turn run on the server that has the turn's home; false when turns run there already.
 pub(crate) async fn distribute_turns(conn: &mut dyn Connection) -> Result<bool> {
     if query_of(CALLS_TURNS.to_owned(), ())
         .finds(&mut *conn)

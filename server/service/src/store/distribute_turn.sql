@@ -1,7 +1,8 @@
--- Copies `run_turn` and the functions that it calls for each shard of `applications`, with the names
--- of that shard's tables, and puts a function in the place of `run_turn` that Citus runs where the
--- home is. Citus would plan each statement over a distributed table anew in every turn; tables named
--- by their shards are planned once, as on one server.
+-- Copies `run_turn` and the functions that it calls for each shard of `applications`, with the
+-- names of that shard's tables. Then replaces `run_turn` by a function that Citus runs on the
+-- server of the turn's home, and that calls the copy for the home's shard. Statements over
+-- distributed tables would be planned by Citus in every turn; statements over the tables of a shard
+-- are planned once, as on one server.
 DO $distribute$
 DECLARE
     run_turn CONSTANT REGPROC := 'run_turn';
@@ -18,7 +19,8 @@ BEGIN
                 '\1_' || shard.id || '(', 'g'), ';')
         INTO functions
         FROM pg_proc
-        WHERE pronamespace = current_schema()::regnamespace AND proname ~ '^(run_turn|turn_[a-z]+)$';
+        WHERE pronamespace = current_schema()::regnamespace
+          AND proname ~ '^(run_turn|turn_[a-z]+)$';
         FOR its IN
             SELECT logicalrelid::text AS name, shardid
             FROM pg_dist_shard WHERE shardminvalue = shard.least OR shardminvalue IS NULL
@@ -37,13 +39,13 @@ BEGIN
                 shard BIGINT := get_shard_id_for_distribution_column('applications', of_home);
                 stored TEXT;
             BEGIN
-                -- As where a process calls the function itself: see TURN_SESSION.
+                -- The settings of TURN_SESSION in store/postgres.rs: the session is one of Citus's.
                 IF current_setting('plan_cache_mode') <> 'force_generic_plan' THEN
                     PERFORM set_config('plan_cache_mode', 'force_generic_plan', false),
                         set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false);
                 END IF;
-                -- The lock that Citus's own writers take (5 is SHARE): a shard that moves to another
-                -- server waits for it.
+                -- The lock that Citus's own writers take (5 is SHARE): a move of the shard to
+                -- another server waits for it.
                 PERFORM lock_shard_metadata(5, ARRAY[shard]);
                 PERFORM 1
                 FROM pg_dist_placement p, pg_dist_local_group g

@@ -23,8 +23,9 @@ statements! {
         postgres: r"
             INSERT INTO message_events (message_id, application_id, status, detail, id, at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   value ->> 3, (value ->> 4)::bigint, $2, $3
-            FROM jsonb_array_elements($1::text::jsonb)",
+                   value ->> 3, (value ->> 4)::bigint, $2, at.home
+            FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT home FROM applications WHERE home = $3 LIMIT 1) AS at",
         ..Sql::IN_HOME
     };
 }

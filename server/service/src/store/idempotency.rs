@@ -43,8 +43,9 @@ statements! {
         postgres: r"
             INSERT INTO idempotency (application_id, test, key, digest, answer, created_at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
-                   value ->> 4, $2, $3
+                   value ->> 4, $2, at.home
             FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT home FROM applications WHERE home = $3 LIMIT 1) AS at
             ON CONFLICT (home, application_id, test, key)
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
@@ -62,6 +63,15 @@ pub(crate) struct KeptKey {
 }
 
 impl KeptKey {
+    /// The key with these columns.
+    pub(crate) fn of(application_id: ApplicationId, test: i64, key: &str) -> Self {
+        Self {
+            application_id,
+            test: test == 1,
+            key: key.to_owned(),
+        }
+    }
+
     /// The key as a row of a parameter.
     fn columns(&self) -> (ApplicationId, i64, &str) {
         (self.application_id, i64::from(self.test), &self.key)

@@ -8,21 +8,25 @@ use crate::error::{Error, Fault, Result};
 
 statements! {
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO installation (id, currency, created_at, sweep_low_id, swept_at)
-        VALUES (1, $1, $2, 0, $2)
+        INSERT INTO installation (id, currency, created_at, sweep_low_id, swept_at, form_key)
+        VALUES (1, $1, $2, 0, $2, $3)
         ON CONFLICT (id) DO NOTHING");
     const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
+    const FORM_KEY: Sql = Sql::same("SELECT form_key FROM installation WHERE id = 1");
     /// For PostgreSQL alone; SQLite has one home.
     const HOMES: Sql = Sql::postgres("SELECT homes FROM installation WHERE id = 1");
     const PRICES: Sql = Sql::same(r"
         SELECT local, international FROM prices ORDER BY id DESC LIMIT 1");
-    /// The prices in force and the drained carriers; one statement for both saves a round trip.
-    const PRICES_AND_DRAINED: Sql = Sql::same(r"
-        SELECT local, international, CAST(NULL AS TEXT) AS name
-        FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1) p
+    /// The prices in force and the drained carriers; with PostgreSQL `run_turn` reads them.
+    const PRICES_AND_DRAINED: Sql = Sql::sqlite(r"
+        SELECT local, international, NULL AS name
+        FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1)
         UNION ALL SELECT 0, 0, name FROM carriers WHERE drained_at IS NOT NULL");
     const INSERT_PRICES: Sql = Sql::same(r"
         INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)");
+    const SEALING_KEY: Sql = Sql::same("SELECT sealing_key FROM installation WHERE id = 1");
+    const KEEP_SEALING_KEY: Sql = Sql::same(r"
+        UPDATE installation SET sealing_key = $1 WHERE id = 1 AND sealing_key IS NULL");
     const SWEPT: Sql = Sql::same("SELECT sweep_low_id, swept_at FROM installation WHERE id = 1");
     const HISTORY_LOW: Sql = Sql::same("SELECT history_low_id FROM installation WHERE id = 1");
     const SET_HISTORY_LOW: Sql = Sql::same(r"
@@ -36,9 +40,20 @@ statements! {
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     currency: &str,
+    form_key: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT, (currency, now)).execute(conn).await.map(drop)
+    query(INSERT, (currency, now, form_key))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// The secret by which what a form comes back in is sealed.
+pub(crate) async fn form_key(conn: &mut dyn Connection) -> Result<String> {
+    query(FORM_KEY, ())
+        .fetch_one(conn, |row| row.get("form_key"))
+        .await
 }
 
 pub(crate) async fn currency(conn: &mut dyn Connection) -> Result<String> {
@@ -97,6 +112,18 @@ pub(crate) async fn insert_prices(
         .execute(conn)
         .await
         .map(drop)
+}
+
+/// What secrets are sealed with, where the database has it.
+pub(crate) async fn sealing_key(conn: &mut dyn Connection) -> Result<Option<String>> {
+    query(SEALING_KEY, ())
+        .fetch_one(conn, |row| row.get("sealing_key"))
+        .await
+}
+
+/// Stores what secrets are sealed with, unless the database has something already.
+pub(crate) async fn keep_sealing_key(conn: &mut dyn Connection, key: &str) -> Result<()> {
+    query(KEEP_SEALING_KEY, key).execute(conn).await.map(drop)
 }
 
 /// The id below which all messages were dropped.

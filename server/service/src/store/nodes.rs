@@ -20,7 +20,8 @@ statements! {
         UPDATE nodes SET token = 0, seen_at = $3 WHERE slot = $1 AND token = $2");
     const LOST: Sql = Sql::same(r"
         SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1");
-    const SEEN: Sql = Sql::same("SELECT slot FROM nodes WHERE token <> 0 AND seen_at >= $1 LIMIT 1");
+    const SEEN: Sql = Sql::same(r"
+        SELECT slot FROM nodes WHERE token <> 0 AND seen_at >= $1 LIMIT 1");
     const LAST_END: Sql = Sql::same(r"
         SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0");
     /// Deletes the connections of processes that ended.

@@ -1,18 +1,32 @@
 //! A PostgreSQL server: how connections and transactions are set up, and the tables by day.
 //!
-//! Transactions lock rows in one order: messages, the queue, segments, applications, counts; the
-//! rows of each by key. A receipt for a message that is being claimed, or whose lease ends, can't
-//! keep to this order: PostgreSQL ends one of the two transactions, which is then repeated.
+//! The order of locks depends on where a transaction begins:
+//!
+//! - Results and receipts that are stored by statements, and the expiry sweep: messages, their rows
+//!   in the queue and their segments, applications, counts of days, batches.
+//! - Ended leases and rerouting: rows of the queue, their messages and segments, applications,
+//!   counts of days, batches.
+//! - A call of `run_turn`: for results rows of the queue, their messages and segments; for receipts
+//!   messages and their segments; for sends applications; for claims rows of the queue and their
+//!   messages; at the end counts of days, batches.
+//! - What a person asks for: applications, batches.
+//!
+//! Applications and batches are locked in the order of their ids, and ended leases, rerouting and
+//! claims pass over rows of the queue that are locked. Deadlocks are left where two transactions
+//! meet over a message and its row in the queue, or over a message and its application: a receipt
+//! in one process and the result or the claim of the same message in another. PostgreSQL then ends
+//! one of the two transactions. Nothing of it is stored, and its work is repeated: at once
+//! ([`crate::error::Error::is_conflict`]), or by the next run of a job.
+//!
 //! Statements name a least and a greatest id of messages, so that only the partitions of their days
 //! are looked at.
 
 use domain::Timestamp;
 
-use super::history::Range;
-use super::query::{Connection, query, run, run_of};
+use super::history::{MessageTables, Partition, Range};
+use super::query::{Connection, Row, query, run, run_of};
 use super::sql::{Sql, statements};
 use crate::error::Result;
-use domain::ids::id_of_day;
 
 /// Sets up a connection. A statement that takes longer than this is a fault; a transaction that a
 /// stopped process left open would keep others from its rows and vacuum from its work. A plan is
@@ -31,8 +45,10 @@ pub(super) const SESSION: &str = r"
 /// Sets up the connection of turns, after [`SESSION`]. Their statements are planned once for any
 /// parameters, except those over messages, which are planned at each execution anyway. Such plans
 /// must hold when a table has grown: without sequential scans, which suit an empty table.
-/// Where Citus runs a turn on another server, it has to know the home as it plans the call, and the
-/// other server's session is set up like this by `run_turn` itself.
+///
+/// In a distributed database the call of a turn is planned at each execution, so that Citus knows
+/// the home and sends the call to the server that has it. The session on that server is set up like
+/// this one by `run_turn` itself.
 pub(super) const TURN_SESSION: &str = r"
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
@@ -83,8 +99,19 @@ pub(super) const OUTCOME: &str = r"
                  concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
                      AS server) t";
 
-/// Raises the time limit of statements: a day may have millions of messages to add up.
+/// Has a transaction of a distributed database committed in two phases if it wrote on a worker. It
+/// wrote on the coordinator too, in tables that Citus doesn't know, so that Citus would commit on
+/// the one worker first and on the coordinator afterwards, each by itself. Citus keeps `sessions`
+/// on the coordinator alone, and a change of it makes Citus take two phases, even of no row.
+pub(super) const TWO_PHASES: &str = "DELETE FROM sessions WHERE id = -1";
+
+/// Raises the time limit of statements: a table may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
+
+/// Lets the commit return before it is on the disk. A crash of the server within the next moments
+/// undoes such a transaction, as if the server had crashed before it. Whatever is committed after it
+/// and waits for the disk waits for it as well, since the server's log is written in order.
+pub(super) const COMMIT_WITHOUT_WAITING: &str = "SET LOCAL synchronous_commit = off";
 
 /// Shortens the wait for a lock, for changes of tables that every transaction uses: all other
 /// transactions would wait behind such a change. A change that doesn't get its lock is tried again
@@ -109,8 +136,17 @@ statements! {
             FROM pg_stat_activity
             WHERE xact_start IS NOT NULL AND backend_type <> 'autovacuum worker'
             UNION ALL SELECT prepared FROM pg_prepared_xacts) t");
-    const HAS_TABLE: Sql = Sql::postgres(r"
-        SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END::bigint AS n");
+    /// A partition that has ids of a range. The default partition has no bounds.
+    const PARTITION: Sql = Sql::postgres(r"
+        SELECT substr(c.relname, length('messages_') + 1) AS suffix,
+               bounds[1]::bigint AS low, bounds[2]::bigint AS below
+        FROM pg_inherits i
+        JOIN pg_class c ON c.oid = i.inhrelid
+        CROSS JOIN regexp_match(pg_get_expr(c.relpartbound, c.oid),
+                                '''(-?\d+)''.*''(-?\d+)''') bounds
+        WHERE i.inhparent = 'messages'::regclass
+          AND bounds[1]::bigint < $2 AND bounds[2]::bigint > $1
+        LIMIT 1");
     const STRAYS: Sql = Sql::postgres(r"
         SELECT id
         FROM messages_other WHERE id >= $1 AND id < $2
@@ -138,8 +174,8 @@ pub(super) async fn oldest_ms(conn: &mut dyn Connection) -> Result<i64> {
     query(OLDEST, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
-/// The suffix of a day's tables.
-pub(super) fn day_name(day: i64) -> String {
+/// The day as the names of tables have it.
+fn day_name(day: i64) -> String {
     let start = Timestamp::from_unix_ms(day * 86_400_000).to_string();
     let date = start
         .split_once('T')
@@ -147,49 +183,95 @@ pub(super) fn day_name(day: i64) -> String {
     date.replace('-', "")
 }
 
-/// Whether a day has tables.
-pub(super) async fn has_day(conn: &mut dyn Connection, name: &str) -> Result<bool> {
-    let finding = query(HAS_TABLE, format!("messages_{name}"));
-    finding.fetch_one(conn, |row| row.get("n")).await
+/// A partition that has ids of this range.
+async fn partition(conn: &mut dyn Connection, range: Range) -> Result<Option<Partition>> {
+    let finding = query(PARTITION, (range.from, range.below));
+    let read = |row: &Row<'_>| {
+        Ok(Partition {
+            suffix: row.get("suffix")?,
+            range: Range {
+                from: row.get("low")?,
+                below: row.get("below")?,
+            },
+        })
+    };
+    finding.fetch_optional(conn, read).await
 }
 
-/// Makes the tables of a day, unless they exist or the default partition has rows of that day. The
-/// tables are created on their own and then attached, which keeps nobody from writing.
-pub(super) async fn make_day(conn: &mut dyn Connection, day: i64) -> Result<bool> {
-    let name = day_name(day);
-    let (from, below) = (id_of_day(day), id_of_day(day + 1));
-    if has_day(&mut *conn, &name).await? || has_strays(&mut *conn, from, below).await? {
+/// The partition that has the messages of a day, among others where it is a week's.
+pub(super) async fn day_table(conn: &mut dyn Connection, day: i64) -> Result<Option<Partition>> {
+    partition(conn, Range::of_days(day, day + 1)).await
+}
+
+/// Makes the tables of a day, unless they exist or the default partition has rows of that day; or
+/// those of its week, unless this holds for any day of the week.
+pub(super) async fn make_day(
+    conn: &mut dyn Connection,
+    day: i64,
+    tables: MessageTables,
+) -> Result<bool> {
+    let mut made = Partition {
+        suffix: day_name(day),
+        range: Range::of_days(day, day + 1),
+    };
+    if !is_free(&mut *conn, made.range).await? {
         return Ok(false);
     }
-    // Statement by statement: Citus hands each on to its workers with all that came beside it.
+    if tables == MessageTables::Week {
+        // 1970-01-01 was a Thursday.
+        let monday = day - (day + 3).rem_euclid(7);
+        let week = Range::of_days(monday, monday + 7);
+        if is_free(&mut *conn, week).await? {
+            made = Partition {
+                suffix: format!("{}_week", day_name(monday)),
+                range: week,
+            };
+        }
+    }
+    make_partition(conn, &made).await?;
+    Ok(true)
+}
+
+/// Whether these ids have no table, and the default partition has no rows with them.
+async fn is_free(conn: &mut dyn Connection, range: Range) -> Result<bool> {
+    Ok(partition(&mut *conn, range).await?.is_none()
+        && !query(STRAYS, (range.from, range.below)).finds(conn).await?)
+}
+
+/// Makes a table of messages and that of their events. They are created on their own and then
+/// attached, which keeps nobody from writing.
+async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
+    let Partition { suffix, range } = partition;
+    // Each statement is run on its own: Citus hands a text with several statements on as a whole
+    // for each of them.
     run(&mut *conn, SHORT_WAIT).await?;
     for (table, options) in [
         ("messages", "WITH (fillfactor = 60)"),
         ("message_events", ""),
     ] {
         let make = format!(
-            "CREATE TABLE {table}_{name} \
+            "CREATE TABLE {table}_{suffix} \
              (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}"
         );
         run_of(&mut *conn, make).await?;
         let attach = format!(
-            "ALTER TABLE {table} ATTACH PARTITION {table}_{name} \
-             FOR VALUES FROM ({from}) TO ({below})"
+            "ALTER TABLE {table} ATTACH PARTITION {table}_{suffix} \
+             FOR VALUES FROM ({}) TO ({})",
+            range.from, range.below
         );
         run_of(&mut *conn, attach).await?;
     }
-    Ok(true)
+    Ok(())
 }
 
-/// Whether the default partition, for all days without tables, has rows with these ids.
-async fn has_strays(conn: &mut dyn Connection, from: i64, below: i64) -> Result<bool> {
-    query(STRAYS, (from, below)).finds(conn).await
-}
-
-pub(super) async fn drop_day(conn: &mut dyn Connection, name: &str) -> Result<()> {
+pub(super) async fn drop_tables(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
     run(&mut *conn, SHORT_WAIT).await?;
     for table in ["messages", "message_events"] {
-        run_of(&mut *conn, format!("DROP TABLE {table}_{name}")).await?;
+        run_of(
+            &mut *conn,
+            format!("DROP TABLE {table}_{}", partition.suffix),
+        )
+        .await?;
     }
     Ok(())
 }

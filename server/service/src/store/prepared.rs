@@ -3,6 +3,7 @@
 
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
+use super::history::MessageTables;
 use super::sql::{Dialect, Sql};
 use super::{Missing, Store};
 
@@ -46,6 +47,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::carriers::STATEMENTS,
     super::check::STATEMENTS,
     super::claims::STATEMENTS,
+    super::confirmations::STATEMENTS,
     super::copy::STATEMENTS,
     super::database::STATEMENTS,
     super::deposits::STATEMENTS,
@@ -54,22 +56,28 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::history::STATEMENTS,
     super::idempotency::STATEMENTS,
     super::installation::STATEMENTS,
+    super::known_devices::STATEMENTS,
     super::messages::STATEMENTS,
     super::nodes::STATEMENTS,
+    super::notices::STATEMENTS,
+    super::outbox::STATEMENTS,
     super::parked::STATEMENTS,
     super::postgres::STATEMENTS,
     super::queue::STATEMENTS,
     super::reports::STATEMENTS,
     super::schema::STATEMENTS,
+    super::second_factors::STATEMENTS,
+    super::security_events::STATEMENTS,
     super::segments::STATEMENTS,
     super::senders::STATEMENTS,
     super::sessions::STATEMENTS,
     super::shared::STATEMENTS,
+    super::staff_lists::STATEMENTS,
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,
-    super::throttles::STATEMENTS,
     super::transfers::STATEMENTS,
     super::turn_call::STATEMENTS,
+    super::turns::STATEMENTS,
 ];
 
 /// Every statement that a file declares, with its name.
@@ -155,7 +163,13 @@ async fn statements_over_messages_look_at_their_days_alone() {
     let mut conn = store.connect().await.unwrap();
     for day in 20_000..20_030 {
         let mut tx = conn.begin().await.unwrap();
-        assert!(store.dialect().make_day(&mut tx, day).await.unwrap());
+        assert!(
+            store
+                .dialect()
+                .make_day(&mut tx, day, MessageTables::Day)
+                .await
+                .unwrap()
+        );
         tx.commit().await.unwrap();
     }
     let id = domain::ids::id_of_day(20_007);

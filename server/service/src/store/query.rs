@@ -12,9 +12,12 @@ use domain::ids::Home;
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Rows, Statement};
-use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::any::AnyRow;
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AssertSqlSafe, Row as _, Transaction};
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{
+    Any, AnyConnection, AssertSqlSafe, Database, Encode, Postgres, Row as _, Transaction, Type,
+};
 
 use super::file::blocking;
 use super::sql::{Dialect, Sql};
@@ -24,7 +27,9 @@ use crate::error::{Error, Fault, Result};
 pub(crate) enum Conn<'c> {
     /// The connection that writes to a SQLite file; `None` once the connection is given back.
     File(Option<&'c mut rusqlite::Connection>),
-    /// Any other connection: to PostgreSQL, or only reading a SQLite file.
+    /// A connection that writes to PostgreSQL.
+    Postgres(&'c mut PgConnection),
+    /// Any other connection: mostly one that only reads.
     Sqlx(&'c mut AnyConnection),
 }
 
@@ -49,8 +54,15 @@ pub(crate) trait Connection: Send {
     fn dialect(&mut self) -> Dialect {
         match self.conn() {
             Conn::File(_) => Dialect::Sqlite,
+            Conn::Postgres(_) => Dialect::Postgres,
             Conn::Sqlx(conn) => dialect_of(conn),
         }
+    }
+}
+
+impl Connection for PgConnection {
+    fn conn(&mut self) -> Conn<'_> {
+        Conn::Postgres(self)
     }
 }
 
@@ -264,8 +276,12 @@ impl<'a> Query<'a> {
                 bind_by_number(&mut statement, &self.arguments)?;
                 Ok(statement.raw_execute()? as u64)
             }),
+            Conn::Postgres(conn) => {
+                let query = self.sqlx::<Postgres>(Dialect::Postgres, home)?;
+                Ok(Box::pin(query.execute(conn)).await?.rows_affected())
+            }
             Conn::Sqlx(conn) => {
-                let query = self.sqlx(dialect_of(conn), home)?;
+                let query = self.sqlx::<Any>(dialect_of(conn), home)?;
                 Ok(query.execute(conn).await?.rows_affected())
             }
         }
@@ -287,8 +303,15 @@ impl<'a> Query<'a> {
                 read_rows(&mut statement.raw_query(), &mut found, read)?;
                 Ok(found)
             }),
+            Conn::Postgres(conn) => {
+                let query = self.sqlx::<Postgres>(Dialect::Postgres, home)?;
+                let rows = Box::pin(query.fetch_all(conn)).await?;
+                rows.into_iter()
+                    .map(|row| read(&Row::Postgres(row)))
+                    .collect()
+            }
             Conn::Sqlx(conn) => {
-                let query = self.sqlx(dialect_of(conn), home)?;
+                let query = self.sqlx::<Any>(dialect_of(conn), home)?;
                 let rows = query.fetch_all(conn).await?;
                 rows.into_iter().map(|row| read(&Row::Sqlx(row))).collect()
             }
@@ -304,8 +327,13 @@ impl<'a> Query<'a> {
         let home = conn.home();
         match conn.conn() {
             Conn::File(_) => Ok(self.fetch_all(conn, read).await?.into_iter().next()),
+            Conn::Postgres(conn) => {
+                let query = self.sqlx::<Postgres>(Dialect::Postgres, home)?;
+                let row = Box::pin(query.fetch_optional(conn)).await?;
+                row.map(|row| read(&Row::Postgres(row))).transpose()
+            }
             Conn::Sqlx(conn) => {
-                let query = self.sqlx(dialect_of(conn), home)?;
+                let query = self.sqlx::<Any>(dialect_of(conn), home)?;
                 let row = query.fetch_optional(conn).await?;
                 row.map(|row| read(&Row::Sqlx(row))).transpose()
             }
@@ -332,11 +360,16 @@ impl<'a> Query<'a> {
     }
 
     /// The statement for a connection of sqlx; with the home, where the text names one.
-    fn sqlx(
+    fn sqlx<DB: Database>(
         mut self,
         dialect: Dialect,
         home: Option<Home>,
-    ) -> Result<sqlx::query::Query<'static, Any, AnyArguments>> {
+    ) -> Result<sqlx::query::Query<'static, DB, DB::Arguments>>
+    where
+        Option<i64>: Encode<'static, DB> + Type<DB>,
+        Option<String>: Encode<'static, DB> + Type<DB>,
+        Vec<u8>: Encode<'static, DB> + Type<DB>,
+    {
         let (Text::Known(Sql { names_home, .. }) | Text::Built(_, names_home)) = self.text;
         if names_home && dialect.is_shared() {
             let home = home.ok_or_else(|| Fault::NoHome(self.text(dialect).to_owned()))?;
@@ -396,6 +429,10 @@ pub(crate) async fn run(conn: &mut dyn Connection, script: &'static str) -> Resu
 pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<()> {
     match conn.conn() {
         Conn::File(conn) => blocking(|| Ok(given(conn)?.execute_batch(&script)?)),
+        Conn::Postgres(conn) => {
+            Box::pin(sqlx::raw_sql(AssertSqlSafe(script)).execute(conn)).await?;
+            Ok(())
+        }
         Conn::Sqlx(conn) => {
             sqlx::raw_sql(AssertSqlSafe(script)).execute(conn).await?;
             Ok(())
@@ -410,6 +447,7 @@ pub(crate) enum Row<'r> {
         /// The place after the column that was read last: columns are mostly read in their order.
         next: Cell<usize>,
     },
+    Postgres(PgRow),
     Sqlx(AnyRow),
 }
 
@@ -455,6 +493,7 @@ macro_rules! stored {
             fn read(row: &Row<'_>, column: &'static str) -> Result<Self> {
                 match row {
                     Row::File { row, next } => get_of_file(row, next, column),
+                    Row::Postgres(row) => Ok(row.try_get(column)?),
                     Row::Sqlx(row) => Ok(row.try_get(column)?),
                 }
             }

@@ -20,7 +20,8 @@ statements! {
           AND held = 1" => " AND home = $4",
         r"
           AND EXISTS (
-              SELECT 1 FROM applications WHERE id = $1 AND status <> 'Suspended'"
+              SELECT 1 FROM applications
+              WHERE id = $1 AND status <> 'Suspended' AND disabled_at IS NULL"
             => " AND home = $4",
         ")",
     );
@@ -28,7 +29,7 @@ statements! {
         r"
         SELECT id
         FROM applications
-        WHERE status <> 'Suspended'" => " AND home = $1",
+        WHERE status <> 'Suspended' AND disabled_at IS NULL" => " AND home = $1",
         r"
           AND EXISTS (
               SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1"
@@ -47,34 +48,28 @@ statements! {
     const STATE: Sql = in_home!(
         "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE home = $1",
     );
-    /// `[[message, application, carrier, due at, lease token]]`, then whether the messages are of a
-    /// batch (0|1) and whether they are put aside (0|1).
+    /// A row: message, application, carrier, due at, lease token. Then what all rows share: whether
+    /// the messages are of a batch (0|1), whether they are put aside (0|1), and no attempts. With
+    /// PostgreSQL this queues the messages of batches alone, which nobody has claimed: `run_turn`
+    /// stores the others.
     const INSERT: Sql = Sql {
         sqlite: r"
-            INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
-                lease_token, attempts)
-            VALUES (?1, ?2, ?3, ?7, ?6, ?4, ?5, 0)",
+            INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,
+                held, attempts)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         postgres: r"
-            INSERT INTO queue (message_id, application_id, carrier, held, bulk, due_at,
-                lease_token, attempts, home)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, $3, $2,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, 0, $4
-            FROM jsonb_array_elements($1::text::jsonb)",
+            COPY queue (message_id, application_id, carrier, due_at, lease_token, bulk, held,
+                attempts, home)
+            FROM STDIN (FORMAT binary)",
         ..Sql::IN_HOME
     };
-    const PUT_ASIDE: Sql = Sql {
-        sqlite: r"
-            UPDATE queue SET held = 1
-            WHERE message_id = ?1
-              AND application_id IN (SELECT id FROM applications WHERE status = 'Suspended')",
-        postgres: r"
-            UPDATE queue SET held = 1
-            FROM jsonb_array_elements_text($1::text::jsonb) AS r
-            WHERE message_id = r.value::bigint AND home = $2
-              AND application_id IN (
-                  SELECT id FROM applications WHERE status = 'Suspended' AND home = $2)",
-        ..Sql::IN_HOME
-    };
+    /// With PostgreSQL `run_turn` does this.
+    const PUT_ASIDE: Sql = Sql::sqlite(r"
+        UPDATE queue SET held = 1
+        WHERE message_id = ?1
+          AND application_id IN (
+              SELECT id FROM applications
+              WHERE status = 'Suspended' OR disabled_at IS NOT NULL)");
     const UNCLAIMED: Sql = Sql {
         sqlite: r"
             -- The plus sign keeps SQLite from an index by carrier, behind which it would sort all
@@ -202,8 +197,8 @@ pub(crate) async fn insert(
             r.lease_token,
         )
     });
-    let inserting = query(INSERT, (queued_as.of_batch, queued_as.held));
-    let written = inserting.execute_each(conn, values).await?;
+    let inserting = query(INSERT, (queued_as.of_batch, queued_as.held, 0_i64));
+    let written = inserting.insert_each(conn, values).await?;
     touched("queue", rows.len(), written)
 }
 

@@ -1,15 +1,14 @@
 -- The turn: everything that sends, carriers and their connections bring within a moment is stored
--- by one call of `run_turn`, which is one transaction. Whoever calls has decided already, by rows
--- that it remembers: the call stores only what still holds by the rows that it reads itself, and
--- returns those rows. Rows are locked in one order: the queue, messages, segments, applications,
--- counts; the rows of each by key.
+-- by one call of `run_turn`, which is one transaction. The calling process has decided already, by
+-- rows that it remembers: the call stores only what still holds by the rows that it reads itself,
+-- and returns those rows. The head of `store/postgres.rs` says in which order rows are locked.
 --
 -- Statements over messages are run by EXECUTE, so that each is planned with its ids: a plan for any
 -- ids would open the tables of all days. Rows are found by `= ANY`, or looked up one by one in a
 -- LATERAL query that OFFSET 0 keeps apart: of new rows PostgreSQL knows so little that it would
 -- rather read the whole table and join. So rows that are changed alike are changed together.
 
--- What a turn changes in the counts: `n` messages more, or fewer.
+-- A change of a count by a turn: `n` messages are added, or removed if `n` is negative.
 CREATE TYPE counted AS (
     application_id BIGINT,
     test           BIGINT,
@@ -19,8 +18,9 @@ CREATE TYPE counted AS (
     n              BIGINT
 );
 
--- Turns that were stored, kept for an hour: whoever gets no answer to a call inserts the turn's id
--- itself. The key lets that wait for the original, and then either one is stored, never both.
+-- Turns that were stored, kept for an hour. A process that gets no answer to a call inserts the
+-- turn's id itself: the insert waits for the call where that is under way, and either the call is
+-- stored or the id, never both.
 CREATE TABLE turns (
     home       BIGINT NOT NULL,
     id         BIGINT NOT NULL,
@@ -30,8 +30,8 @@ CREATE TABLE turns (
 );
 CREATE INDEX turns_by_age ON turns (created_at);
 
--- What a call of `run_turn` is given: rows, each column as an array. Which messages a carrier took
--- as a whole at their first submit, by the lease that they were submitted under.
+-- What a call of `run_turn` is given: rows, each column as an array. These are messages that a
+-- carrier took as a whole at their first submit, each with the lease that it was submitted under.
 CREATE TYPE submitted_rows AS (
     ids BIGINT[], tokens BIGINT[], carriers TEXT[], segment_counts BIGINT[]
 );
@@ -42,7 +42,8 @@ CREATE TYPE segment_rows AS (
 );
 -- Receipts that name the message.
 CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
--- Receipts that have the carrier's name of the segment; a receipt may have several forms of it.
+-- Receipts that have the carrier's name for the segment. A receipt has a row for each form that the
+-- name may have been given in.
 CREATE TYPE named_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
 );
@@ -52,8 +53,8 @@ CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
     sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[]
 );
--- The idempotency keys of sends: with the answer to keep, for sends that are accepted, in which the
--- balance is still what the application's sends have spent so far.
+-- The idempotency keys of sends. For a send that is accepted, `answers` has the answer to keep, in
+-- which `balance` is what the application's sends have spent so far.
 CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[]
 );
@@ -65,8 +66,9 @@ CREATE TYPE send_rows AS (
     unit_prices BIGINT[], costs BIGINT[], spent BIGINT[], transfers BIGINT[], created_ats BIGINT[],
     sending_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[]
 );
--- For which carriers messages are claimed: the most rows, of which the most single messages, and
--- the moments that the search begins at.
+-- The carriers that messages are claimed for. `all_max` is the most rows to claim for a carrier,
+-- and `singles_max` the most single messages among them; the search begins at the moments
+-- `singles_from` and `batches_from`.
 CREATE TYPE claim_rows AS (
     carriers TEXT[], all_max BIGINT[], singles_max BIGINT[], singles_from BIGINT[],
     batches_from BIGINT[]
@@ -104,9 +106,9 @@ BEGIN
     LOOP
         EXECUTE $statement$
             WITH moved AS (
-                UPDATE messages SET status = 3, carrier = $4, segments = COALESCE($5, segments),
-                    submitted_at = COALESCE(submitted_at, $3)
-                WHERE id = ANY ($2) AND status = 1
+                UPDATE messages SET status = 3, carrier = $3, segments = COALESCE($4, segments),
+                    submitted_at = COALESCE(submitted_at, $2)
+                WHERE id = ANY ($1) AND status = 1
                 RETURNING application_id, test, created_at / 86400000 AS day, batch_id)
             SELECT array_agg(
                 ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)
@@ -115,7 +117,7 @@ BEGIN
                 FROM moved GROUP BY application_id, test, day, batch_id) summed,
                 (VALUES (1, -1), (3, 1)) AS s (status, sign)
             $statement$
-            INTO more USING of_home, of_one.ids, now_ms, of_one.carrier, of_one.segments;
+            INTO more USING of_one.ids, now_ms, of_one.carrier, of_one.segments;
         counts := counts || more;
     END LOOP;
     IF parts.ids <> '{}' THEN
@@ -134,13 +136,14 @@ BEGIN
     END IF;
 END $$;
 
--- Messages that receipts make final: by the message, or by the carrier's name of its only segment.
--- Returns the messages that were submitted and are final now, and the names' receipts among them.
+-- Messages that receipts make final: receipts that name the message, or that have the carrier's
+-- name for its only segment. Returns the messages that were submitted and are final now, and the
+-- receipts by which the named ones became final.
 CREATE FUNCTION turn_receipts(
     of_home BIGINT, now_ms BIGINT, of_messages receipt_rows, of_names named_receipt_rows,
     OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
-    -- The receipt, the message, its status and its error, of each name that is known.
+    -- The receipts whose names are known, each with its message, status and error.
     receipts BIGINT[];
     named BIGINT[];
     named_statuses BIGINT[];
@@ -225,12 +228,12 @@ DECLARE
     last_transfers BIGINT[];
     repeated BIGINT[];
 BEGIN
-    -- The lock comes in an earlier statement than the look at the keys: a statement sees the
-    -- moment before it waits for a lock.
+    -- Applications are locked by an earlier statement than the one that reads the keys: a statement
+    -- reads what was committed before it began to wait for a lock.
     SELECT json_agg(
                json_build_array(id, same, balance, test_balance, test_day,
-                   CASE WHEN NOT same THEN json_build_array(category, status, live_hash, test_hash,
-                       sender_state, sender_name) END)),
+                   CASE WHEN NOT same THEN json_build_array(category, standing, live_hash,
+                       test_hash, sender_state, sender_name) END)),
            array_agg(id) FILTER (WHERE pays), array_agg(balance) FILTER (WHERE pays),
            array_agg(play) FILTER (WHERE pays), array_agg(last_transfer_id) FILTER (WHERE pays)
     INTO read, charged, balances, test_balances, last_transfers
@@ -239,9 +242,13 @@ BEGIN
                   AND total + test_total > 0 AS pays
         FROM (
             SELECT a.*, r.total, r.test_total,
+                   CASE WHEN a.disabled_at IS NULL THEN a.status ELSE 'Suspended' END AS standing,
                    CASE WHEN a.test_day < today THEN play_money ELSE a.test_balance END AS play,
-                   r.status IS NOT NULL AND a.status = r.status AND a.live_hash = r.live_hash
-                     AND a.test_hash = r.test_hash AND a.sender_state = r.sender_state
+                   r.status IS NOT NULL
+                     AND CASE WHEN a.disabled_at IS NULL THEN a.status ELSE 'Suspended' END
+                         = r.status
+                     AND a.live_hash = r.live_hash AND a.test_hash = r.test_hash
+                     AND a.sender_state = r.sender_state
                      AND a.sender_name IS NOT DISTINCT FROM r.sender_name AS same
             FROM unnest(remembered.ids, remembered.statuses, remembered.live_hashes,
                 remembered.test_hashes, remembered.sender_states, remembered.sender_names,
@@ -349,9 +356,9 @@ DECLARE
     begun BIGINT[];
     start CONSTANT TEXT := $statement$
         WITH started AS (
-            UPDATE messages SET status = COALESCE($6, status),
-                sending_at = CASE WHEN status < 2 THEN $3 ELSE sending_at END
-            WHERE id = ANY ($2) AND status BETWEEN $4 AND $5
+            UPDATE messages SET status = COALESCE($5, status),
+                sending_at = CASE WHEN status < 2 THEN $2 ELSE sending_at END
+            WHERE id = ANY ($1) AND status BETWEEN $3 AND $4
             RETURNING id, application_id, test, batch_id, created_at, status, cost, number, kind,
                 sender, body)
         SELECT (SELECT json_agg(
@@ -366,9 +373,9 @@ DECLARE
                 FROM (
                     SELECT application_id, test, created_at / 86400000 AS day, batch_id,
                            COUNT(*) AS n
-                    FROM started WHERE $6 IS NOT NULL
+                    FROM started WHERE $5 IS NOT NULL
                     GROUP BY 1, 2, 3, 4) summed,
-                    (VALUES ($4, -1), ($6, 1)) AS s (status, sign))
+                    (VALUES ($3, -1), ($5, 1)) AS s (status, sign))
         $statement$;
     started JSON;
     started_before JSON;
@@ -398,7 +405,7 @@ BEGIN
             SELECT id
             FROM applications
             WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due))
-              AND status = 'Suspended'),
+              AND (status = 'Suspended' OR disabled_at IS NOT NULL)),
         judged AS (
             SELECT *, CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END
                 AS aside
@@ -421,11 +428,11 @@ BEGIN
         UPDATE queue SET due_at = lease_until, lease_token = new_token
         WHERE message_id = ANY (due);
         -- Nearly all messages are queued. The others were claimed before, and keep their status.
-        EXECUTE start INTO started, ids, counts USING of_home, due, now_ms, 0, 0, 1;
+        EXECUTE start INTO started, ids, counts USING due, now_ms, 0, 0, 1;
         IF COALESCE(cardinality(ids), 0) < cardinality(due) THEN
             due := ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (COALESCE(ids, '{}')));
             EXECUTE start INTO started_before, ids, none
-            USING of_home, due, now_ms, 1, 2, NULL::bigint;
+            USING due, now_ms, 1, 2, NULL::bigint;
         END IF;
     END IF;
     IF begun IS NOT NULL THEN
@@ -572,8 +579,8 @@ BEGIN
             claimed := claimed || one;
         END LOOP;
     END IF;
-    -- A turn that stored nothing needn't be known: to repeat it does no harm. (While nothing is
-    -- sent, turns only look for messages that wait, and write nothing.)
+    -- The id of a turn that stored nothing isn't kept: to repeat such a turn does no harm. (While
+    -- nothing is sent, turns only look for messages that wait, and write nothing.)
     IF is_stored THEN
         INSERT INTO turns (home, id, created_at, answer)
         VALUES (of_home, turn_id, now_ms, answer::text);

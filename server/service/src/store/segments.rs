@@ -45,8 +45,9 @@ statements! {
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3, $4
+                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3, at.home
             FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT home FROM applications WHERE home = $4 LIMIT 1) AS at
             ON CONFLICT (home, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, segments.carrier_message_id),
@@ -69,8 +70,9 @@ statements! {
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3, $4
+                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3, at.home
             FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT home FROM applications WHERE home = $4 LIMIT 1) AS at
             ON CONFLICT (home, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 segments.carrier_message_id, excluded.carrier_message_id)",

@@ -1,7 +1,7 @@
 //! Requests for sender names, and the accounts that sender names belong to.
 
-use domain::records::SenderRequestRecord;
-use domain::{ApplicationId, SenderStatus, Timestamp};
+use domain::records::{SenderRequestRecord, SimilarName};
+use domain::{ApplicationId, Category, SenderName, SenderStatus, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -48,9 +48,38 @@ statements! {
         " WHERE s.status = 'pending'" => " AND s.home = $1 AND a.home = $1",
         " ORDER BY s.id"
     );
+    const CASES: Sql = in_home!(
+        r"
+        SELECT s.id, s.name, s.status, s.reason, s.requested_at, s.decided_at, a.reference,
+               a.category, a.account_id, accounts.email
+        FROM sender_requests s
+        JOIN applications a ON a.id = s.application_id
+        JOIN accounts ON accounts.id = a.account_id
+        WHERE s.status = 'pending' AND s.id > $1" => " AND s.home = $3 AND a.home = $3",
+        " ORDER BY s.id LIMIT $2",
+    );
+    /// An account's requests before another one.
+    const EARLIER: Sql = listed!(
+        " WHERE a.account_id = $1 AND s.id < $2" => " AND s.home = $4 AND a.home = $4",
+        " ORDER BY s.id DESC LIMIT $3"
+    );
+    /// How long the newest decisions took.
+    const TIMES: Sql = in_home!(
+        r"
+        SELECT decided_at - requested_at AS took
+        FROM sender_requests
+        WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected')"
+            => " AND home = $3",
+        " ORDER BY decided_at DESC LIMIT $2",
+    );
+    const SIMILAR: Sql = Sql::same(r"
+        SELECT o.folded, accounts.email
+        FROM sender_name_owners o
+        JOIN accounts ON accounts.id = o.account_id
+        WHERE o.looks = $1 AND o.account_id <> $2 ORDER BY o.folded LIMIT $3");
     const OWN: Sql = Sql::same(r"
-        INSERT INTO sender_name_owners (folded, account_id)
-        VALUES ($1, $2)
+        INSERT INTO sender_name_owners (folded, account_id, looks)
+        VALUES ($1, $2, $3)
         ON CONFLICT (folded) DO NOTHING");
     const OWNER: Sql = Sql::same("SELECT account_id FROM sender_name_owners WHERE folded = $1");
 }
@@ -125,9 +154,15 @@ pub(crate) async fn list(
 
 /// Gives a sender name to an account unless another account has it; returns the account that has
 /// it.
-pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64) -> Result<i64> {
-    query(OWN, (folded, account_id)).execute(&mut *conn).await?;
-    query(OWNER, folded)
+pub(crate) async fn own(
+    conn: &mut dyn Connection,
+    name: &SenderName,
+    account_id: i64,
+) -> Result<i64> {
+    query(OWN, (name.folded(), account_id, name.looks()))
+        .execute(&mut *conn)
+        .await?;
+    query(OWNER, name.folded())
         .fetch_one(conn, |row| row.get("account_id"))
         .await
 }
@@ -136,5 +171,67 @@ pub(crate) async fn own(conn: &mut dyn Connection, folded: &str, account_id: i64
 pub(crate) async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
     query(OWNER, folded)
         .fetch_optional(conn, |row| row.get("account_id"))
+        .await
+}
+
+/// A pending request, and whose it is.
+pub(crate) struct Case {
+    pub(crate) request: SenderRequestRecord,
+    pub(crate) category: Category,
+    pub(crate) account_id: i64,
+    pub(crate) email: String,
+}
+
+/// The pending requests after one, oldest first.
+pub(crate) async fn cases(conn: &mut dyn Connection, after: i64, limit: i64) -> Result<Vec<Case>> {
+    let read = |row: &Row<'_>| {
+        Ok(Case {
+            request: request(row)?,
+            category: row::word(row, "applications", "category", Category::parse)?,
+            account_id: row.get("account_id")?,
+            email: row.get("email")?,
+        })
+    };
+    query(CASES, (after, limit)).fetch_all(conn, read).await
+}
+
+/// An account's requests before another one, newest first.
+pub(crate) async fn earlier(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<SenderRequestRecord>> {
+    query(EARLIER, (account_id, before, limit))
+        .fetch_all(conn, request)
+        .await
+}
+
+/// How many milliseconds the newest decisions since a moment took.
+pub(crate) async fn times(
+    conn: &mut dyn Connection,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<i64>> {
+    query(TIMES, (since, limit))
+        .fetch_all(conn, |row| row.get("took"))
+        .await
+}
+
+/// Names of other accounts that look the same.
+pub(crate) async fn similar(
+    conn: &mut dyn Connection,
+    looks: &str,
+    account_id: i64,
+    limit: i64,
+) -> Result<Vec<SimilarName>> {
+    let read = |row: &Row<'_>| {
+        Ok(SimilarName {
+            name: row.get("folded")?,
+            email: row.get("email")?,
+        })
+    };
+    query(SIMILAR, (looks, account_id, limit))
+        .fetch_all(conn, read)
         .await
 }

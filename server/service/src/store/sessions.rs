@@ -21,17 +21,47 @@ statements! {
         WHERE token_hash = $1 AND last_seen_at > $2 AND created_at > $3");
     const TOUCH: Sql = Sql::same(r"
         UPDATE sessions SET last_seen_at = $2 WHERE token_hash = $1 AND last_seen_at < $2");
+    const RENAME: Sql = Sql::same("UPDATE sessions SET token_hash = $2 WHERE token_hash = $1");
     const DELETE: Sql = Sql::same("DELETE FROM sessions WHERE token_hash = $1");
+    /// `$7` is how many second factors were asked for: none isn't enough where there is one.
     const BIND: Sql = Sql::same(r"
-        UPDATE sessions SET account_id = $2, user_agent = $3, address = $4
+        UPDATE sessions SET account_id = $2, user_agent = $3, address = $4, proved_at = $6,
+            awaited_account_id = NULL
         WHERE token_hash = $1
-          AND EXISTS (SELECT 1 FROM accounts WHERE id = $2 AND password_changed_at = $5)");
+          AND EXISTS (
+              SELECT 1
+              FROM accounts WHERE id = $2 AND password_changed_at = $5 AND disabled_at IS NULL)
+          AND (SELECT COUNT(*) FROM second_factors WHERE account_id = $2) <= $7");
+    const AWAIT: Sql = Sql::same(r"
+        UPDATE sessions SET awaited_account_id = $2
+        WHERE token_hash = $1 AND account_id IS NULL
+          AND EXISTS (
+              SELECT 1
+              FROM accounts WHERE id = $2 AND password_changed_at = $3 AND disabled_at IS NULL)");
+    const AWAITED: Sql = Sql::same(r"
+        SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
+               accounts.confirmed_at,
+               (
+                   SELECT COUNT(*)
+                   FROM second_factors f WHERE f.account_id = accounts.id) AS factors
+        FROM sessions
+        JOIN accounts ON accounts.id = sessions.awaited_account_id
+        WHERE token_hash = $1 AND sessions.created_at > $2 AND disabled_at IS NULL");
     const ACCOUNT: Sql = Sql::same(r"
         SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
+               accounts.confirmed_at,
+               (
+                   SELECT COUNT(*)
+                   FROM second_factors f WHERE f.account_id = accounts.id) AS factors,
                sessions.last_seen_at
         FROM sessions
         JOIN accounts ON accounts.id = sessions.account_id
-        WHERE token_hash = $1 AND last_seen_at > $2 AND sessions.created_at > $3");
+        WHERE token_hash = $1 AND last_seen_at > $2 AND sessions.created_at > $3
+          AND disabled_at IS NULL");
+    const PROVED_AT: Sql = Sql::same(r"
+        SELECT proved_at FROM sessions WHERE token_hash = $1 AND account_id = $2");
+    const SET_PROVED: Sql = Sql::same(r"
+        UPDATE sessions SET proved_at = $3 WHERE token_hash = $1 AND account_id = $2");
     const DEVICES: Sql = Sql::same(r"
         SELECT id, token_hash, user_agent, address, created_at, last_seen_at
         FROM sessions
@@ -39,7 +69,8 @@ statements! {
         ORDER BY last_seen_at DESC, id DESC");
     const DELETE_DEVICE: Sql = Sql::same("DELETE FROM sessions WHERE account_id = $1 AND id = $2");
     const DELETE_OTHERS: Sql = Sql::same(r"
-        DELETE FROM sessions WHERE account_id = $1 AND token_hash <> $2");
+        DELETE FROM sessions
+        WHERE (account_id = $1 OR awaited_account_id = $1) AND token_hash <> $2");
     const SWEEP: Sql = Sql::same(r"
         DELETE FROM sessions WHERE last_seen_at <= $1 OR created_at <= $2");
 }
@@ -110,22 +141,93 @@ pub(crate) async fn touch(
         .map(drop)
 }
 
+pub(crate) async fn rename(
+    conn: &mut dyn Connection,
+    from_hash: &str,
+    to_hash: &str,
+) -> Result<()> {
+    query(RENAME, (from_hash, to_hash))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
 pub(crate) async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Result<()> {
     query(DELETE, token_hash).execute(conn).await.map(drop)
 }
 
-/// Makes a session a signed-in device; false when there is no such session, or when the password
-/// was changed after `account` was read.
+/// A sign-in that makes a session a device.
+pub(crate) struct SignIn<'a> {
+    pub(crate) account: &'a AccountRecord,
+    pub(crate) user_agent: &'a str,
+    pub(crate) address: &'a str,
+    /// How many second factors were asked for.
+    pub(crate) factors: i64,
+}
+
+/// Makes a session a signed-in device; false when there is no such session, when the password was
+/// changed or the account disabled after it was read, or when its second factor wasn't asked for.
 pub(crate) async fn bind(
     conn: &mut dyn Connection,
     token_hash: &str,
-    account: &AccountRecord,
-    user_agent: &str,
-    address: &str,
+    sign_in: &SignIn<'_>,
+    now: Timestamp,
 ) -> Result<bool> {
-    let changed_at = account.password_changed_at;
-    let values = (token_hash, account.id, user_agent, address, changed_at);
+    let values = (
+        token_hash,
+        sign_in.account.id,
+        sign_in.user_agent,
+        sign_in.address,
+        sign_in.account.password_changed_at,
+        now,
+        sign_in.factors,
+    );
     Ok(query(BIND, values).execute(conn).await? == 1)
+}
+
+/// Notes in a session for whose code it waits; false as with [`bind`].
+pub(crate) async fn await_code(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    account: &AccountRecord,
+) -> Result<bool> {
+    let values = (token_hash, account.id, account.password_changed_at);
+    Ok(query(AWAIT, values).execute(conn).await? == 1)
+}
+
+/// The account whose code is awaited in a session that was made after this moment.
+pub(crate) async fn awaited(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    made_after: Timestamp,
+) -> Result<Option<AccountRecord>> {
+    query(AWAITED, (token_hash, made_after))
+        .fetch_optional(conn, accounts::record)
+        .await
+}
+
+/// When it was last proved who is signed in with a session.
+pub(crate) async fn proved_at(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    account_id: i64,
+) -> Result<Option<Timestamp>> {
+    let proved: Option<Option<Timestamp>> = query(PROVED_AT, (token_hash, account_id))
+        .fetch_optional(conn, |row| row.get("proved_at"))
+        .await?;
+    Ok(proved.flatten())
+}
+
+pub(crate) async fn set_proved(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    account_id: i64,
+    now: Timestamp,
+) -> Result<()> {
+    query(SET_PROVED, (token_hash, account_id, now))
+        .execute(conn)
+        .await
+        .map(drop)
 }
 
 /// The account that is signed in with a session, and when the session was last seen.

@@ -10,8 +10,10 @@ use crate::error::Result;
 
 statements! {
     const UPLOADS: Sql = Sql::postgres(r"
-        SELECT CAST(COUNT(*) AS BIGINT) AS n,
-               CAST(COUNT(*) FILTER (WHERE u.test = $2 AND u.key = $3) AS BIGINT) AS with_key
+        SELECT CAST(COUNT(*) AS BIGINT) AS of_application,
+               CAST(COUNT(*) FILTER (WHERE u.test = $2) AS BIGINT) AS of_key,
+               CAST(COUNT(*) FILTER (WHERE u.test = $2 AND u.key = $3) AS BIGINT)
+                   AS with_idempotency_key
         FROM uploads u
         JOIN nodes n ON n.slot = u.node AND n.token = u.token
         WHERE u.application_id = $1");
@@ -27,8 +29,11 @@ statements! {
     const INSERT_CHUNK: Sql = Sql::postgres_in_home(r"
         INSERT INTO spool_chunks (spool, start, chunk, created_at, home)
         VALUES ($1, $2, $3, $4, $5)");
-    const CHUNK: Sql = Sql::postgres_in_home(r"
-        SELECT chunk FROM spool_chunks WHERE spool = $1 AND start = $2 AND home = $3");
+    const CHUNKS: Sql = Sql::postgres_in_home(r"
+        SELECT start, chunk
+        FROM spool_chunks
+        WHERE spool = $1 AND start >= $2 AND home = $4
+        ORDER BY start LIMIT $3");
     const REMOVE_SPOOL: Sql = Sql::postgres_in_home(r"
         DELETE FROM spool_chunks WHERE spool = $1 AND home = $2");
     /// Deletes the spools of uploads that never became a batch, and of batches that are expanded.
@@ -55,11 +60,11 @@ statements! {
         RETURNING LEAST($3, b.filled / 1000) AS taken, level");
 }
 
-/// How many uploads of an application are under way.
+/// How many uploads of an application are under way in all processes.
 pub(crate) struct UploadsUnderWay {
-    pub(crate) all: i64,
-    /// The uploads with the same idempotency key.
-    pub(crate) with_key: i64,
+    pub(crate) of_application: usize,
+    pub(crate) of_key: usize,
+    pub(crate) with_idempotency_key: usize,
 }
 
 pub(crate) async fn uploads(
@@ -69,9 +74,14 @@ pub(crate) async fn uploads(
     key: Option<&str>,
 ) -> Result<UploadsUnderWay> {
     let read = |row: &Row<'_>| {
+        let count = |column| {
+            let count: i64 = row.get(column)?;
+            Result::Ok(usize::try_from(count).unwrap_or_default())
+        };
         Ok(UploadsUnderWay {
-            all: row.get("n")?,
-            with_key: row.get("with_key")?,
+            of_application: count("of_application")?,
+            of_key: count("of_key")?,
+            with_idempotency_key: count("with_idempotency_key")?,
         })
     };
     let counting = query(UPLOADS, (application_id, kind == KeyKind::Test, key));
@@ -126,13 +136,15 @@ pub(crate) async fn insert_chunk(
         .map(drop)
 }
 
-pub(crate) async fn chunk(
+/// The first chunks of a spool from this place on, each with the place where it begins.
+pub(crate) async fn chunks(
     conn: &mut dyn Connection,
     spool: &str,
-    start: i64,
-) -> Result<Option<Vec<u8>>> {
-    query(CHUNK, (spool, start))
-        .fetch_optional(conn, |row| row.get("chunk"))
+    from: i64,
+    limit: i64,
+) -> Result<Vec<(i64, Vec<u8>)>> {
+    query(CHUNKS, (spool, from, limit))
+        .fetch_all(conn, |row| Ok((row.get("start")?, row.get("chunk")?)))
         .await
 }
 

@@ -17,11 +17,11 @@ pub(crate) enum Dialect {
 /// thread that costs half of what one parameter with all rows does. `?1`, `?2` and so on are the
 /// values of the row, and the values that all rows share follow. PostgreSQL runs the statement
 /// once, and `$1` has all rows: a JSON array with an array per row. The rows found come back as one
-/// JSON value in the column `found`.
+/// JSON value in the column `found`. Rows of an upload, which are many, are written by COPY.
 ///
 /// Statements over messages have two more parameters, for PostgreSQL alone
 /// ([`super::WriteTx::among`]): the least and the greatest of the messages' ids, since messages are
-/// in a table for each day. A statement over tables that can be distributed names a home in
+/// in a table for each day or week. A statement over tables that can be distributed names a home in
 /// PostgreSQL's text, by its last parameter, which is the home of the connection
 /// ([`super::query::Connection::home`]).
 #[derive(Clone, Copy)]
@@ -34,6 +34,9 @@ pub(crate) struct Sql {
 
 impl Sql {
     /// What a statement with a text for each database adds, over tables that can be distributed.
+    /// Where PostgreSQL's text inserts rows of a parameter, it takes the home from a row of
+    /// `applications`, where it always stands: Citus then gives the whole statement to the home's
+    /// worker, and would otherwise copy the rows there and commit in two phases.
     pub(crate) const IN_HOME: Self = Self {
         sqlite: "",
         postgres: "",

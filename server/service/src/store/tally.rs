@@ -82,8 +82,9 @@ statements! {
         postgres: r"
             INSERT INTO message_days (application_id, test, day, status, n, node, writer, home)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3, $4
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3, at.home
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
+            CROSS JOIN (SELECT home FROM applications WHERE home = $4 LIMIT 1) AS at
             ORDER BY place
             ON CONFLICT (home, application_id, test, day, status, node, writer)
             DO UPDATE SET n = message_days.n + excluded.n",
@@ -99,8 +100,9 @@ statements! {
     const NOTE_UNUSUAL: Sql = Sql::postgres_in_home(r"
         INSERT INTO unusual_messages (application_id, test, status, message_id, home)
         SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-               (value ->> 3)::bigint, $2
-        FROM jsonb_array_elements($1::text::jsonb)");
+               (value ->> 3)::bigint, at.home
+        FROM jsonb_array_elements($1::text::jsonb)
+        CROSS JOIN (SELECT home FROM applications WHERE home = $2 LIMIT 1) AS at");
     const LOCK_BATCHES: Sql = Sql::postgres_in_home(r"
         SELECT COUNT(*) AS n
         FROM (

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use domain::Transid;
 use domain::ids::Home;
-use sqlx::{Any, AnyConnection, AnyPool, Transaction};
+use sqlx::postgres::PgConnection;
+use sqlx::{AnyPool, Postgres, Transaction};
 
 use super::dialect::{Outcome, TransactionName};
 use super::file::FileConnection;
@@ -30,6 +31,7 @@ pub(crate) struct WriteTx<'a> {
     /// The home whose rows the transaction reads and writes.
     pub(super) home: Option<Home>,
     pub(super) dialect: Dialect,
+    pub(super) is_distributed: bool,
     pub(super) halt: &'a Halt,
     /// Connections that ask what became of a commit that wasn't answered.
     pub(super) readers: &'a AnyPool,
@@ -44,7 +46,7 @@ pub(super) enum Way {
     /// On a connection of the pool. The permit is the last field, so that the connection is given
     /// back before the next transaction is let in.
     Pool(
-        Option<Box<Transaction<'static, Any>>>,
+        Option<Box<Transaction<'static, Postgres>>>,
         #[expect(dead_code, reason = "held until it is dropped")] Permit,
     ),
 }
@@ -114,7 +116,7 @@ impl WriteTx<'_> {
     /// Like [`WriteTx::commit`], but doesn't ask for the outcome of a commit that wasn't answered.
     pub(crate) async fn try_commit(mut self) -> Result<Committed> {
         self.write_counts().await?;
-        let (dialect, halt) = (self.dialect, self.halt);
+        let halt = self.halt;
         match &mut self.way {
             Way::File(permit) => {
                 let Some(file) = permit.file() else {
@@ -137,11 +139,13 @@ impl WriteTx<'_> {
             }
             Way::Pool(tx, _) => {
                 let mut tx = tx.take().ok_or(Fault::Stopped)?;
-                let known_as = name(dialect, &mut tx).await?;
-                let committed = tokio::time::timeout(COMMIT_TIMEOUT, tx.commit()).await;
+                let distributed = self.is_distributed;
+                let known_as = name(distributed, self.home, &mut tx).await?;
+                let committed = tokio::time::timeout(COMMIT_TIMEOUT, Box::pin(tx.commit())).await;
                 committed_on_server(
                     committed.unwrap_or_else(|_| Err(timed_out("a commit"))),
                     known_as,
+                    distributed,
                 )
             }
         }
@@ -172,7 +176,7 @@ impl Connection for WriteTx<'_> {
             Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
             Way::Pool(tx, _) => tx
                 .as_deref_mut()
-                .map_or(Conn::File(None), |tx| Conn::Sqlx(tx)),
+                .map_or(Conn::File(None), |tx| Conn::Postgres(tx)),
         }
     }
 
@@ -197,7 +201,9 @@ impl Unanswered {
                 match ask.await {
                     Ok(Outcome::UnderWay) => {}
                     Ok(outcome) => return outcome,
-                    Err(error) => tracing::debug!(%error, "a commit can't be asked about yet"),
+                    Err(error) => {
+                        tracing::debug!(detail = ?error, "a commit can't be asked about yet");
+                    }
                 }
                 tokio::time::sleep(OUTCOME_PAUSE).await;
             }
@@ -212,21 +218,35 @@ impl Unanswered {
 }
 
 /// The name by which the server knows a transaction that is about to be committed.
-async fn name(dialect: Dialect, conn: &mut AnyConnection) -> Result<Option<TransactionName>> {
-    let naming = dialect.name_transaction(conn);
+async fn name(
+    distributed: bool,
+    home: Option<Home>,
+    conn: &mut PgConnection,
+) -> Result<Option<TransactionName>> {
+    let naming = Box::pin(async {
+        if distributed {
+            TransactionName::of_distributed(conn, home).await
+        } else {
+            TransactionName::of(conn).await
+        }
+    });
     let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
-    Ok(named.map_err(|_| Fault::TimedOut("naming a transaction"))??)
+    named.map_err(|_| Fault::TimedOut("naming a transaction"))?
 }
 
-/// The result of a commit, by the server's answer.
+/// The result of a commit, by the server's answer. An error of a coordinator may come after a
+/// worker has committed.
 fn committed_on_server(
     committed: std::result::Result<(), sqlx::Error>,
     known_as: Option<TransactionName>,
+    distributed: bool,
 ) -> Result<Committed> {
     match (committed, known_as) {
         (Ok(()), _) => Ok(Committed::Yes),
         // The server itself refused the commit, and didn't only end the connection.
-        (Err(error @ sqlx::Error::Database(_)), Some(_)) if !is_cut(&error) => Err(error.into()),
+        (Err(error @ sqlx::Error::Database(_)), Some(_)) if !distributed && !is_cut(&error) => {
+            Err(error.into())
+        }
         (Err(error), Some(transaction)) => {
             tracing::warn!(%error, ?transaction, "a commit wasn't answered");
             Ok(Committed::Unanswered(Unanswered { transaction, error }))

@@ -20,6 +20,7 @@ use super::query::{Connection, query};
 use super::row;
 use super::segments::Segment;
 use super::sql::{Sql, statements};
+use super::turns;
 use crate::error::{Result, Uncertain, is_cut, timed_out};
 
 /// How long a call may take before its connection counts as lost: longer than the server lets a
@@ -43,22 +44,11 @@ pub(crate) const RUN: &str = r"
             ROW($61, $62, $63, $64, $65)::claim_rows, $66, $67) AS answer";
 
 statements! {
-    /// Waits until the turn with this id is stored or can't be stored any more; no row if it is.
-    const PREVENT: Sql = Sql::postgres(r"
-        INSERT INTO turns (home, id, created_at) VALUES ($1, $2, $3)
-        ON CONFLICT (id, home) DO NOTHING RETURNING id");
-    const ANSWER: Sql = Sql::postgres("SELECT answer FROM turns WHERE home = $1 AND id = $2");
     const GIVE_BACK: Sql = Sql::postgres(r"
         UPDATE queue SET lease_token = 0, due_at = $3
         WHERE home = $1 AND lease_token = $2
           AND NOT message_id = ANY (
               ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($4::text::jsonb)))");
-    const FORGET: Sql = Sql::postgres_in_home(r"
-        DELETE FROM turns
-        WHERE home = $3
-          AND id IN (
-              SELECT id FROM turns WHERE home = $3 AND created_at < $1
-              ORDER BY created_at LIMIT $2)");
 }
 
 type Bound<'q> = Query<'q, Postgres, PgArguments>;
@@ -243,10 +233,10 @@ pub(crate) struct ClaimAnswer {
     pub(crate) next_due: Option<i64>,
 }
 
-/// What is known after a call.
+/// Whether the database answered a call.
 pub(crate) enum Called {
     Answered(TurnAnswer),
-    /// Whether the turn is stored has to be asked.
+    /// It has to be asked whether the turn is stored.
     Unanswered(sqlx::Error),
 }
 
@@ -273,13 +263,29 @@ impl TurnConnection {
                 Ok(Called::Answered(read(&answer)?))
             }
             // The server itself refused the work, and didn't only end the connection.
-            Err(error @ sqlx::Error::Database(_)) if !is_cut(&error) => {
+            Err(error @ sqlx::Error::Database(_))
+                if !(is_cut(&error) || store.is_distributed() && may_be_of_coordinator(&error)) =>
+            {
                 self.0 = Some(conn);
                 Err(error.into())
             }
             Err(error) => Ok(Called::Unanswered(error)),
         }
     }
+}
+
+/// Whether an error may be the coordinator's own, while the worker that ran the turn has committed:
+/// a connection to a worker that was lost, a statement that was canceled, or any fault that isn't
+/// about the turn's rows. A worker that refused the connection was asked for nothing.
+fn may_be_of_coordinator(error: &sqlx::Error) -> bool {
+    // Data, constraints, serialization, names, conditions of the turn: how their codes start.
+    const OF_TURN: [&str; 6] = ["22", "23", "40001", "42", "55", "P0"];
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    let of_turn = |code: &str| OF_TURN.iter().any(|start| code.starts_with(start));
+    !error.code().is_some_and(|code| of_turn(&code))
+        && !error.message().contains("Connection refused")
 }
 
 /// Reads the answer of a turn, which is stored.
@@ -337,7 +343,6 @@ impl TurnCall {
 pub(crate) struct UnansweredCall {
     home: Home,
     id: i64,
-    now: Timestamp,
     lease_token: i64,
     /// The ids of its sends.
     sends: Vec<i64>,
@@ -348,7 +353,6 @@ impl UnansweredCall {
         Self {
             home: call.home,
             id: call.id,
-            now: call.now,
             lease_token: call.lease_token,
             sends: call.sends.ids.clone(),
         }
@@ -365,31 +369,14 @@ impl UnansweredCall {
         conn: &mut dyn Connection,
         now: Timestamp,
     ) -> Result<Option<TurnAnswer>> {
-        let preventing = query(PREVENT, (self.home.0, self.id, self.now));
-        if preventing.finds(&mut *conn).await? {
-            return Ok(None);
-        }
-        let known = row::json(&self.sends)?;
-        let answer: Option<String> = query(ANSWER, (self.home.0, self.id))
-            .fetch_one(&mut *conn, |row| row.get("answer"))
-            .await?;
-        // Without an answer the row is the one by which an earlier question kept the turn out.
+        let answer = turns::answer_or_prevent(&mut *conn, self.home, self.id).await?;
         let Some(answer) = answer else {
             return Ok(None);
         };
+        let known = row::json(&self.sends)?;
         query(GIVE_BACK, (self.home.0, self.lease_token, now, known))
             .execute(conn)
             .await?;
         read(&answer).map(Some)
     }
-}
-
-/// Forgets turns that were stored before this moment, the oldest first; true when there are more.
-pub(crate) async fn forget(
-    conn: &mut dyn Connection,
-    before: Timestamp,
-    limit: i64,
-) -> Result<bool> {
-    let forgotten = query(FORGET, (before, limit)).execute(conn).await?;
-    Ok(forgotten == limit.unsigned_abs())
 }

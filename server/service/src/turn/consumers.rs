@@ -69,6 +69,16 @@ impl Shared {
         let places = self.places();
         places.credit.saturating_sub(places.handed)
     }
+
+    /// Has the homes where messages wait for the carrier look for them, this one aside.
+    fn look_where_messages_wait(&self, inboxes: &Inboxes, aside: Option<Home>) {
+        let aside = aside.map(place);
+        for (home, inbox) in inboxes.iter().enumerate() {
+            if aside != Some(home) && self.waiting[home].load(Ordering::Acquire) {
+                inbox.look();
+            }
+        }
+    }
 }
 
 impl Credit {
@@ -88,13 +98,8 @@ impl Credit {
             places.credit = free();
             places.credit.saturating_sub(places.handed) > before
         };
-        if !more {
-            return;
-        }
-        for (waiting, inbox) in self.shared.waiting.iter().zip(self.inboxes.iter()) {
-            if waiting.load(Ordering::Acquire) {
-                inbox.look();
-            }
+        if more {
+            self.shared.look_where_messages_wait(&self.inboxes, None);
         }
     }
 }
@@ -152,14 +157,14 @@ pub(crate) struct Consumers {
 struct Carrier {
     consumers: Vec<Arc<Shared>>,
     homes: Vec<OfHome>,
-    /// Whether messages of any kind wait in each home, as far as this process knows; the carrier's
-    /// consumers read this.
+    /// Whether messages of any kind wait in each home, as far as this process knows. The carrier's
+    /// consumers share this list.
     waiting: Arc<[AtomicBool]>,
 }
 
-/// What is known of a carrier's messages in one home.
+/// What this process knows of the messages that wait for a carrier in one home.
 struct OfHome {
-    /// Whether single messages are due, as far as this process knows.
+    /// Whether single messages are due.
     singles_wait: bool,
     /// When to look whether messages wait.
     look_at: Instant,
@@ -207,8 +212,8 @@ impl Carrier {
             .sum()
     }
 
-    /// The places that a home may claim for: while messages wait in several homes, each home has a
-    /// share of the places, and their turns follow each other.
+    /// How many places a home may claim for. While messages wait in several homes, each of these
+    /// homes has a share of the places.
     fn share(&self) -> usize {
         let waiting = self
             .waiting
@@ -427,7 +432,7 @@ impl Places {
         self.handovers[place.0].1.push(message);
     }
 
-    /// Takes messages that weren't stored out of their places.
+    /// Removes messages that weren't stored from the places that were filled with them.
     pub(crate) fn retain(&mut self, is_stored: impl Fn(&Claimed) -> bool) {
         for (consumer, messages) in &mut self.handovers {
             let before = messages.len();
@@ -448,8 +453,12 @@ impl Places {
     }
 
     /// Reserves places of a carrier to claim messages for, in a turn with this many sends; no other
-    /// home claims for them. Returns how many. The turn's own sends take their places before.
+    /// home claims for these places. Returns how many were reserved: 0 for a drained carrier. The
+    /// turn's own sends take their places before.
     pub(crate) fn reserve(&mut self, carrier: &str, sends: usize) -> usize {
+        if self.is_drained(carrier) {
+            return 0;
+        }
         let most = match sends {
             0 => CLAIM_MAX,
             sends => CLAIM_BESIDE_SENDS.max(2 * sends),
@@ -546,8 +555,15 @@ impl Drop for Places {
             .map(|(of, messages)| (of, messages.len()));
         let reserved = self.reserved.iter().map(|(_, of, count)| (of, *count));
         for (consumer, count) in unused.chain(reserved) {
-            let mut places = consumer.places();
-            places.handed = places.handed.saturating_sub(count);
+            if count == 0 {
+                continue;
+            }
+            {
+                let mut places = consumer.places();
+                places.handed = places.handed.saturating_sub(count);
+            }
+            // Another home may have found no place meanwhile, and waits to be told.
+            consumer.look_where_messages_wait(&self.consumers.inboxes, Some(self.home));
         }
     }
 }

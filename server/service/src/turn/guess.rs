@@ -1,5 +1,5 @@
-//! A guess: what a turn decides by remembered rows, and the call that stores it as far as the rows
-//! are still so.
+//! A guess: what a turn decides by remembered rows, and the call that stores the decisions whose
+//! rows are still as they are remembered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -31,20 +31,20 @@ pub(super) fn turn_id(service: &Service) -> i64 {
     (service.entropy().number() >> 1).cast_signed()
 }
 
-/// What was decided of a turn's inputs, and the call that stores it.
+/// What was decided about a turn's inputs, and the call that stores it.
 pub(super) struct Guess {
     pub(super) call: TurnCall,
-    /// In the order of the sends among the inputs.
+    /// The decisions about the sends, in the order of the sends among the inputs.
     pub(super) sends: Vec<GuessedSend>,
     pub(super) places: Places,
     pub(super) lease: Lease,
     pub(super) searches: Vec<ClaimSearch>,
 }
 
-/// What was decided of a send.
+/// What was decided about a send.
 pub(super) struct GuessedSend {
     pub(super) application: Option<ApplicationId>,
-    /// The idempotency key, if its answer isn't known.
+    /// The idempotency key, if the call has to find out whether an answer is kept for it.
     pub(super) key: Option<KeptKey>,
     /// The key whose limit the send was taken out of.
     pub(super) counted: Option<RateKey>,
@@ -52,15 +52,17 @@ pub(super) struct GuessedSend {
 }
 
 pub(super) enum Decided {
-    /// By rows that were read in this turn.
+    /// The outcome of the send, by rows that were read in this turn.
     Known(std::result::Result<Sent, Reason>),
-    /// Holds if the application is as it is remembered, and no answer is kept for the key.
+    /// A refusal, which holds if the application is as it is remembered and no answer is kept for
+    /// the key.
     Refused(Reason),
-    /// Holds like a refusal. `sent.balance` is what was spent before.
+    /// A dry run, which holds like a refusal. `sent.balance` is what the sends before it spend.
     DryRun { kind: KeyKind, sent: Sent },
-    /// Holds if the application is charged. `sent.balance` is what was spent with this send.
+    /// An accepted send, which holds if the application is charged. `sent.balance` is what the
+    /// sends up to this one spend.
     Accepted { kind: KeyKind, sent: Sent },
-    /// The send is decided after the call.
+    /// No decision: the send is decided after the call.
     NotYet,
 }
 
@@ -123,7 +125,8 @@ impl Guess {
         };
         let guessed = guessing.decide_all(&sends)?;
         let mut searches = Vec::new();
-        // For a drained carrier nothing is claimed, but the call finds out whether it still is so.
+        // For a drained carrier nothing is claimed, but the call finds out whether the carrier is
+        // still drained.
         for input in inputs {
             if let Input::Claim { carrier, limit, .. } = input {
                 let limit = if places.is_drained(carrier) {
@@ -135,13 +138,8 @@ impl Guess {
             }
         }
         for carrier in due {
-            let is_drained = places.is_drained(&carrier);
-            let limit = if is_drained {
-                0
-            } else {
-                places.reserve(&carrier, sends.len())
-            };
-            if limit > 0 || is_drained {
+            let limit = places.reserve(&carrier, sends.len());
+            if limit > 0 || places.is_drained(&carrier) {
                 searches.push(ClaimSearch::new(service, home, &carrier, limit));
             }
         }
@@ -157,7 +155,7 @@ impl Guess {
         })
     }
 
-    /// Whether there is anything to call for.
+    /// Whether the call has anything to store or to read.
     pub(super) fn needs_call(&self) -> bool {
         let call = &self.call;
         !call.submitted.ids.is_empty()
@@ -168,8 +166,9 @@ impl Guess {
     }
 }
 
-/// Results and receipts that a call can store: messages that were taken as a whole at their first
-/// submit, and receipts for messages of one segment. The others are left for statements.
+/// Adds the results and receipts that a call can store: results of messages that were taken as a
+/// whole at their first submit, and receipts for messages of one segment. The others are left for
+/// statements.
 fn add_of_carriers(service: &Service, call: &mut TurnCall, inputs: &[Input]) {
     let (mut submitted, mut received, mut named) = (HashSet::new(), HashSet::new(), 0);
     for input in inputs {
@@ -274,7 +273,7 @@ impl ClaimRows {
     }
 }
 
-/// Deciding the sends of a turn.
+/// The state of a turn whose sends are being decided.
 struct Guessing<'g> {
     service: &'g Service,
     remembered: &'g mut Remembered,
@@ -375,9 +374,9 @@ impl Guessing<'_> {
                     sent: Sent { balance, ..answer },
                 }
             }
-            // By a balance that the application had earlier no send is refused.
+            // A balance that was read before this turn refuses no send.
             Err(Reason::InsufficientFunds) if !has_read => Decided::NotYet,
-            // What accepted sends spend is only known to be spent after the call.
+            // Whether the accepted sends before this one are charged is known after the call.
             Err(reason) if is_known && !self.spent.contains_key(&id) => Decided::Known(Err(reason)),
             Err(reason) => Decided::Refused(reason),
         };
@@ -441,8 +440,8 @@ impl Guessing<'_> {
         Ok(Decided::Accepted { kind, sent })
     }
 
-    /// Adds the applications of the sends that aren't known yet to the call, in the order of their
-    /// ids.
+    /// Adds the applications of the sends whose outcome isn't known yet to the call, in the order
+    /// of their ids.
     fn add_applications(&mut self, guessed: &[GuessedSend]) {
         let open = guessed
             .iter()
@@ -486,7 +485,7 @@ impl Spent {
         }
     }
 
-    /// Adds the cost of a send that its application's money was enough for.
+    /// Adds the cost of an accepted send.
     fn add(&mut self, kind: KeyKind, cost: Money) {
         let sum = |spent: Money| spent.checked_add(cost).unwrap_or(spent);
         match kind {

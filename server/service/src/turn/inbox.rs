@@ -42,7 +42,7 @@ pub(crate) enum Input {
     Results {
         carrier: String,
         results: Vec<Submitted>,
-        /// The messages of further results that are stored already.
+        /// The messages of other results of this input, which are stored already.
         taken: Vec<Transid>,
         answer: Option<oneshot::Sender<Result<Vec<Transid>>>>,
     },
@@ -144,7 +144,7 @@ pub(super) enum Answer {
     Claimed(Lease, Vec<Claimed>),
 }
 
-/// Tells everybody that nothing was stored, and why.
+/// Tells everybody who brought these inputs that nothing was stored, and why.
 pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
     let reason = error.reason();
     fail_all(inputs, error, SendError::Refused(reason));
@@ -287,7 +287,7 @@ impl Inbox {
     async fn ask<T>(&self, input: impl FnOnce(oneshot::Sender<Result<T>>) -> Input) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         if self.push(input(answer)).is_err() {
-            return Err(Fault::Stopped.into());
+            return Err(self.why_refused().into());
         }
         answered.await.unwrap_or_else(|_| {
             let why = "a turn ended before its answer";
@@ -311,6 +311,15 @@ impl Inbox {
         let waiting = if is_send { line.len() } else { 1 };
         self.wake(&mut state, waiting);
         Ok(())
+    }
+
+    /// Why an input that was pushed was returned.
+    pub(super) fn why_refused(&self) -> Fault {
+        if self.state().closed {
+            Fault::Stopped
+        } else {
+            Fault::InboxFull
+        }
     }
 
     /// Makes the turn look for messages that wait.

@@ -1,12 +1,17 @@
-//! The turn: one transaction at a time that writes what sends, carriers and their connections
-//! bring.
+//! The turn: the transaction that writes what sends, carriers and their connections bring.
 //!
 //! A commit costs a sync of the disk, so everything that waits shares one commit: the turn takes
 //! the inputs that wait in the inbox, writes results and receipts, admits sends, claims messages
 //! for connections that have places, commits, and only then answers senders, hands messages over
 //! and confirms results. While a turn commits, the inputs of the next one gather; an idle turn adds
-//! no delay. The turn has a thread of its own, on which a SQLite file is written; work that waits
-//! in the inbox is done whether or not the request that brought it is still there.
+//! no delay. Work that waits in the inbox is done whether or not the request that brought it is
+//! still there.
+//!
+//! Each home has an inbox, and a thread that runs the home's turns one after the other. With SQLite
+//! a turn is one transaction of statements ([`thread`], [`sends`]), run on that thread. On
+//! PostgreSQL it is one call of the function `run_turn` ([`server`]): what the call is to store is
+//! decided before it ([`guess`], by rows that are [`remembered`]), and what it stored is told after
+//! it ([`tell`]). Inputs that are more than a call can store then take a transaction of statements.
 
 mod consumers;
 mod figures;

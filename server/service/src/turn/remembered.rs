@@ -1,4 +1,5 @@
-//! What a process remembers between turns, to decide sends by before the database is asked.
+//! The rows that a process remembers between turns: by these, sends are decided before the database
+//! is asked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +15,7 @@ use crate::store::turn_call::{ApplicationFields, FoundApplication, TurnAnswer, T
 /// The most applications that a process remembers.
 const APPLICATIONS_MAX: usize = 65_536;
 
-/// Rows as the last call that read them returned them.
+/// Rows, each as the last call that read it returned it.
 #[derive(Default)]
 pub(super) struct Remembered {
     /// The prices in force and their id.
@@ -24,10 +25,10 @@ pub(super) struct Remembered {
     pub(super) in_turn: InTurn,
 }
 
-/// What was read in the turn that is under way: sends are refused by that alone.
+/// What was read in the turn that is under way. Only such rows refuse a send.
 #[derive(Default)]
 pub(super) struct InTurn {
-    /// Applications that were read, or that don't exist.
+    /// Applications that were looked up, whether or not they exist.
     applications: HashSet<ApplicationId>,
     /// Applications whose rows can't be read.
     pub(super) unreadable: HashSet<ApplicationId>,
@@ -95,15 +96,12 @@ impl Remembered {
         let keys = &call.keys;
         for place in 0..keys.keys.len() {
             let application_id = ApplicationId(keys.applications[place]);
-            // An answer that was stored just now is in no row that was read: the next call reads it.
+            // What was stored under the key is known after the next call, which reads it.
             if keys.answers[place].is_some() && answer.has_charged(application_id) {
                 continue;
             }
-            self.in_turn.keys.insert(KeptKey {
-                application_id,
-                test: keys.tests[place] == 1,
-                key: keys.keys[place].clone(),
-            });
+            let key = KeptKey::of(application_id, keys.tests[place], &keys.keys[place]);
+            self.in_turn.keys.insert(key);
         }
         self.in_turn.kept.extend(answer.kept_answers());
     }
@@ -152,11 +150,7 @@ impl TurnAnswer {
             .iter()
             .flatten()
             .map(|(application_id, test, key, digest, answer)| {
-                let key = KeptKey {
-                    application_id: *application_id,
-                    test: *test == 1,
-                    key: key.clone(),
-                };
+                let key = KeptKey::of(*application_id, *test, key);
                 let (digest, answer) = (digest.clone(), answer.clone());
                 (key, KeptAnswer { digest, answer })
             })

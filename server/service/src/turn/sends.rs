@@ -1,5 +1,6 @@
-//! Sends in a turn: each send is admitted in the order in which it came, against rows that were
-//! read in the turn's own transaction; all accepted sends are written together.
+//! Sends in a turn: each send is decided in the order in which it came, against the rows that the
+//! turn goes by. With SQLite these are read in the turn's own transaction, which also writes all
+//! accepted sends together; on PostgreSQL they are remembered ones ([`super::guess`]).
 
 use std::collections::HashMap;
 
@@ -46,7 +47,8 @@ pub(super) enum Decision {
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Prices,
-    /// Requests that were taken out of the keys' limits, where processes count requests together.
+    /// Requests that were taken out of the keys' limits, where processes count requests together;
+    /// without an allowance this process counts alone.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
     /// Answers kept for the idempotency keys of the sends, including the answers of this turn.
@@ -54,8 +56,8 @@ pub(super) struct AdmittedSends {
     pub(super) accepted: Vec<Accepted>,
 }
 
-/// Admits sends and writes the accepted ones; returns the answers, in the order of the sends. A
-/// message whose carrier has a place is stored as claimed under the lease.
+/// Admits sends and writes the accepted ones, with SQLite; returns the answers, in the order of the
+/// sends. A message whose carrier has a place is stored as claimed under the lease.
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -80,9 +82,6 @@ pub(super) async fn admit_all(
             Ok(Decision::Answered(sent)) => Ok(sent),
             Err(reason) => Err(reason),
         });
-    }
-    if let Some(allowance) = admitted.allowance.take() {
-        service.give_back(tx, allowance, admitted.now).await?;
     }
     admitted.write(service, tx, places, lease).await?;
     Ok(answers)
@@ -109,18 +108,10 @@ impl AdmittedSends {
             .filter_map(|send| kept_key(send, applications.get(&send.request.key.reference())?))
             .collect();
         let kept = idempotency::find(tx, &keys, kept_since(now)).await?;
-        let counted = sends
-            .iter()
-            .filter(|send| {
-                let application = applications.get(&send.request.key.reference());
-                application.is_some_and(|application| send.opens(&application.row))
-            })
-            .map(|send| (send.request.key.reference(), send.request.key.kind()));
-        let allowance = service.take_for(tx, counted, now).await?;
         Ok(Self {
             now,
             prices,
-            allowance,
+            allowance: None,
             applications,
             kept: kept.into_iter().collect(),
             accepted: Vec::new(),

@@ -1,6 +1,6 @@
-//! Turns on PostgreSQL: what waits is decided by rows that are remembered from earlier turns, and
-//! stored by one call, if the rows are still so. Sends that the call did not store are decided
-//! again, by the rows that it returned.
+//! Turns on PostgreSQL: inputs are decided by rows that are remembered from earlier turns, and are
+//! stored by one call where the rows are still the same. Sends that the call did not store are
+//! decided again, by the rows that it returned.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +17,15 @@ use super::guess::{Guess, turn_id};
 use super::inbox::{Inbox, Input, lose_all, refuse_all};
 use super::remembered::Remembered;
 use super::tell::Left;
+use crate::admission::rates::RateKey;
 use crate::delivery::Lease;
-use crate::error::{Error, Fault, Result, Uncertain};
+use crate::error::{Error, Fault, Result, Uncertain, took_too_long};
 use crate::store::turn_call::{Called, TurnAnswer, TurnConnection, UnansweredCall};
 use crate::{Service, TRIES};
 
 /// How long a turn itself asks whether its call is stored; after that a task of its own asks on.
 const ASK_IN_TURN: Duration = Duration::from_secs(2);
-/// How long that task asks.
+/// How long such a task asks.
 const ASK: Duration = Duration::from_secs(40);
 /// How long to wait before asking again.
 const ASK_PAUSE: Duration = Duration::from_millis(100);
@@ -42,6 +43,8 @@ pub(super) struct ServerTurns {
     others: Handle,
     conn: TurnConnection,
     remembered: Remembered,
+    /// Held by each task that asks whether a call is stored.
+    asked_on: Arc<()>,
 }
 
 /// What became of a guess.
@@ -51,8 +54,8 @@ enum Stored {
     Unknown(Asking, sqlx::Error),
 }
 
-/// A task that asks whether a call is stored: its answer, or `None` if it never will be. It isn't
-/// known when the task fails.
+/// A task that asks whether a call is stored. It returns the call's answer, or `None` if the call
+/// never will be stored. If the task fails, it isn't known whether the call is stored.
 type Asking = JoinHandle<std::result::Result<Option<TurnAnswer>, Elapsed>>;
 
 impl ServerTurns {
@@ -65,6 +68,7 @@ impl ServerTurns {
             others: Handle::current(),
             conn: TurnConnection::default(),
             remembered: Remembered::default(),
+            asked_on: Arc::default(),
         }
     }
 
@@ -72,6 +76,7 @@ impl ServerTurns {
     /// take more than a call. A part of the inputs that certainly stored nothing because of a fault
     /// in its rows is halved until the input at fault stands alone.
     pub(super) async fn turn(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
+        let inputs = self.refuse_sends_if_stuck(inputs);
         self.remembered.begin_turn();
         let mut others = Vec::new();
         let mut parts = vec![(inputs, 0)];
@@ -91,6 +96,10 @@ impl ServerTurns {
                     }
                 }
                 Ok((guess, Stored::Unknown(asking, error))) => {
+                    // The requests of these sends count, whether or not the sends are stored.
+                    for key in guess.sends.iter().filter_map(|send| send.counted) {
+                        self.remembered.in_turn.use_request(key);
+                    }
                     self.ask_on(service, guess, inputs, asking, error);
                 }
                 Err(error) if error.is_about_rows() && inputs.len() > 1 => {
@@ -110,6 +119,22 @@ impl ServerTurns {
             }
         }
         self.give_requests_back(service).await;
+        others
+    }
+
+    /// Refuses sends while it isn't known what became of an earlier call: the home's database
+    /// answers nothing, and each of these sends would wait for as long as that call. Returns the
+    /// other inputs, whose senders can't be refused.
+    fn refuse_sends_if_stuck(&self, inputs: Vec<Input>) -> Vec<Input> {
+        if Arc::strong_count(&self.asked_on) == 1 {
+            return inputs;
+        }
+        let is_send = |input: &Input| input.send().is_some();
+        let (sends, others): (Vec<_>, _) = inputs.into_iter().partition(is_send);
+        if !sends.is_empty() {
+            let error = Fault::TimedOut("finding out what became of an earlier turn");
+            refuse_all(sends, error.into());
+        }
         others
     }
 
@@ -133,7 +158,8 @@ impl ServerTurns {
     }
 
     /// Calls until the database answers. When it ends the call in favour of another process's, or
-    /// loses its connection before it stored the call, the call is repeated.
+    /// loses its connection before it stored the call, the call is repeated; one that took too long
+    /// isn't.
     async fn call(&mut self, service: &Service, guess: &mut Guess) -> Result<Stored> {
         let mut tries = 1;
         loop {
@@ -142,12 +168,16 @@ impl ServerTurns {
                 Ok(Called::Unanswered(error)) => {
                     tracing::warn!(%error, "a turn's call wasn't answered");
                     let call = UnansweredCall::of(&guess.call);
-                    let asking = tokio::time::timeout(ASK, ask(service.clone(), call));
-                    // A task of its own: a question that is broken off keeps its connection.
+                    let service = service.clone();
+                    // The time limit is made where it runs: a clock of this thread's runtime would
+                    // stand still between turns.
+                    let asking = async move { tokio::time::timeout(ASK, ask(service, call)).await };
+                    // In a task of its own, so that the question isn't broken off when the turn
+                    // goes on.
                     let mut asking = self.others.spawn(asking);
                     match tokio::time::timeout(ASK_IN_TURN, &mut asking).await {
                         Ok(Ok(Ok(Some(answer)))) => return Ok(Stored::Answered(answer)),
-                        Ok(Ok(Ok(None))) if tries == TRIES => {
+                        Ok(Ok(Ok(None))) if tries == TRIES || took_too_long(&error) => {
                             return Err(Fault::NotCommitted(error).into());
                         }
                         Ok(Ok(Ok(None))) => {}
@@ -177,6 +207,7 @@ impl ServerTurns {
         error: sqlx::Error,
     ) {
         let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
+        let asked_on = Arc::clone(&self.asked_on);
         self.others.spawn(async move {
             let left = match asking.await {
                 Ok(Ok(Some(answer))) => {
@@ -191,10 +222,11 @@ impl ServerTurns {
             };
             for input in left.others {
                 if let Err(input) = inbox.push(input) {
-                    refuse_all(vec![input], Fault::Stopped.into());
+                    refuse_all(vec![input], inbox.why_refused().into());
                 }
             }
             refuse_all(left.again, Fault::NotCommitted(error).into());
+            drop(asked_on);
         });
     }
 
@@ -211,37 +243,48 @@ impl ServerTurns {
             row.is_some_and(|row| send.opens(row))
         });
         let keys = opened.map(|send| (send.request.key.reference(), send.request.key.kind()));
-        let mut allowance = self
-            .remembered
-            .in_turn
-            .allowance
-            .clone()
-            .unwrap_or_default();
+        let keys: Vec<RateKey> = keys.collect();
+        let allowance = self.remembered.in_turn.allowance.get_or_insert_default();
         let missing = allowance.missing(keys);
-        let mut conn = service.store().read().await?;
-        let taken = service
-            .take_for(&mut conn, missing.into_iter(), service.now())
-            .await?;
-        allowance.add(taken.unwrap_or_default());
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let (service, mut allowance) = (service.clone(), std::mem::take(allowance));
+        let taking = self.on_others(async move {
+            let taken = service.take_for(missing, &mut allowance).await;
+            Ok((allowance, taken))
+        });
+        let (allowance, taken) = taking.await?;
         self.remembered.in_turn.allowance = Some(allowance);
-        Ok(())
+        taken
     }
 
     async fn give_requests_back(&mut self, service: &Service) {
         let Some(allowance) = self.remembered.in_turn.allowance.take() else {
             return;
         };
-        let giving = async {
+        let service = service.clone();
+        let giving = self.on_others(async move {
             let mut conn = service.store().read().await?;
             service.give_back(&mut conn, allowance, service.now()).await
-        };
+        });
         if let Err(error) = giving.await {
             tracing::warn!(detail = ?error, "requests that weren't made can't be given back");
         }
     }
+
+    /// Does work with a connection of the pool, which others use after it: such a connection must
+    /// not belong to the runtime of this thread, which stands still between turns.
+    async fn on_others<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let done = self.others.spawn(work).await;
+        done.map_err(|error| Fault::Task(error.to_string()))?
+    }
 }
 
-/// Asks whether a call is stored until the database answers; `None` if it is not, and never will be.
+/// Asks whether a call is stored until the database answers; `None` if it never will be stored.
 async fn ask(service: Service, call: UnansweredCall) -> Option<TurnAnswer> {
     loop {
         let asking = async {
@@ -250,7 +293,7 @@ async fn ask(service: Service, call: UnansweredCall) -> Option<TurnAnswer> {
         };
         match asking.await {
             Ok(answer) => {
-                // Messages that the call claimed wait again.
+                // The messages that the call claimed are back in the queue.
                 service.inner.turn.look();
                 return answer;
             }

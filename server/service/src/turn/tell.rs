@@ -1,4 +1,5 @@
-//! What a call stored of a guess: its inputs are answered, and messages handed over.
+//! After a call: the inputs that it stored are answered, and the messages that it claimed are
+//! handed over.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +26,7 @@ pub(super) struct Left {
 }
 
 impl GuessedSend {
-    /// The outcome, as far as the call shows it.
+    /// The outcome of the send; `None` if the call doesn't show it.
     fn outcome(&self, rows: &AnsweredRows<'_>) -> Option<std::result::Result<Sent, Reason>> {
         if let Decided::Known(outcome) = &self.decided {
             return Some(*outcome);
@@ -45,7 +46,7 @@ impl GuessedSend {
                 let balance = before(*kind).checked_sub(sent.balance)?;
                 Some(Ok(Sent { balance, ..*sent }))
             }
-            // Sends before this one may have been accepted, and not stored.
+            // If sends before this one were accepted and not stored, the balance is another one.
             Decided::DryRun { kind, sent } if charged || sent.balance == Money::ZERO => {
                 let balance = before(*kind).checked_sub(sent.balance)?;
                 let is_enough = balance >= sent.cost;
@@ -63,7 +64,7 @@ impl GuessedSend {
     }
 }
 
-/// What a call's answer says of sends.
+/// What a call's answer says about sends.
 struct AnsweredRows<'a> {
     now: Timestamp,
     applications: HashMap<ApplicationId, &'a FoundApplication>,
@@ -140,7 +141,7 @@ impl Guess {
     }
 }
 
-/// What was claimed for each search, in their order; nothing where the call claimed nothing.
+/// What was claimed for each search, in the order of the searches; empty if the call didn't search.
 fn answered_claims(
     service: &Service,
     searches: &[ClaimSearch],

@@ -1,5 +1,6 @@
-//! The turn's thread: it takes the inputs that wait, writes them in one transaction, commits, and
-//! answers.
+//! The thread of a home's turns: it takes the inputs that wait, has them stored, and answers. Turns
+//! that are transactions of statements stand here: all turns on SQLite, and on PostgreSQL the part
+//! of a turn that is left by its calls.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -7,7 +8,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use domain::ids::Home;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
 use super::consumers::{Consumers, Places};
@@ -85,13 +86,13 @@ struct Worker {
     figures: Arc<Figures>,
     /// The runtime of all other tasks.
     others: Handle,
-    /// Stores turns on a server; a file is written by statements.
+    /// Stores turns by calls; `None` with SQLite, where statements store them.
     server: Option<ServerTurns>,
     last: LastTurn,
 }
 
 impl Worker {
-    fn run(&mut self, runtime: &tokio::runtime::Runtime) {
+    fn run(&mut self, runtime: &Runtime) {
         while let Some(inputs) = self
             .inbox
             .next(&self.last, self.consumers.look_at(self.home))
@@ -99,10 +100,10 @@ impl Worker {
             let Some(inner) = self.inner.upgrade() else {
                 return;
             };
-            let service = Service { inner };
+            let service = Service::from(inner);
             let is_send = |input: &&Input| matches!(input, Input::Send { .. });
             let sends = inputs.iter().filter(is_send).count();
-            runtime.block_on(self.turn(&service, inputs));
+            self.turn(runtime, &service, inputs);
             self.last = LastTurn {
                 sends,
                 ended: Instant::now(),
@@ -117,21 +118,24 @@ impl Worker {
 
     /// Runs one turn. A part of it that certainly stored nothing because of a fault in its rows is
     /// halved until the input at fault stands alone.
-    async fn turn(&mut self, service: &Service, inputs: Vec<Input>) {
+    fn turn(&mut self, runtime: &Runtime, service: &Service, inputs: Vec<Input>) {
         for input in &inputs {
             self.figures.input(input);
         }
-        let inputs = match &mut self.server {
-            Some(server) => server.turn(service, inputs).await,
-            None => inputs,
+        let Some(server) = &mut self.server else {
+            return runtime.block_on(self.run_statements(service, inputs));
         };
-        if !inputs.is_empty() || self.server.is_none() {
-            self.run_statements(service, inputs).await;
+        let inputs = runtime.block_on(server.turn(service, inputs));
+        if !inputs.is_empty() {
+            // Statements take a connection of the pool, which others use after them: it must not
+            // belong to this thread's runtime, which stands still between turns.
+            let others = self.others.clone();
+            others.block_on(self.run_statements(service, inputs));
         }
     }
 
-    /// Stores inputs by statements: all of them in a file, and on a server those that take more
-    /// than a call.
+    /// Stores inputs by statements: all inputs with SQLite, and with PostgreSQL those that take
+    /// more than a call.
     async fn run_statements(&mut self, service: &Service, inputs: Vec<Input>) {
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
@@ -217,7 +221,7 @@ async fn write(
     let (mut recorded, ended) = record(service, tx, inputs, &mut places).await?;
     settle(tx, &ended, service.now()).await?;
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
-    // On a server a call admits sends and claims.
+    // With PostgreSQL a call admits sends and claims messages.
     let due = if tx.must_lock() {
         Vec::new()
     } else {
@@ -243,9 +247,6 @@ async fn write(
         });
     }
     for carrier in due {
-        if places.is_drained(&carrier) {
-            continue;
-        }
         let count = places.reserve(&carrier, sends.len());
         if count > 0 {
             let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;

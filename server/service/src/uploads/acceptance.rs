@@ -15,6 +15,7 @@ use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject};
 use crate::store::{WriteTx, applications, installation, row};
+use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
@@ -54,7 +55,8 @@ struct PendingUpload {
     digest: String,
     request: BatchRequest,
     count: RowCount,
-    spool: String,
+    /// The spool's name; `None` for what repeats a request that was accepted before.
+    spool: Option<String>,
 }
 
 /// What the transaction decides about an upload.
@@ -114,8 +116,7 @@ impl Service {
         };
         // Before the commit: whatever ends this task now, a batch that is stored has its rows. The
         // rows of a spool without a batch are removed at the next start.
-        let spool = spooled.spool.name.clone();
-        spooled.spool.keep();
+        let spool = spooled.spool.map(Spool::keep);
         if let Err(error) = tx.commit().await {
             tracing::error!(detail = ?error, "the commit of an upload failed");
             let found = if error.may_be_under_way() {
@@ -123,7 +124,7 @@ impl Service {
             } else {
                 self.look_up_batch(home, id, error.reason()).await
             };
-            if matches!(found, Err(SendError::Refused(_))) {
+            if let (Err(SendError::Refused(_)), Some(spool)) = (&found, spool) {
                 self.remove_spool(home, &spool);
             }
             found?;
@@ -199,9 +200,13 @@ impl Service {
         if pending.request.dry_run {
             return Ok(Ok(BatchDecision::Answered(accepted)));
         }
+        // The kept answer ended while the file came, and nothing has its rows: the next try does.
+        let Some(spool) = &pending.spool else {
+            return Ok(Err(Reason::Unavailable));
+        };
         let id = BatchId(self.next_id(now));
         accepted.batchid = Some(id);
-        let new = self.new_batch(id, pending, &accepted, &funds, prices, now);
+        let new = self.new_batch(id, (pending, spool), &accepted, &funds, prices, now);
         funds.spend(kind, accepted.cost);
         self.reserve(tx, &new, funds, now).await?;
         if let Some(key) = &pending.kept_key {
@@ -215,7 +220,7 @@ impl Service {
     fn new_batch(
         &self,
         id: BatchId,
-        pending: &PendingUpload,
+        (pending, spool): (&PendingUpload, &str),
         accepted: &AcceptedBatch,
         funds: &Funds,
         prices: Prices,
@@ -242,7 +247,7 @@ impl Service {
             prices,
             first_message_id,
             last_message_id,
-            spool: pending.spool.clone(),
+            spool: spool.to_owned(),
         }
     }
 
@@ -286,7 +291,7 @@ impl PendingUpload {
             kept_key,
             digest: digest_of_bulk(mode_name(spooled.mode), file, message, requestid),
             count: spooled.count,
-            spool: spooled.spool.name.clone(),
+            spool: spooled.spool.as_ref().map(|spool| spool.name.clone()),
             request,
         }
     }

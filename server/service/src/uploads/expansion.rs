@@ -20,13 +20,11 @@ use crate::store::tally::Tally;
 use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, Transfer};
 use crate::store::{Chore, WriteTx};
 use crate::uploads::spool_format::{Chunk, ChunkError};
-use crate::uploads::spool_store::Spools;
+use crate::uploads::spool_store::{ROWS_MAX, Spools};
 use crate::wakes::Wake;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 use domain::records::TransferKind;
 
-/// The most rows of one transaction while no other transaction waits to write.
-const ROWS_MAX: i64 = 4000;
 /// How long a transaction goes on taking chunks. With PostgreSQL turns don't wait at the gate, and
 /// claims only look for rows that are committed at most half a second after they became due.
 const TIME_MAX: Duration = Duration::from_millis(100);
@@ -131,6 +129,10 @@ impl Service {
             return Ok(Step::Elsewhere);
         };
         tx.at(home);
+        // What a crash undoes is expanded again: the place in the spool is undone with it. A claim
+        // of these messages waits for the disk, and with it for this commit.
+        let dialect = self.store().dialect();
+        dialect.commit_without_waiting(&mut tx).await?;
         let now = self.now();
         // Another process may have expanded rows since the upload was read.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
@@ -199,7 +201,7 @@ impl Service {
             rows: step.rows + chunk.rows,
             cost,
         };
-        let stored = batches::expand(tx, upload, first, chunk.json).await?;
+        let stored = batches::expand(tx, upload, first, &chunk.json).await?;
         touched("messages", queued.len(), stored)?;
         let queued_as = QueuedAs {
             of_batch: true,

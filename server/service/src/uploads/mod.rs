@@ -3,11 +3,12 @@
 pub(crate) mod acceptance;
 pub(crate) mod batches;
 pub(crate) mod expansion;
+pub(crate) mod places;
 pub(crate) mod spool_folder;
 pub(crate) mod spool_format;
 pub(crate) mod spool_store;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,12 +18,13 @@ use crate::admission::{KeyAccess, SendAccess};
 use crate::error::{Error, Fault, Result};
 use crate::store::gate::Priority;
 use crate::store::shared::{self, NodeKey};
+use crate::uploads::places::{Own, Place, Places};
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::{Service, run_detached};
 use domain::admission::reserved_outcome;
 use domain::{
-    ApiKey, ApplicationId, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
+    ApiKey, ApplicationStatus, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
     BulkWriting, KeyKind, PageCount, Reason,
 };
 use sha2::{Digest as _, Sha256};
@@ -30,10 +32,6 @@ use tokio::task::JoinHandle;
 
 /// How many bytes of chunks are collected before they are written to the spool.
 const WRITE_BYTES: usize = 256 * 1024;
-
-/// How many uploads of all applications may be under way at a time: each takes up to 20 MiB of
-/// memory.
-const UPLOADS_MAX: usize = 32;
 
 /// How long to wait before trying again to end an upload in the database.
 const RETRY: Duration = Duration::from_secs(1);
@@ -44,16 +42,18 @@ pub(crate) struct Uploads(Mutex<UnderWay>);
 
 #[derive(Default)]
 struct UnderWay {
-    by_application: HashMap<ApplicationId, usize>,
+    places: Places,
     keys: HashSet<(KeyAccess, IdempotencyKey)>,
 }
 
-/// The right to upload a file; holds one of the application's places until it is dropped.
+/// The right to upload a file; holds a place until it is dropped.
 pub struct UploadPermit {
     pub(crate) service: Service,
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
+    /// A repetition of a request that was accepted before has none: its file is only compared.
+    place: Option<Place>,
     /// The upload as other processes see it, where there are others.
     shared: Option<SharedUpload>,
 }
@@ -104,22 +104,33 @@ impl UploadPermit {
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let limits = self.service.limits();
         let country_code = self.service.inner.router.network.country_code.clone();
-        let home = self.service.home_of(self.access.access.reference).await?;
-        let (writer, spool) = self.service.make_spool(home).await?;
+        let storing = match self.place {
+            Some(_) => Some(self.storing().await?),
+            None => None,
+        };
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
         };
         Ok(Upload {
+            service: self.service.clone(),
             kind: self.access.access.kind,
             mode,
             parser: Some(BulkParser::new(mode, writing, parser_limits)),
             bytes_left: limits.bulk_bytes_max,
-            chunks: ChunkWriter::default(),
-            written: Vec::new(),
             digest: self.idempotency.is_some().then(Sha256::new),
             count: RowCount::default(),
             country_code,
+            storing,
+        })
+    }
+
+    async fn storing(&self) -> Result<Storing> {
+        let home = self.service.home_of(self.access.access.reference).await?;
+        let (writer, spool) = self.service.make_spool(home).await?;
+        Ok(Storing {
+            chunks: ChunkWriter::default(),
+            written: Vec::new(),
             writer,
             spool,
         })
@@ -128,14 +139,11 @@ impl UploadPermit {
 
 impl Drop for UploadPermit {
     fn drop(&mut self) {
+        let Some(place) = &self.place else {
+            return;
+        };
         let mut under_way = self.service.inner.uploads.lock();
-        let application_id = self.access.access.application_id;
-        if let Some(count) = under_way.by_application.get_mut(&application_id) {
-            *count -= 1;
-            if *count == 0 {
-                under_way.by_application.remove(&application_id);
-            }
-        }
+        under_way.places.give_back(place);
         if let Some(key) = self.idempotency.take() {
             under_way.keys.remove(&(self.access.access, key));
         }
@@ -152,8 +160,9 @@ impl Service {
     /// Lets a client upload a file, judged as [`Service::authorize_send`] does.
     ///
     /// # Errors
-    /// The first reason that applies; `IdempotencyInProgress`; `RateLimited` when the application
-    /// has as many uploads under way as it may, unless the request was accepted before.
+    /// The first reason that applies; `IdempotencyInProgress`; unless the request was accepted
+    /// before, `RateLimited` when the application or the key has as many uploads under way as it
+    /// may, and `Unavailable` when all together have.
     pub async fn begin_bulk(
         &self,
         key: Option<&str>,
@@ -173,51 +182,43 @@ impl Service {
         let access = self
             .check_admission(&row, access, idempotency.as_ref())
             .await?;
-        let mut permit = self.count_upload(key, access, idempotency)?;
-        if let Some(node) = self.inner.node.key() {
-            permit.shared = Some(self.share_upload(&permit, node).await?);
+        let place = (!access.known).then(|| Place {
+            access: access.access,
+            is_active: row.status == ApplicationStatus::Active,
+        });
+        let mut permit = UploadPermit {
+            service: self.clone(),
+            key,
+            access,
+            idempotency,
+            place: None,
+            shared: None,
+        };
+        if let Some(place) = place {
+            self.take_place(place, permit.idempotency.as_ref())?;
+            permit.place = Some(place);
+            if let Some(node) = self.inner.node.key() {
+                permit.shared = Some(self.share_upload(&permit, node).await?);
+            }
         }
         Ok(permit)
     }
 
     /// Counts an upload among those of this process.
-    fn count_upload(
+    fn take_place(
         &self,
-        key: ApiKey,
-        access: SendAccess,
-        idempotency: Option<IdempotencyKey>,
-    ) -> std::result::Result<UploadPermit, Reason> {
+        place: Place,
+        idempotency: Option<&IdempotencyKey>,
+    ) -> std::result::Result<(), Reason> {
         let mut under_way = self.inner.uploads.lock();
+        let key = idempotency.map(|key| (place.access, key.clone()));
         // Another upload may have begun while this one was judged.
-        if let Some(key) = &idempotency
-            && under_way.keys.contains(&(access.access, key.clone()))
-        {
+        if key.as_ref().is_some_and(|key| under_way.keys.contains(key)) {
             return Err(Reason::IdempotencyInProgress);
         }
-        // For all applications together: each upload holds some memory and a file.
-        if under_way.by_application.values().sum::<usize>() >= UPLOADS_MAX {
-            return Err(Reason::Unavailable);
-        }
-        // A request that was answered before needs none of the application's places: its file is
-        // judged and dropped.
-        let count = under_way
-            .by_application
-            .entry(access.access.application_id)
-            .or_default();
-        if !access.known && *count >= self.limits().uploads_max {
-            return Err(Reason::RateLimited);
-        }
-        *count += 1;
-        if let Some(key) = &idempotency {
-            under_way.keys.insert((access.access, key.clone()));
-        }
-        Ok(UploadPermit {
-            service: self.clone(),
-            key,
-            access,
-            idempotency,
-            shared: None,
-        })
+        under_way.places.take(place, self.limits().uploads_max)?;
+        under_way.keys.extend(key);
+        Ok(())
     }
 
     /// Counts an upload among those of all processes.
@@ -237,11 +238,14 @@ impl Service {
             let key = key.as_ref().map(IdempotencyKey::as_str);
             let mut tx = service.store().begin().await?;
             let under_way = shared::uploads(&mut tx, application_id, kind, key).await?;
-            if under_way.with_key > 0 {
+            if under_way.with_idempotency_key > 0 {
                 return Ok(Err(Reason::IdempotencyInProgress));
             }
-            let max = i64::try_from(service.limits().uploads_max).unwrap_or(i64::MAX);
-            if !access.known && under_way.all >= max {
+            let own = Own {
+                application: under_way.of_application,
+                key: under_way.of_key,
+            };
+            if !own.has_room(kind, service.limits().uploads_max) {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
@@ -307,17 +311,25 @@ impl RowCount {
 
 /// A file that is being uploaded.
 pub struct Upload {
+    service: Service,
     kind: KeyKind,
     mode: BulkMode,
     parser: Option<BulkParser>,
     bytes_left: u64,
-    chunks: ChunkWriter,
-    /// Chunks that aren't in the spool yet.
-    written: Vec<u8>,
     /// The digest of the file's bytes, when an answer is to be kept for it.
     digest: Option<Sha256>,
     count: RowCount,
     country_code: String,
+    /// Where its rows go, unless it repeats a request that was accepted before. Such a file costs
+    /// some memory for one row, so that there may be as many of them as there are connections.
+    storing: Option<Storing>,
+}
+
+/// The rows of a file on their way into its spool.
+struct Storing {
+    chunks: ChunkWriter,
+    /// Chunks that aren't in the spool yet.
+    written: Vec<u8>,
     writer: SpoolWriter,
     spool: Spool,
 }
@@ -327,7 +339,8 @@ pub struct Spooled {
     pub(crate) mode: BulkMode,
     pub(crate) count: RowCount,
     pub(crate) digest: Option<Vec<u8>>,
-    pub(crate) spool: Spool,
+    /// `None` for what repeats a request that was accepted before.
+    pub(crate) spool: Option<Spool>,
 }
 
 /// Why an upload ended without a spooled file.
@@ -355,7 +368,7 @@ impl Upload {
     pub async fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
         let left = self.bytes_left.checked_sub(bytes.len() as u64);
         self.bytes_left = left.ok_or_else(|| UploadError::TooLarge {
-            limit: self.spool.service.limits().bulk_bytes_max,
+            limit: self.service.limits().bulk_bytes_max,
             of: "bytes",
         })?;
         if let Some(digest) = &mut self.digest {
@@ -367,10 +380,10 @@ impl Upload {
         self.rows(|row| parser.push(bytes, &mut |found| row(found)))?
             .map_err(|_| self.too_many_rows())?;
         self.parser = Some(parser);
-        if self.written.len() >= WRITE_BYTES {
-            self.flush().await?;
+        match &mut self.storing {
+            Some(storing) if storing.written.len() >= WRITE_BYTES => Ok(storing.flush().await?),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Runs a function that finds rows, and puts each row into its chunk.
@@ -378,8 +391,10 @@ impl Upload {
         let mut result = Ok(());
         let found = find(&mut |row| {
             self.count.add(&row, &self.country_code, self.kind);
-            if result.is_ok() {
-                result = self.chunks.add(&row, &mut self.written);
+            if let Some(storing) = &mut self.storing
+                && result.is_ok()
+            {
+                result = storing.chunks.add(&row, &mut storing.written);
             }
         });
         result.map(|()| found)
@@ -387,15 +402,9 @@ impl Upload {
 
     fn too_many_rows(&self) -> UploadError {
         UploadError::TooLarge {
-            limit: self.spool.service.limits().bulk_rows_max,
+            limit: self.service.limits().bulk_rows_max,
             of: "rows",
         }
-    }
-
-    async fn flush(&mut self) -> Result<()> {
-        self.writer.write(&self.written, &self.spool).await?;
-        self.written.clear();
-        Ok(())
     }
 
     /// Ends the file: all of its rows are on disk when this returns.
@@ -413,14 +422,30 @@ impl Upload {
             BulkError::Bad(bad) => UploadError::Bad(bad),
             BulkError::TooManyRows => self.too_many_rows(),
         })?;
-        self.chunks.end_window(&mut self.written)?;
-        self.flush().await?;
-        self.writer.finish().await?;
+        let spool = match self.storing {
+            Some(storing) => Some(storing.finish().await?),
+            None => None,
+        };
         Ok(Spooled {
             mode: self.mode,
             count: self.count,
             digest: self.digest.map(|digest| digest.finalize().to_vec()),
-            spool: self.spool,
+            spool,
         })
+    }
+}
+
+impl Storing {
+    async fn flush(&mut self) -> Result<()> {
+        self.writer.write(&self.written, &self.spool).await?;
+        self.written.clear();
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<Spool> {
+        self.chunks.end_window(&mut self.written)?;
+        self.flush().await?;
+        self.writer.finish().await?;
+        Ok(self.spool)
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! A spool is a chain of chunks. With SQLite the chain is a file, with PostgreSQL each chunk is a
 //! row of a table ([`crate::uploads::spool_store`]). A chunk has a head of [`HEAD_BYTES`],
-//! little-endian, and then its rows as the JSON array that the database is handed, so that
-//! expanding a chunk needs no parsing. The head:
+//! little-endian, and then its rows as a JSON array. The head:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -33,9 +32,9 @@ use domain::{BulkRow, Kind, PageCount};
 use crate::error::{Error, Fault, Result};
 use crate::store::batches::ChunkRow;
 
-/// The most rows of a chunk: a transaction stores some chunks, and ends after the chunk during
-/// which a send came.
-const CHUNK_ROWS_MAX: u32 = 250;
+/// The most rows of a chunk: with SQLite a transaction stores some chunks, and ends after the chunk
+/// during which a send came.
+pub(crate) const CHUNK_ROWS_MAX: u32 = 250;
 /// How many bytes of rows end a chunk.
 const CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// The most rows and bytes that are sorted together, a window.
@@ -223,6 +222,19 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
+    /// Adds the rows of the chunk after this one.
+    pub(crate) fn append(&mut self, next: &Self) {
+        // Two arrays, neither of them empty, become one.
+        self.json.pop();
+        self.json.push(',');
+        self.json.push_str(next.json.get(1..).unwrap_or_default());
+        self.rows += next.rows;
+        self.pages.add(Kind::Local, next.pages.local);
+        self.pages
+            .add(Kind::International, next.pages.international);
+        self.end = next.end;
+    }
+
     /// The numbers that the rows are for.
     pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
         let rows = ChunkRow::parse_all(&self.json)?;

@@ -11,8 +11,15 @@ use crate::error::{Error, Fault, Result};
 use crate::store::gate::Priority;
 use crate::store::shared;
 use crate::uploads::spool_folder::SpoolFolder;
-use crate::uploads::spool_format::{Chunk, ChunkError, chunks, parse_chunk, read_chunk};
+use crate::uploads::spool_format::{
+    CHUNK_ROWS_MAX, Chunk, ChunkError, chunks, parse_chunk, read_chunk,
+};
 use crate::{Service, run_blocking};
+
+/// The most rows that one transaction expands while no other transaction waits to write.
+pub(crate) const ROWS_MAX: i64 = 4000;
+/// The most chunks that are read from the table at a time.
+const CHUNKS_MAX: i64 = ROWS_MAX / CHUNK_ROWS_MAX as i64;
 
 /// Where spools are stored, as chosen when the service is opened.
 pub(crate) enum Spools {
@@ -39,9 +46,10 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// Leaves the spool to the batch that it belongs to.
-    pub(crate) fn keep(mut self) {
+    /// Leaves the spool to the batch that it belongs to; its name.
+    pub(crate) fn keep(mut self) -> String {
         self.keep = true;
+        self.name.clone()
     }
 }
 
@@ -81,7 +89,8 @@ impl Service {
         ))
     }
 
-    /// The chunk of a spool that begins at an offset.
+    /// The chunk of a spool that begins at an offset. With PostgreSQL the chunks that follow are
+    /// read with it, as one, up to the rows of a transaction.
     pub(crate) async fn spooled_chunk(
         &self,
         home: Home,
@@ -90,11 +99,8 @@ impl Service {
     ) -> Result<std::result::Result<Chunk, ChunkError>> {
         let Spools::Folder(folder) = &self.inner.spools else {
             let mut conn = self.store().read_at(home).await?;
-            let found = shared::chunk(&mut conn, name, offset).await?;
-            return Ok(match found {
-                Some(bytes) => parse_chunk(bytes, offset),
-                None => Err(ChunkError::Lost("it isn't there".to_owned())),
-            });
+            let found = shared::chunks(&mut conn, name, offset, CHUNKS_MAX).await?;
+            return Ok(joined(found, offset));
         };
         let path = folder.path(name);
         run_blocking(move || read_chunk(&path, offset)).await
@@ -153,6 +159,24 @@ impl SpoolWriter {
         file.sync_all().await.map_err(file_error)?;
         blocking(move || folder.sync()).await
     }
+}
+
+/// The chunks that follow each other from an offset on, as one. A chunk that can't be read ends
+/// them: it is reported once it is the first.
+fn joined(found: Vec<(i64, Vec<u8>)>, offset: i64) -> std::result::Result<Chunk, ChunkError> {
+    let mut found = found.into_iter();
+    let first = found.next().filter(|(start, _)| *start == offset);
+    let Some((_, bytes)) = first else {
+        return Err(ChunkError::Lost("it isn't there".to_owned()));
+    };
+    let mut chunk = parse_chunk(bytes, offset)?;
+    for (start, bytes) in found {
+        match parse_chunk(bytes, start) {
+            Ok(next) if start == chunk.end => chunk.append(&next),
+            _ => break,
+        }
+    }
+    Ok(chunk)
 }
 
 async fn blocking<T: Send + 'static>(

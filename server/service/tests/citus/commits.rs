@@ -1,16 +1,17 @@
-//! How a turn is committed: on one worker, without a two-phase commit.
+//! Turns are committed on one worker, without a two-phase commit.
 
 use domain::MessageStatus;
 use futures_util::future::join_all;
-use service::{CarrierReceipt, IdempotencyKey, SendRequest, SubmitOutcome, user_reference};
+use service::{CarrierReceipt, SubmitOutcome, user_reference};
 use sqlx::{AnyConnection, Connection as _, Executor as _, Row as _};
 
 use crate::database::{Backend, HOMES};
 use crate::network::{answered, lost, network, refused, taken_as, throttled};
-use crate::world::{World, request};
+use crate::sending::receipt;
+use crate::world::{World, keyed, request};
 
-/// Each server notes a two-phase commit that it makes in this table, before the commit, and deletes
-/// the row when it looks for transactions to recover.
+/// Counts two-phase commits. A server stores a row in this table before each two-phase commit, and
+/// deletes the row when it looks for transactions to recover.
 const NOTED: &str = "SELECT count(*) FROM pg_dist_transaction";
 const KEEP: &str = "ALTER SYSTEM SET citus.recover_2pc_interval = -1";
 const CARRIER: &str = "acme";
@@ -34,8 +35,8 @@ async fn keep_notes(world: &World) {
     }
 }
 
-/// Sends of all homes, with keys and without, that are claimed; what carriers may answer to a
-/// submit, and receipts of each kind.
+/// Everything that turns store, in all homes: sends with idempotency keys and without, claims, each
+/// answer that a carrier may give to a submit, and each kind of receipt.
 async fn life(world: &World) {
     let service = &world.service;
     let mut customers = Vec::new();
@@ -43,16 +44,16 @@ async fn life(world: &World) {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
     }
     let before = noted(world).await;
-    assert!(before > 0, "what isn't of one home takes two phases");
-    let keyed = |round, customer: &crate::world::Customer| SendRequest {
-        idempotency: IdempotencyKey::parse(&format!("key {round}")),
-        ..request(&customer.live, "12345678", "hello")
-    };
+    assert!(
+        before > 0,
+        "a change that belongs to no home takes two phases"
+    );
     for round in 0..2 {
         for _ in 0..2 {
-            let sends = customers
-                .iter()
-                .map(|customer| service.send(keyed(round, customer)));
+            let sends = customers.iter().map(|customer| {
+                let plain = request(&customer.live, "12345678", "hello");
+                service.send(keyed(&format!("key {round}"), plain))
+            });
             assert!(join_all(sends).await.iter().all(Result::is_ok));
         }
         let sends = customers
@@ -81,15 +82,11 @@ async fn life(world: &World) {
             .record(CARRIER, lease, vec![answered(message, outcome)])
             .await;
         let receipt = CarrierReceipt {
-            names: vec![n.to_string()],
-            status: MessageStatus::Delivered,
-            error: None,
             user_reference: (n % 2 == 0).then(|| user_reference(message.id, 1)),
             number: message.address.clone(),
-            sender: String::new(),
-            submitted_at: None,
+            ..receipt(&n.to_string(), MessageStatus::Delivered)
         };
-        // One of each pair is a repetition.
+        // Twice, since a carrier may repeat a receipt.
         for _ in 0..2 {
             let receipts = vec![receipt.clone()];
             service

@@ -1,20 +1,21 @@
-//! A distributed database of a test's own.
+//! The database of a test, distributed over the servers of a cluster.
 
 #[path = "../conformance/database/tables.rs"]
 mod tables;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::AtomicI64;
 
 use service::{Clock, Config, Entropy, Limits, Network, Service};
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 use testing::citus::{Cluster, OwnCluster};
 use tokio::sync::OnceCell;
 
+pub use self::tables::new_name;
 use crate::world::{START_MS, prices};
 
-/// What a test runs on: the tests are those of other databases, too.
+/// What a test runs on. Most tests run on other databases too, and ask for one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Citus,
@@ -25,28 +26,22 @@ impl Backend {
     pub const SHARED: Self = Self::Citus;
 }
 
-/// Over how many homes applications are spread.
+/// How many homes a database has.
 pub const HOMES: i64 = 4;
 
 static TEMPLATE: OnceCell<(Cluster, String)> = OnceCell::const_new();
-static COUNT: AtomicU32 = AtomicU32::new(0);
 
 pub struct Database {
     cluster: Cluster,
     name: String,
-    /// The cluster that the database is removed with, if it is alone there.
+    /// The cluster, if it has no other database: it is removed with this one.
     alone: Option<OwnCluster>,
-}
-
-pub fn new_name() -> String {
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("test_{}_{count}", std::process::id())
 }
 
 impl Database {
     pub async fn make(backend: Backend, _: &Path) -> Self {
         assert_eq!(backend, Backend::Citus);
-        // Copying one that is distributed is quicker than distributing each.
+        // To copy a distributed database is quicker than to distribute each.
         let template = TEMPLATE.get_or_init(|| async {
             let (cluster, name) = (Cluster::given().await, new_name());
             cluster.make(&name).await;
@@ -64,7 +59,7 @@ impl Database {
         }
     }
 
-    /// One on a cluster of its own.
+    /// A database on a cluster of its own.
     pub async fn alone(own: OwnCluster) -> Self {
         let (cluster, name) = (Cluster::with(own.url.clone()).await, new_name());
         cluster.make(&name).await;
@@ -76,7 +71,7 @@ impl Database {
         }
     }
 
-    /// Its cluster, if it is alone there.
+    /// The cluster of a database that is alone on it.
     pub fn own(&self) -> &OwnCluster {
         self.alone.as_ref().unwrap()
     }
@@ -97,14 +92,22 @@ impl Database {
 
     /// The number that a statement gives.
     pub async fn number(&self, statement: &'static str) -> i64 {
-        let mut conn = self.connect().await;
-        let row = sqlx::query(statement).fetch_one(&mut conn).await.unwrap();
-        row.get(0)
+        tables::number(self.connect().await, statement).await
     }
 
     /// The first account's id is 1, which gives it home 2.
     pub const fn first_home(&self) -> [&'static str; 2] {
         [", home", ", 2"]
+    }
+
+    /// Distributed tables have no triggers: only who isn't a superuser can't change the ledger.
+    pub const fn has_ledger_triggers(&self) -> bool {
+        false
+    }
+
+    /// A table with a column `i` of the numbers from 1 to this one.
+    pub fn numbers(&self, last: i64) -> String {
+        format!("(SELECT generate_series(1::bigint, {last}) AS i) AS n")
     }
 
     pub const fn has_unusual_messages(&self) -> bool {
@@ -150,6 +153,7 @@ pub async fn distribute(url: &str) {
         data_dir: folder.path().join("data"),
         network: Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
         limits: Limits::default(),
+        mail: service::MailSettings::default(),
         clock: Clock::fixed(Arc::new(AtomicI64::new(START_MS))),
         entropy: Entropy::seeded(9_000_000),
     };
@@ -162,14 +166,6 @@ impl Drop for Database {
             return;
         }
         let (cluster, name) = (self.cluster.clone(), self.name.clone());
-        // A runtime of its own: this one may be about to end.
-        let dropping = std::thread::spawn(move || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
-                .block_on(cluster.remove(&name));
-        });
-        assert!(dropping.join().is_ok() || std::thread::panicking());
+        tables::remove_by(async move { cluster.remove(&name).await });
     }
 }

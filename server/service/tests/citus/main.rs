@@ -1,6 +1,6 @@
 //! The verbs of the service on a database that is distributed over the workers of a Citus cluster:
-//! the cases of the conformance suite and its tests with several processes, and what only a cluster
-//! has.
+//! the cases of the conformance suite, its tests with several processes, and tests that take a
+//! cluster.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,6 +27,7 @@ macro_rules! on_each_backend {
     };
 }
 
+mod append_only;
 #[path = "../conformance/cases/mod.rs"]
 mod cases;
 mod commits;
@@ -34,6 +35,8 @@ mod database;
 #[path = "../conformance/network.rs"]
 mod network;
 mod outages;
+#[path = "../conformance/processes.rs"]
+mod processes;
 #[path = "../conformance/sending.rs"]
 mod sending;
 mod several;

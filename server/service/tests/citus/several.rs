@@ -8,7 +8,9 @@ mod callers_that_leave;
 mod clocks;
 #[path = "../conformance/postgres/contention.rs"]
 mod contention;
-#[path = "../conformance/postgres/processes.rs"]
-pub mod processes;
+#[path = "../conformance/postgres/cuts.rs"]
+mod cuts;
 #[path = "../conformance/postgres/shared_work.rs"]
 mod shared_work;
+#[path = "../conformance/postgres/weeks.rs"]
+mod weeks;

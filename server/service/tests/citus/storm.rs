@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::{MessageStatus, Transid};
 use futures_util::future::join_all;
-use service::{
-    CarrierReceipt, Entropy, IdempotencyKey, SendRequest, Sent, Service, SubmitOutcome, Submitted,
-};
+use service::{Entropy, Sent, Service, SubmitOutcome, Submitted};
 
 use crate::database::{Backend, HOMES};
 use crate::network::{answered, network, refused, taken_as};
-use crate::several::processes::peer;
-use crate::world::{Customer, World, money, request};
+use crate::processes::peer;
+use crate::sending::receipt;
+use crate::world::{Customer, World, keyed, money, request};
 
 const CARRIER: &str = "acme";
 const ROUNDS: usize = 40;
 
-/// Claims, and records results and receipts, until nothing is left and nothing comes any more.
+/// Claims messages, and records their results and receipts, until the sends are done and no message
+/// is left. Returns the ids of the claimed messages.
 async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transid> {
     let entropy = Entropy::seeded(seed);
     let mut claimed_ids = Vec::new();
@@ -46,8 +46,10 @@ async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transi
             let (_, outcome) = &result.outcomes[0];
             matches!(outcome, SubmitOutcome::Accepted { .. })
         });
-        let receipts: Vec<_> = taken.map(|result| receipt(result.id)).collect();
-        // In any order: a receipt may come before the answer.
+        let receipts =
+            taken.map(|result| receipt(&result.id.to_string(), MessageStatus::Delivered));
+        let receipts: Vec<_> = receipts.collect();
+        // At the same time, since a receipt may come before the answer to its submit.
         let (recorded, received) = tokio::join!(
             service.record_submitted(CARRIER, results),
             service.record_carrier_receipts(CARRIER, receipts),
@@ -58,35 +60,21 @@ async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transi
     }
 }
 
-fn receipt(id: Transid) -> CarrierReceipt {
-    CarrierReceipt {
-        names: vec![id.to_string()],
-        status: MessageStatus::Delivered,
-        error: None,
-        user_reference: None,
-        number: String::new(),
-        sender: String::new(),
-        submitted_at: None,
-    }
-}
-
-fn keyed(customer: &Customer, round: usize) -> SendRequest {
-    SendRequest {
-        idempotency: IdempotencyKey::parse(&format!("round {round}")),
-        ..request(&customer.live, "12345678", "hello")
-    }
-}
-
 /// Sends under one key through two processes at once, and without a key through the third.
 async fn send(services: &[Service], customer: &Customer, round: usize) -> [Sent; 2] {
     let service = |n: usize| &services[(round + n) % services.len()];
+    let plain = || request(&customer.live, "12345678", "hello");
+    let with_key = || keyed(&format!("round {round}"), plain());
     let (one, two, three) = tokio::join!(
-        service(0).send(keyed(customer, round)),
-        service(1).send(keyed(customer, round)),
-        service(2).send(request(&customer.live, "12345678", "hello")),
+        service(0).send(with_key()),
+        service(1).send(with_key()),
+        service(2).send(plain()),
     );
     let (one, two) = (one.unwrap(), two.unwrap());
-    assert_ne!(one.replayed, two.replayed, "one is the other's answer");
+    assert_ne!(
+        one.replayed, two.replayed,
+        "one of the two is answered by the other's answer"
+    );
     assert_eq!(one.transid, two.transid);
     assert_eq!(one.balance, two.balance);
     [one, three.unwrap()]
@@ -117,7 +105,10 @@ async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() 
         for (customer, answers) in customers.iter().zip(join_all(sending).await) {
             let of_customer = sent.entry(customer.reference).or_default();
             for answer in answers {
-                assert!(of_customer.insert(answer.transid.unwrap()), "one id twice");
+                assert!(
+                    of_customer.insert(answer.transid.unwrap()),
+                    "two messages have one id"
+                );
             }
         }
         world.pass(1);
@@ -131,7 +122,7 @@ async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() 
     }
     let all: BTreeSet<Transid> = sent.values().flatten().copied().collect();
     assert_eq!(claimed, all);
-    // Receipts that came before the answers wait for them.
+    // No message is left in the queue, though some receipts came before the answers.
     assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
     for customer in &customers {
         let mut charged = 0;

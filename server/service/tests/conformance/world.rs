@@ -9,8 +9,8 @@ use domain::{
     Reference, SenderName, Timestamp, Transid,
 };
 use service::{
-    Actor, Clock, Config, DepositRequest, Entropy, KeyAccess, Lease, Limits, Network, SendError,
-    SendRequest, Sent, Service, Submitted,
+    Actor, Clock, Config, DepositRequest, Entropy, IdempotencyKey, KeyAccess, Lease, Limits,
+    MailSettings, Network, SendError, SendRequest, Sent, Service, Submitted,
 };
 use tempfile::TempDir;
 
@@ -31,6 +31,7 @@ pub struct World {
     network: Network,
     /// From its next opening on.
     pub limits: Limits,
+    mail: MailSettings,
 }
 
 /// An application with its keys and the account that owns it.
@@ -68,7 +69,18 @@ impl World {
             opened: 1,
             network,
             limits: Limits::default(),
+            mail: MailSettings::default(),
         }
+    }
+
+    /// With a mail server set up.
+    pub async fn mailing(backend: Backend) -> Self {
+        let mut world = Self::new(backend).await;
+        world.mail = MailSettings {
+            base_url: "https://sms.example.org".to_owned(),
+            is_set_up: true,
+        };
+        world.reopen().await
     }
 
     /// Closes the database and opens it again.
@@ -78,6 +90,7 @@ impl World {
         let network = self.network.clone();
         let config = Config {
             limits: self.limits,
+            mail: self.mail.clone(),
             ..config(&self.folder, &self.database, &self.clock, opened, network)
         };
         let service = Service::open(config).await.unwrap();
@@ -90,13 +103,16 @@ impl World {
 
     pub fn config(&self) -> Config {
         let network = self.network.clone();
-        config(
-            &self.folder,
-            &self.database,
-            &self.clock,
-            self.opened,
-            network,
-        )
+        Config {
+            mail: self.mail.clone(),
+            ..config(
+                &self.folder,
+                &self.database,
+                &self.clock,
+                self.opened,
+                network,
+            )
+        }
     }
 
     pub fn folder(&self) -> &std::path::Path {
@@ -223,6 +239,7 @@ fn config(
         data_dir: folder.path().join("data"),
         network,
         limits: Limits::default(),
+        mail: MailSettings::default(),
         clock: Clock::fixed(Arc::clone(clock)),
         entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned() ^ opened),
     }
@@ -260,6 +277,14 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
         requestid: None,
         idempotency: None,
         dry_run: false,
+    }
+}
+
+/// A request under an idempotency key.
+pub fn keyed(key: &str, request: SendRequest) -> SendRequest {
+    SendRequest {
+        idempotency: Some(IdempotencyKey::parse(key).unwrap()),
+        ..request
     }
 }
 

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use domain::{DeliveryError, MessageStatus};
 use serde_json::Value;
-use service::{CarrierReceipt, Service};
+use service::{CarrierReceipt, RECEIPT_NAME_CHARS_MAX, Service};
 use subtle::ConstantTimeEq as _;
 
 use super::receipt::{HttpReceipt, ReceiptState, fields, receipt};
@@ -90,6 +90,12 @@ impl Endpoint {
             let words = "This names no message or no status.\n";
             return (StatusCode::BAD_REQUEST, words).into_response();
         };
+        if receipt.message_id.chars().count() > RECEIPT_NAME_CHARS_MAX {
+            tracing::warn!(carrier, "a posted receipt's message id is too long");
+            let words =
+                format!("The message id has more than {RECEIPT_NAME_CHARS_MAX} characters.\n");
+            return (StatusCode::BAD_REQUEST, words).into_response();
+        }
         if let Some(receipt) = receipt_of(receipt) {
             let recorded = (self.service).record_carrier_receipts(carrier, vec![receipt]);
             if let Err(error) = recorded.await {

@@ -138,6 +138,11 @@ impl HttpSettings {
         Some(settings)
     }
 
+    /// The URL of a message.
+    pub fn example_url(&self) -> Option<Url> {
+        Url::parse(&self.url.fill(sample, Escape::Percent)).ok()
+    }
+
     /// What is right by itself, but not together.
     fn contradictions(&self, fields: &mut Fields<'_>) {
         let accepts = |rule: &AnswerRule| rule.outcome == Meaning::Accepted;

@@ -232,7 +232,8 @@ fn addresses_have_a_host_that_certificates_name() {
         ("10.0.0.1:1", "10.0.0.1"),
         ("[2001:db8::1]:2775", "2001:db8::1"),
     ] {
-        let settings = load(&SMPP.replace("127.0.0.1:2775", address)).unwrap();
+        let text = SMPP.replace("127.0.0.1:2775", address);
+        let settings = load(&format!("{text}tls = true\n")).unwrap();
         let CarrierKind::Smpp(smpp) = &settings.carriers.list[0].kind else {
             panic!("not SMPP");
         };
@@ -263,8 +264,9 @@ fn the_examples_of_every_key_can_be_used() {
     };
     // What they say of defaults is so.
     let plain = SMPP
-        .replace("127.0.0.1:2775", "smpp.example.org:2775")
-        .replace("hidden", "secret");
+        .replace("127.0.0.1:2775", "smpp.example.org:3550")
+        .replace("hidden", "secret")
+        + "tls = true\n";
     assert_eq!(acme.kind, load(&plain).unwrap().carriers.list[0].kind);
     let lines = text.lines().filter(|line| {
         let name = line.split(' ').next().unwrap_or_default();
@@ -309,4 +311,50 @@ fn routes_choose_by_their_conditions() {
         .map(|(name, ..)| name)
         .collect();
     assert!(shown.contains(&"route.2.prefix".to_owned()), "{shown:?}");
+}
+
+#[test]
+fn messages_leave_for_http_in_the_clear_only_where_it_is_asked_for() {
+    let carrier = |url: &str| {
+        format!(
+            "[[carrier]]\nname = \"up\"\nkind = \"http\"\nurl = \"{url}\"\n\
+             [[carrier.answer]]\nhttp = 200\noutcome = \"accepted\"\n"
+        )
+    };
+    let query = "?to={number}&text={message}";
+    for host in [
+        "http://sms.example.org",
+        "http://10.0.0.9:8080",
+        "http://[fd00::9]",
+    ] {
+        let text = carrier(&format!("{host}/send{query}"));
+        let error = load(&text).unwrap_err();
+        assert!(error.contains("[[carrier]] up"), "{error}");
+        assert!(error.contains("allow_cleartext=http_carriers"), "{error}");
+        assert!(load(&format!("allow_cleartext = [\"http_carriers\"]\n{text}")).is_ok());
+    }
+    for host in [
+        "https://sms.example.org",
+        "http://127.0.0.1:8080",
+        "http://[::1]:8080",
+    ] {
+        load(&carrier(&format!("{host}/send{query}"))).unwrap();
+    }
+}
+
+#[test]
+fn a_bind_in_the_clear_leaves_the_machine_only_where_it_is_asked_for() {
+    for address in ["smpp.example.org:2775", "10.0.0.9:2775", "[fd00::9]:2775"] {
+        let text = SMPP.replace("127.0.0.1:2775", address);
+        let error = load(&text).unwrap_err();
+        assert!(error.contains("[[carrier]] acme"), "{error}");
+        assert!(error.contains("allow_cleartext=smpp_carriers"), "{error}");
+        assert!(!error.contains("hidden"), "{error}");
+        assert!(load(&format!("allow_cleartext = [\"http_carriers\"]\n{text}")).is_err());
+        load(&format!("allow_cleartext = [\"smpp_carriers\"]\n{text}")).unwrap();
+        load(&format!("{text}tls = true\n")).unwrap();
+    }
+    for address in ["127.0.0.1:2775", "localhost:2775", "[::1]:2775"] {
+        load(&SMPP.replace("127.0.0.1:2775", address)).unwrap();
+    }
 }

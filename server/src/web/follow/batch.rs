@@ -21,6 +21,10 @@ impl Subject for Batch {
     type State = BatchRecord;
     const READ_EVERY: Duration = Duration::from_millis(500);
 
+    fn is_open_to(&self, account: &AccountRecord) -> bool {
+        account.id == self.account_id
+    }
+
     async fn read(&self, service: &Service) -> service::Result<Option<BatchRecord>> {
         service.account_batch(self.account_id, self.batchid).await
     }

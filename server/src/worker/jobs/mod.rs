@@ -2,6 +2,7 @@
 
 mod connections;
 mod expansion;
+mod mails;
 mod nodes;
 mod rerouting;
 mod upkeep;
@@ -16,9 +17,11 @@ use tokio::sync::Notify;
 use super::context::{Context, RETRY};
 use super::ended::Sandboxes;
 use super::watched::WatchedCarrier;
+use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use connections::Watch;
 use expansion::Expansion;
+use mails::Mails;
 use nodes::Nodes;
 use rerouting::Rerouting;
 use work::{Next, Work, stateless};
@@ -52,6 +55,7 @@ pub(super) fn table(
     metrics: Arc<Metrics>,
     carriers: Arc<Vec<WatchedCarrier>>,
     sandboxes: Sandboxes,
+    mailer: Option<Arc<Mailer>>,
 ) -> Vec<Job> {
     vec![
         Job {
@@ -100,6 +104,35 @@ pub(super) fn table(
             interval: Duration::from_mins(1),
             wake: None,
             work: stateless(upkeep::expire_and_delete),
+        },
+        Job {
+            name: "send mails",
+            processes: Processes::Delivering,
+            interval: Duration::from_secs(2),
+            // The command line writes mails without telling this process.
+            wake: None,
+            work: Box::new(move || Box::new(Mails::new(mailer.clone()))),
+        },
+        Job {
+            name: "mail customers",
+            processes: Processes::Delivering,
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::mail_notices),
+        },
+        Job {
+            name: "mail staff",
+            processes: Processes::Delivering,
+            interval: Duration::from_mins(5),
+            wake: None,
+            work: stateless(upkeep::remind_staff),
+        },
+        Job {
+            name: "store throttled tries",
+            processes: Processes::All,
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::store_throttled),
         },
         Job {
             name: "renew node",

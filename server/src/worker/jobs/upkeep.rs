@@ -27,8 +27,8 @@ pub(super) async fn resume_reinstated(service: Service) {
     attempt("messages that were put aside can't be queued", resumed).await;
 }
 
-/// Ends what ends by its age: messages after 48 hours, sessions, throttles, idempotency keys, and
-/// the history.
+/// Ends what ends by its age: messages after 48 hours, sessions, security events, idempotency
+/// keys, and the history.
 pub(super) async fn expire_and_delete(service: Service) {
     let expired = attempt("messages can't be expired", service.expire()).await;
     if let Some(expired @ 1..) = expired {
@@ -36,6 +36,8 @@ pub(super) async fn expire_and_delete(service: Service) {
     }
     let sessions = service.session_sweep();
     attempt("old sessions can't be deleted", sessions).await;
+    let mails = service.forget_mails();
+    attempt("old mails can't be deleted", mails).await;
     let segments = service.forget_segments();
     attempt("carriers' ids of old messages can't be deleted", segments).await;
     let keys = service.forget_answers();
@@ -46,6 +48,26 @@ pub(super) async fn expire_and_delete(service: Service) {
     attempt("the counts of past days can't be added up", counts).await;
     let history = service.drop_history();
     attempt("old messages can't be deleted", history).await;
+}
+
+/// Writes the mails about low balances and batches that are done.
+pub(super) async fn mail_notices(service: Service) {
+    let notices = service.mail_notices();
+    attempt("mails about balances and batches can't be written", notices).await;
+}
+
+/// Mails staff about what has waited for an hour. Where mails aren't sent, staff look by themselves.
+pub(super) async fn remind_staff(service: Service) {
+    if service.sends_mail() {
+        let reminders = service.remind_staff();
+        attempt("mails to staff can't be written", reminders).await;
+    }
+}
+
+/// Stores how many tries were throttled, as one sum.
+pub(super) async fn store_throttled(service: Service) {
+    let stored = service.store_throttled();
+    attempt("the sum of throttled tries can't be stored", stored).await;
 }
 
 /// Warns of a transaction that keeps PostgreSQL's vacuum from its work.

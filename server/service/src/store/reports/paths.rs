@@ -92,7 +92,9 @@ impl Condition {
     pub(crate) const fn path(&self) -> Option<Path> {
         match self {
             Self::Requestid(_) => Some(Path::Requestid),
-            Self::Batch(_) => Some(Path::Batch),
+            // The messages of an upload have ids that follow each other: a search looks among
+            // these ids alone.
+            Self::Batch(_) => None,
             Self::Number(_) => Some(Path::Number),
             Self::Status(status) => match status {
                 MessageStatus::Unknown
@@ -116,7 +118,6 @@ pub(crate) enum Path {
     /// All messages.
     Application,
     Requestid,
-    Batch,
     Number,
     /// Messages that are unknown, failed, expired or rejected.
     Unusual,
@@ -126,10 +127,9 @@ pub(crate) enum Path {
 
 impl Path {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::Application,
         Self::Requestid,
-        Self::Batch,
         Self::Number,
         Self::Unusual,
         Self::Queue,
@@ -139,7 +139,6 @@ impl Path {
         match self {
             Self::Application => Some("messages_by_application"),
             Self::Requestid => Some("messages_by_requestid"),
-            Self::Batch => Some("messages_by_batch"),
             Self::Number => Some("messages_by_number"),
             Self::Unusual | Self::Queue => None,
         }

@@ -1,9 +1,10 @@
 //! Tests of the plans of the statements that find messages, with the statistics of many messages: a
 //! list that reads messages it isn't asked for is fast in every other test.
 
-use domain::{BatchId, MessageStatus};
+use domain::MessageStatus;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 
+use super::super::history::MessageTables;
 use super::super::prepared::stores;
 use super::super::query::{At, query_in_home};
 use super::super::sql::Dialect;
@@ -19,7 +20,6 @@ const STATISTICS: &str = "
     INSERT INTO sqlite_stat1 VALUES
         ('messages', 'messages_by_application', '10000000 10000000 10000000'),
         ('messages', 'messages_by_number', '10000000 10000000 10000000 5000000'),
-        ('messages', 'messages_by_batch', '9000000 9000000 9000000 4500000'),
         ('messages', 'messages_by_requestid', '9000000 9000000 9000000 9000000'),
         ('messages', 'messages_unusual', '9000000 9000000 9000000 9000000'),
         ('batches', 'batches_by_application', '1000000 200000 200000 1'),
@@ -46,7 +46,6 @@ fn sqlite_search(path: Path) -> &'static str {
     match path {
         Path::Application => "messages_by_application (application_id=? AND test=?",
         Path::Requestid => "messages_by_requestid (application_id=? AND test=? AND requestid=?",
-        Path::Batch => "messages_by_batch (application_id=? AND test=? AND batch_id=?",
         Path::Number => "messages_by_number (application_id=? AND test=? AND number=?",
         Path::Unusual => "messages_unusual (application_id=? AND test=? AND status=?",
         Path::Queue => "queue USING INTEGER PRIMARY KEY (",
@@ -139,11 +138,14 @@ const DAYS: std::ops::Range<i64> = 20_000..20_010;
 /// 20,000 messages a day, of one customer, to 10,000 numbers. Each tenth message has a request id
 /// that many share, some have one that few share; most are delivered.
 const FILL: &str = "
-    INSERT INTO messages (home, id, application_id, test, number, kind, body, requestid, batch_id, status, pages, segments,
-                          unit_price, cost, released, created_at)
-    SELECT 1, ((day * 86400000 + i * 4000 - 1704067200000) << 21), 1, 0, (57000000 + i * 7919 % 10000)::text, 'local', 'x',
-           CASE WHEN i % 10 = 0 THEN 'all' WHEN i % 1000 = 1 THEN 'few' END, CASE WHEN i BETWEEN 50 AND 90 THEN day END,
-           CASE WHEN i % 5000 = 3 THEN 7 WHEN i % 20 = 4 THEN 6 ELSE 4 END, 1, 1, 50000, 50000, 0, day * 86400000 + i * 4000
+    INSERT INTO messages (home, id, application_id, test, number, kind, body, requestid, batch_id,
+        status, pages, segments, unit_price, cost, released, created_at)
+    SELECT 1, ((day * 86400000 + i * 4000 - 1704067200000) << 21), 1, 0,
+        (57000000 + i * 7919 % 10000)::text, 'local', 'x',
+        CASE WHEN i % 10 = 0 THEN 'all' WHEN i % 1000 = 1 THEN 'few' END,
+        CASE WHEN i BETWEEN 50 AND 90 THEN day END,
+        CASE WHEN i % 5000 = 3 THEN 7 WHEN i % 20 = 4 THEN 6 ELSE 4 END,
+        1, 1, 50000, 50000, 0, day * 86400000 + i * 4000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1, 20000) i;
     INSERT INTO unusual_messages (home, application_id, test, status, message_id)
     SELECT home, application_id, test, status, id FROM messages WHERE status > 4;
@@ -157,7 +159,13 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
     store.dialect().prepare_reader(&mut conn).await.unwrap();
     for day in DAYS {
         let mut tx = conn.begin().await.unwrap();
-        assert!(store.dialect().make_day(&mut tx, day).await.unwrap());
+        assert!(
+            store
+                .dialect()
+                .make_day(&mut tx, day, MessageTables::Day)
+                .await
+                .unwrap()
+        );
         tx.commit().await.unwrap();
     }
     sqlx::raw_sql(FILL).execute(&mut conn).await.unwrap();
@@ -174,11 +182,6 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
             Path::Requestid,
             vec![few()],
             "application_id_test_requestid_id_idx",
-        ),
-        (
-            Path::Batch,
-            vec![Condition::Batch(BatchId(20_003))],
-            "application_id_test_batch_id_id_idx",
         ),
         (Path::Unusual, vec![rejected()], "unusual_messages_pkey"),
         (

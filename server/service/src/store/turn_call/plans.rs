@@ -14,6 +14,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::super::Store;
+use super::super::history::MessageTables;
 use super::super::postgres::{SESSION, TURN_SESSION};
 use super::super::prepared::stores;
 use super::{
@@ -72,8 +73,8 @@ const FILL: &str = r"
         price_international, first_message_id, last_message_id, spool, spool_offset, expanded_rows,
         expanded_cost, queued, sending, unknown, submitted, delivered, failed, expired, rejected,
         created_at, expanded_at)
-    SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, n, n, '', 0, 1, 50000, 0, 0, 0, 1,
-        0, 0, 0, 0, 0, 0
+    SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, n, n, '', 0, 1, 50000,
+        0, 0, 0, 1, 0, 0, 0, 0, 0, 0
     FROM generate_series(1, 1000) n;
     INSERT INTO turns (home, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at) VALUES (1, 50000, 250000, 0);
@@ -284,7 +285,13 @@ async fn fill(store: &Store) -> PgConnection {
     let mut conn = store.connect().await.unwrap();
     for day in DAYS {
         let mut tx = conn.begin().await.unwrap();
-        assert!(store.dialect().make_day(&mut tx, day).await.unwrap());
+        assert!(
+            store
+                .dialect()
+                .make_day(&mut tx, day, MessageTables::Day)
+                .await
+                .unwrap()
+        );
         tx.commit().await.unwrap();
     }
     let mut conn = PgConnection::connect(store.url()).await.unwrap();

@@ -1,6 +1,7 @@
 //! Registration, sign-in, password reset and staff.
 
 use domain::Email;
+use domain::password::InvalidPassword;
 use service::{Actor, Refusal};
 
 use crate::database::Backend;
@@ -13,6 +14,7 @@ on_each_backend![
     registration_is_throttled_by_address,
     a_reset_link_works_once_and_for_an_hour,
     staff_are_added_by_somebody_and_customers_are_not_staff,
+    new_passwords_are_judged_wherever_one_is_set_and_old_ones_still_sign_in,
 ];
 
 async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: Backend) {
@@ -156,4 +158,35 @@ async fn staff_are_added_by_somebody_and_customers_are_not_staff(backend: Backen
         .unwrap();
     assert!(staff.staff);
     assert!(!world.account("one@example.org").await.staff);
+}
+
+async fn new_passwords_are_judged_wherever_one_is_set_and_old_ones_still_sign_in(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let email = Email::parse("wanderer@example.org").unwrap();
+    let account = world.account(email.as_str()).await;
+    let other = Email::parse("wanderer@example.com").unwrap();
+    for (text, why) in [
+        ("password123", InvalidPassword::Common),
+        ("1q2w3e4r5t", InvalidPassword::Common),
+        ("wanderer2026", InvalidPassword::OfEmail),
+    ] {
+        let refusal = Refusal::InvalidPassword(why);
+        let bad = password(text);
+        let registered = service.register(&other, &bad, "x").await;
+        assert_eq!(registered.unwrap_err().refusal(), Some(&refusal), "{text}");
+        let added = service.add_account(&Actor::CommandLine, &other, &bad, true);
+        assert_eq!(added.await.unwrap_err().refusal(), Some(&refusal), "{text}");
+        let changed = service.change_password(&account, PASSWORD, &bad, "");
+        assert_eq!(
+            changed.await.unwrap_err().refusal(),
+            Some(&refusal),
+            "{text}"
+        );
+        let token = service.issue_reset(&Actor::CommandLine, email.as_str());
+        let reset = service.reset_password(&token.await.unwrap(), &bad).await;
+        assert_eq!(reset.unwrap_err().refusal(), Some(&refusal), "{text}");
+    }
+    let signed_in = service.sign_in(email.as_str(), PASSWORD, "x").await;
+    assert_eq!(signed_in.unwrap(), account);
 }

@@ -1,9 +1,10 @@
 //! Uploads: accepted whole or not at all, reserved, expanded, and counted to the end.
 
 use domain::records::{BatchStatus, TransferKind};
-use domain::{MessageStatus, MessageText, Money, Reason};
+use domain::{ApiKey, BulkMode, BulkWriting, MessageStatus, MessageText, Money, Reason};
 use service::{
-    Actor, BatchFilter, BatchRequest, Receipt, SANDBOX_CARRIER, SendError, SubmitOutcome,
+    Actor, BatchFilter, BatchRequest, IdempotencyKey, Receipt, SANDBOX_CARRIER, SendError,
+    SubmitOutcome,
 };
 use sqlx::{AssertSqlSafe, Executor as _};
 
@@ -21,6 +22,9 @@ on_each_backend![
     an_upload_under_an_idempotency_key_is_charged_once,
     uploads_under_way_are_limited_to_eight_an_application_and_one_an_idempotency_key,
     a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way,
+    a_test_key_has_two_uploads_at_a_time,
+    repetitions_take_no_places_and_store_nothing,
+    a_repetition_that_comes_too_late_is_to_be_tried_again,
     the_first_reserved_number_of_an_upload_decides_its_answer,
     rows_that_cannot_be_read_are_rejected_and_given_back,
     an_upload_that_waited_too_long_expires_and_is_given_back,
@@ -284,9 +288,10 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
         upload(&world.service, &customer.live, Some(key), &rows(1), plain()).await
     };
     send("k").await.unwrap();
-    // The test key takes places away too.
+    // The test key has two of the places, and takes them away from the live key.
     let mut tickets = Vec::new();
-    for key in [&customer.live, &customer.test].repeat(4) {
+    let live = [&customer.live].repeat(6);
+    for key in [&customer.test, &customer.test].into_iter().chain(live) {
         tickets.push(
             world
                 .service
@@ -309,6 +314,73 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
     last.end().await;
     drop(last);
     send("new").await.unwrap();
+}
+
+async fn a_test_key_has_two_uploads_at_a_time(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let begin = async |key: &ApiKey| world.service.begin_bulk(Some(key.expose()), None).await;
+    let first = begin(&customer.test).await.unwrap();
+    let _second = begin(&customer.test).await.unwrap();
+    let refused = begin(&customer.test).await.err();
+    assert_eq!(refused, Some(Reason::RateLimited));
+    assert!(begin(&customer.live).await.is_ok());
+    first.end().await;
+    drop(first);
+    assert!(begin(&customer.test).await.is_ok());
+}
+
+async fn repetitions_take_no_places_and_store_nothing(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let send = async || {
+        let file = rows(1);
+        upload(&world.service, &customer.test, Some("k"), &file, plain()).await
+    };
+    send().await.unwrap();
+    world.expand_all().await;
+    // Far more than there are places, all under way at once.
+    let mut open = Vec::new();
+    for _ in 0..40 {
+        let key = IdempotencyKey::parse("k");
+        let test = Some(customer.test.expose());
+        let permit = world.service.begin_bulk(test, key).await.unwrap();
+        let begun = permit.upload(BulkMode::OneToOne, BulkWriting::Plain).await;
+        let mut upload = begun.unwrap();
+        upload.write(b"1").await.unwrap();
+        open.push((permit, upload));
+    }
+    world.database.assert_spools(0).await;
+    let others = upload(&world.service, &customer.live, None, &rows(1), plain()).await;
+    assert!(!others.unwrap().replayed);
+    assert!(send().await.unwrap().replayed);
+    drop(open);
+    world.expand_all().await;
+    world.assert_sound().await;
+}
+
+async fn a_repetition_that_comes_too_late_is_to_be_tried_again(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "2").await;
+    let (service, key) = (&world.service, &customer.live);
+    upload(service, key, Some("k"), &rows(1), plain())
+        .await
+        .unwrap();
+    let known = IdempotencyKey::parse("k");
+    let permit = service.begin_bulk(Some(key.expose()), known).await.unwrap();
+    let begun = permit.upload(BulkMode::OneToOne, BulkWriting::Plain).await;
+    let mut repeated = begun.unwrap();
+    repeated.write(rows(1).as_bytes()).await.unwrap();
+    let spooled = repeated.finish().await.unwrap();
+    // The answer isn't kept any more when the file is whole.
+    world.pass(24 * HOUR_MS + 1);
+    let accepted = service.accept_batch(&permit, spooled, plain()).await;
+    assert_eq!(accepted, Err(SendError::Refused(Reason::Unavailable)));
+    let again = upload(service, key, Some("k"), &rows(1), plain())
+        .await
+        .unwrap();
+    assert!(!again.replayed);
+    world.assert_sound().await;
 }
 
 async fn the_first_reserved_number_of_an_upload_decides_its_answer(backend: Backend) {

@@ -1,7 +1,11 @@
 //! Sessions and signed-in devices.
 
 use domain::KeyKind;
-use service::{ClientInfo, Refusal, Service, SessionRow};
+use domain::security_event::SecurityEventKind::{
+    KeyReplaced, PasswordChanged, PasswordReset, PasswordWrong, ResetAsked, SignInFailed, SignedIn,
+    SignedOutOthers,
+};
+use service::{Actor, ClientInfo, Refusal, Service, SessionRow};
 
 use crate::database::Backend;
 use crate::world::{HOUR_MS, PASSWORD, World, password};
@@ -9,9 +13,14 @@ use crate::world::{HOUR_MS, PASSWORD, World, password};
 on_each_backend![
     a_session_ends_after_thirty_idle_minutes,
     a_session_ends_after_twelve_hours_however_busy,
+    the_end_of_a_session_is_told_without_putting_it_off,
     devices_are_listed_and_signed_out_one_by_one_or_all_others,
     changing_the_password_or_a_key_signs_out_the_other_devices,
     a_token_is_nowhere_in_the_database,
+    a_session_keeps_what_is_stored_of_it_under_a_new_token,
+    what_happens_to_an_account_is_recorded_with_who_asked,
+    denied_access_is_recorded_up_to_a_limit_and_throttled_tries_as_one_sum,
+    strangers_do_not_keep_the_owner_out_of_a_known_device,
 ];
 
 const MINUTE_MS: i64 = 60_000;
@@ -64,6 +73,37 @@ async fn a_session_ends_after_twelve_hours_however_busy(backend: Backend) {
     assert!(!signed_in(&world.service, "a").await);
 }
 
+async fn the_end_of_a_session_is_told_without_putting_it_off(backend: Backend) {
+    let world = World::new(backend).await;
+    let account = world.account("one@example.org").await;
+    let service = &world.service;
+    sign_in(service, "a", account.id).await;
+    for left in [25, 5] {
+        world.pass((if left == 25 { 5 } else { 20 }) * MINUTE_MS);
+        let end = service.session_end("a").await.unwrap().unwrap();
+        assert_eq!((end.in_ms, end.idle), (left * MINUTE_MS, true));
+    }
+    world.pass(5 * MINUTE_MS);
+    assert_eq!(service.session_end("a").await.unwrap(), None);
+
+    // However busy, it ends 12 hours after the sign-in.
+    sign_in(service, "b", account.id).await;
+    for _ in 0..47 {
+        world.pass(15 * MINUTE_MS);
+        assert!(signed_in(service, "b").await);
+    }
+    let end = service.session_end("b").await.unwrap().unwrap();
+    assert_eq!((end.in_ms, end.idle), (15 * MINUTE_MS, false));
+    // Nobody is signed in with a session that waits for a code.
+    let row = SessionRow {
+        account_id: None,
+        data: "{}".to_owned(),
+        expires_at: service.clock().now(),
+    };
+    assert!(service.session_create("c", &row).await.unwrap());
+    assert_eq!(service.session_end("c").await.unwrap(), None);
+}
+
 async fn devices_are_listed_and_signed_out_one_by_one_or_all_others(backend: Backend) {
     let world = World::new(backend).await;
     let account = world.account("one@example.org").await;
@@ -89,9 +129,15 @@ async fn devices_are_listed_and_signed_out_one_by_one_or_all_others(backend: Bac
         .await
         .unwrap();
     assert!(!signed_in(&world.service, "b").await);
+    let wrong = world
+        .service
+        .sign_out_others(account.id, "not the password", "a");
+    let refused = wrong.await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::WrongPassword));
+    assert!(signed_in(&world.service, "c").await);
     world
         .service
-        .sign_out_others(account.id, "a")
+        .sign_out_others(account.id, PASSWORD, "a")
         .await
         .unwrap();
     assert!(signed_in(&world.service, "a").await);
@@ -107,14 +153,19 @@ async fn changing_the_password_or_a_key_signs_out_the_other_devices(backend: Bac
         sign_in(service, token, account).await;
     }
     let new = password("another password");
-    let wrong = service.change_password(account, "wrong password", &new, "a");
+    let wrong = service.change_password(&customer.account, "wrong password", &new, "a");
     assert_eq!(
         wrong.await.unwrap_err().refusal(),
         Some(&Refusal::WrongPassword)
     );
     assert!(signed_in(service, "b").await);
     service
-        .change_password(account, PASSWORD, &password("another password"), "a")
+        .change_password(
+            &customer.account,
+            PASSWORD,
+            &password("another password"),
+            "a",
+        )
         .await
         .unwrap();
     assert!(signed_in(service, "a").await && !signed_in(service, "b").await);
@@ -149,5 +200,148 @@ async fn a_token_is_nowhere_in_the_database(backend: Backend) {
         .windows(28)
         .filter(|window| *window == b"token-that-must-not-be-found")
         .count();
-    assert_eq!(hits, 1, "only the user agent names it");
+    assert_eq!(
+        hits, 2,
+        "only the user agents name it, of session and event"
+    );
+}
+
+async fn a_session_keeps_what_is_stored_of_it_under_a_new_token(backend: Backend) {
+    let world = World::new(backend).await;
+    let account = world.account("one@example.org").await;
+    sign_in(&world.service, "a", account.id).await;
+    sign_in(&world.service, "b", account.id).await;
+    world.service.session_rename("a", "b").await.unwrap();
+    assert!(!signed_in(&world.service, "a").await);
+    assert!(signed_in(&world.service, "b").await);
+    let devices = world.service.devices(account.id, "b").await.unwrap();
+    assert_eq!(devices.len(), 1);
+    assert_eq!(devices[0].user_agent, "browser a");
+}
+
+async fn what_happens_to_an_account_is_recorded_with_who_asked(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let (account, email) = (customer.account.clone(), "one@example.org");
+    let client = ClientInfo {
+        user_agent: "x".repeat(1000),
+        address: "2001:db8::1".to_owned(),
+    };
+    let service = world.service.asked_by(client.clone(), None);
+    service
+        .sign_in(email, "not the password", &client.address)
+        .await
+        .unwrap_err();
+    service.request_reset(email, &client.address).await.unwrap();
+    service
+        .sign_in(email, PASSWORD, &client.address)
+        .await
+        .unwrap();
+    sign_in(&service, "a", account.id).await;
+    let (reference, kind) = (customer.reference, KeyKind::Live);
+    let replaced = service.replace_key(account.id, reference, kind, PASSWORD, "a");
+    replaced.await.unwrap();
+    let wrong = service.sign_out_others(account.id, "not the password", "a");
+    wrong.await.unwrap_err();
+    let done = service.sign_out_others(account.id, PASSWORD, "a");
+    done.await.unwrap();
+    let new = password("another good password");
+    let changed = service.change_password(&account, PASSWORD, &new, "a");
+    changed.await.unwrap();
+    let token = service.issue_reset(&Actor::System, email).await.unwrap();
+    service
+        .reset_password(&token, &password(PASSWORD))
+        .await
+        .unwrap();
+
+    let events = service.security_events(account.id).await.unwrap();
+    let kinds: Vec<_> = events.iter().rev().map(|event| event.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            SignInFailed,
+            ResetAsked,
+            SignedIn,
+            KeyReplaced,
+            PasswordWrong,
+            SignedOutOthers,
+            PasswordChanged,
+            PasswordReset
+        ]
+    );
+    for event in events.iter().filter(|event| event.kind != SignedIn) {
+        assert_eq!(event.address, client.address);
+        assert_eq!(event.user_agent.len(), 255);
+    }
+    let by = events.iter().find(|event| event.kind == SignedIn).unwrap();
+    assert_eq!(by.detail.as_deref(), Some("By password"));
+    let of_key = events
+        .iter()
+        .find(|event| event.kind == KeyReplaced)
+        .unwrap();
+    assert_eq!(of_key.detail, Some(reference.to_string()));
+    let other = world.account("two@example.org").await;
+    assert!(service.security_events(other.id).await.unwrap().is_empty());
+    world.pass(181 * 24 * HOUR_MS);
+    service.session_sweep().await.unwrap();
+    assert!(
+        service
+            .security_events(account.id)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+async fn denied_access_is_recorded_up_to_a_limit_and_throttled_tries_as_one_sum(backend: Backend) {
+    let world = World::new(backend).await;
+    let account = world.account("one@example.org").await;
+    for _ in 0..30 {
+        world
+            .service
+            .record_denied(account.id, "/support")
+            .await
+            .unwrap();
+    }
+    let events = world.service.security_events(account.id).await.unwrap();
+    assert_eq!(events.len(), 20);
+    assert_eq!(events[0].detail.as_deref(), Some("/support"));
+    world.service.store_throttled().await.unwrap();
+    let contents = world.database.contents(&world.service).await;
+    let has = |text: &str| contents.windows(text.len()).any(|it| it == text.as_bytes());
+    assert!(has("denied access: 10"));
+}
+
+async fn strangers_do_not_keep_the_owner_out_of_a_known_device(backend: Backend) {
+    let world = World::new(backend).await;
+    let account = world.account("one@example.org").await;
+    let service = &world.service;
+    let cookie = service.make_device_cookie(account.id).await.unwrap();
+    let other = world.account("two@example.org").await;
+    let of_other = service.make_device_cookie(other.id).await.unwrap();
+    // Twenty networks use up what one account may have.
+    for n in 0..100 {
+        let stranger = format!("192.0.2.{}", n / 5);
+        let wrong = service.sign_in("one@example.org", "not the password", &stranger);
+        let refused = wrong.await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&Refusal::WrongCredentials), "{n}");
+    }
+    let owner = |cookie: Option<String>| service.asked_by(ClientInfo::default(), cookie);
+    let tried = async |cookie: Option<String>, secret: &str| {
+        let service = owner(cookie);
+        service
+            .sign_in("one@example.org", secret, "198.51.100.1")
+            .await
+    };
+    for unknown in [None, of_other, Some("00".repeat(48)), Some("x".to_owned())] {
+        let refused = tried(unknown, PASSWORD).await.unwrap_err();
+        assert!(matches!(refused.refusal(), Some(Refusal::Throttled { .. })));
+    }
+    for _ in 0..10 {
+        tried(cookie.clone(), "not the password").await.unwrap_err();
+    }
+    let refused = tried(cookie.clone(), PASSWORD).await.unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Throttled { .. })));
+    world.pass(HOUR_MS / 4 + 1);
+    tried(cookie, PASSWORD).await.unwrap();
 }

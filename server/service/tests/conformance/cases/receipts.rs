@@ -15,6 +15,7 @@ on_each_backend![
     receipts_that_come_twice_late_or_for_nothing_change_nothing,
     an_id_that_a_carrier_uses_again_means_the_younger_message,
     a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits,
+    a_name_of_more_than_255_characters_is_dropped,
 ];
 
 async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
@@ -103,5 +104,30 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
     let early = unnamed(&first, now.plus_ms(9 * 60_000));
     sending.receive(early).await;
     sending.assert_status(first.id(), Delivered).await;
+    sending.assert_sound().await;
+}
+
+/// On PostgreSQL such a name fails the index, and with it all that is stored beside it.
+async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
+    // Characters that don't repeat, since PostgreSQL compresses those that do.
+    let of = |chars: u32| -> String {
+        let letter = |n: u32| char::from_u32(0x1_0000 + n.wrapping_mul(7919) % 60_000);
+        (0..chars).filter_map(letter).collect()
+    };
+    let (longest, too_long) = (of(255), of(3000));
+    let sending = Sending::by_acme(backend).await;
+    let handed = sending.handed_over().await;
+    sending.receive(receipt(&too_long, Delivered)).await;
+    sending.answer(&handed, taken_as(&longest)).await;
+    sending.assert_status(handed.id(), Submitted).await;
+    sending.receive(receipt(&of(256), Failed)).await;
+    sending.receive(receipt(&longest, Delivered)).await;
+    sending.assert_status(handed.id(), Delivered).await;
+    // A carrier that answers so took the message all the same.
+    let unnamed = sending.handed_over().await;
+    sending.answer(&unnamed, taken_as(&too_long)).await;
+    sending.assert_status(unnamed.id(), Submitted).await;
+    let carriers = sending.world.service.carriers().await.unwrap();
+    assert!(carriers.iter().all(|carrier| carrier.receipts_parked == 0));
     sending.assert_sound().await;
 }

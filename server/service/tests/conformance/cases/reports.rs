@@ -282,22 +282,22 @@ async fn a_message_is_reported_with_its_charge_and_what_was_given_back(backend: 
 
 /// Stores as many copies of a message, one in each millisecond after it, and counts them.
 async fn store_copies(world: &World, of: Transid, copies: i64) {
-    let n = format!(
-        "WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < {copies}) "
-    );
+    let numbers = world.database.numbers(copies);
     let [column, value] = world.database.first_home();
     let messages = format!(
-        "{n} INSERT INTO messages (id{column}, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
-             segments, unit_price, cost, released, carrier, created_at, submitted_at, final_at) \
-         SELECT id + i * 2097152 + 5{value}, application_id, test, number, kind, body, requestid, batch_id, status, pages, \
-             segments, unit_price, cost, released, carrier, created_at + i, submitted_at, final_at \
-         FROM messages CROSS JOIN n WHERE id = {}",
+        "INSERT INTO messages (id{column}, application_id, test, number, kind, body, requestid, \
+             batch_id, status, pages, segments, unit_price, cost, released, carrier, created_at, \
+             submitted_at, final_at) \
+         SELECT id + i * 2097152 + 5{value}, application_id, test, number, kind, body, requestid, \
+             batch_id, status, pages, segments, unit_price, cost, released, carrier, \
+             created_at + i, submitted_at, final_at \
+         FROM messages CROSS JOIN {numbers} WHERE id = {}",
         of.0
     );
     let days = format!(
-        "{n} INSERT INTO message_days (node{column}, application_id, test, day, status, writer, n) \
+        "INSERT INTO message_days (node{column}, application_id, test, day, status, writer, n) \
          SELECT 400{value}, application_id, test, (created_at + i) / 86400000, status, 1, COUNT(*) \
-         FROM messages CROSS JOIN n WHERE id = {} \
+         FROM messages CROSS JOIN {numbers} WHERE id = {} \
          GROUP BY application_id, test, (created_at + i) / 86400000, status",
         of.0
     );

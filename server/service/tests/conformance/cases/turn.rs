@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use domain::{MessageStatus, Reason};
 use futures_util::future::join_all;
-use service::{
-    Actor, Claimed, Consumer, IdempotencyKey, Lease, SANDBOX_CARRIER, SendError, SendRequest,
-};
+use service::{Actor, Claimed, Consumer, Lease, SANDBOX_CARRIER, SendError};
 use sqlx::Executor as _;
 
 use crate::database::Backend;
 use crate::network::{answered, taken_as};
-use crate::world::{Customer, HOUR_MS, World, money, request};
+use crate::world::{Customer, HOUR_MS, World, keyed, money, request};
 
 on_each_backend![
     a_send_is_handed_to_a_connection_that_has_a_place_for_it,
@@ -254,10 +252,7 @@ async fn results_that_come_after_their_lease_change_no_status(backend: Backend) 
 async fn of_two_requests_with_one_key_and_money_for_one_the_second_is_a_replay(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "0.05").await;
-    let with_key = || SendRequest {
-        idempotency: IdempotencyKey::parse("once"),
-        ..request(&customer.live, "57000001", "hello")
-    };
+    let with_key = || keyed("once", request(&customer.live, "57000001", "hello"));
     let (one, other) = tokio::join!(
         world.service.send(with_key()),
         world.service.send(with_key())

@@ -7,7 +7,7 @@ mod tables;
 use std::path::Path;
 
 use service::Service;
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
 /// What a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub enum Database {
 }
 
 impl Database {
-    /// What stands after the first column and after the first value of an INSERT into a table that
-    /// has homes with PostgreSQL.
+    /// The texts that give a row its home: the first one stands after the first column of an INSERT,
+    /// the second one after the first value. SQLite has no homes.
     pub const fn first_home(&self) -> [&'static str; 2] {
         match self {
             Self::Sqlite(_) => ["", ""],
@@ -63,9 +63,7 @@ impl Database {
 
     /// The number that a statement gives.
     pub async fn number(&self, statement: &'static str) -> i64 {
-        let mut conn = self.connect().await;
-        let row = sqlx::query(statement).fetch_one(&mut conn).await.unwrap();
-        row.get(0)
+        tables::number(self.connect().await, statement).await
     }
 
     /// A statement that keeps everybody else from writing until `ROLLBACK`.
@@ -85,6 +83,28 @@ impl Database {
             ),
             Self::Postgres(_) => tables::refuse_number(number),
         })
+    }
+
+    /// Whether even a superuser can't change the ledger.
+    #[expect(
+        clippy::unused_self,
+        reason = "a database of another kind has no triggers"
+    )]
+    pub const fn has_ledger_triggers(&self) -> bool {
+        true
+    }
+
+    /// A table with a column `i` of the numbers from 1 to this one.
+    #[expect(
+        clippy::unused_self,
+        reason = "a database of another kind makes them otherwise"
+    )]
+    pub fn numbers(&self, last: i64) -> String {
+        format!(
+            "(WITH RECURSIVE n (i) AS ( \
+                 SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < {last}) \
+             SELECT i FROM n) AS n"
+        )
     }
 
     /// Whether the messages that reports find by their status are in a table of their own.

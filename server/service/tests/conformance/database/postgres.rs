@@ -1,22 +1,24 @@
 //! A PostgreSQL database of a test's own, on the server that the test command starts.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use service::Service;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::OnceCell;
+
+use super::tables::{new_name, remove_by};
 
 /// Where the server is.
 const SERVER: &str = "HELIOGRAPH_TEST_POSTGRES";
 
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
-static COUNT: AtomicU32 = AtomicU32::new(0);
 
 pub struct Database(String);
 
 fn server() -> String {
     std::env::var(SERVER).unwrap_or_else(|_| {
-        panic!("{SERVER} is not set: these tests need PostgreSQL, which `make test-rust` starts for them")
+        panic!(
+            "{SERVER} is not set: these tests need PostgreSQL, which `make test-rust` starts for \
+             them"
+        )
     })
 }
 
@@ -32,11 +34,6 @@ async fn on_server(statement: String) {
     let mut conn = AnyConnection::connect(&server()).await.unwrap();
     conn.execute(AssertSqlSafe(statement)).await.unwrap();
     conn.close().await.unwrap();
-}
-
-fn new_name() -> String {
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("test_{}_{count}", std::process::id())
 }
 
 impl Database {
@@ -68,14 +65,6 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.0);
-        // A runtime of its own: this one may be about to end.
-        let dropping = std::thread::spawn(move || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
-                .block_on(on_server(statement));
-        });
-        assert!(dropping.join().is_ok() || std::thread::panicking());
+        remove_by(on_server(statement));
     }
 }

@@ -1,9 +1,39 @@
-//! What tests do to the tables of a PostgreSQL database, whoever made it.
+//! Functions for databases on one PostgreSQL server and on a cluster: how tests name and remove such
+//! a database, and what they do to its tables.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _, Row as _};
 
 /// See [`super::Database::no_bytes`].
 pub const NO_BYTES: &str = r"'\x'";
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A name that no other database has.
+pub fn new_name() -> String {
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("test_{}_{count}", std::process::id())
+}
+
+/// Removes a database when its test drops it, on a runtime of its own: the test's may be about to
+/// end.
+pub fn remove_by(removing: impl Future<Output = ()> + Send + 'static) {
+    let removing = std::thread::spawn(move || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(removing);
+    });
+    assert!(removing.join().is_ok() || std::thread::panicking());
+}
+
+/// The number that a statement gives.
+pub async fn number(mut conn: AnyConnection, statement: &'static str) -> i64 {
+    let row = sqlx::query(statement).fetch_one(&mut conn).await.unwrap();
+    row.get(0)
+}
 
 /// Keeps everybody else from writing until `ROLLBACK`.
 pub const HOLD: &str = "BEGIN; LOCK TABLE applications IN ACCESS EXCLUSIVE MODE";
@@ -42,7 +72,8 @@ pub async fn damage_spool(conn: &mut AnyConnection) {
 
 pub async fn contents(conn: &mut AnyConnection) -> Vec<u8> {
     let tables = sqlx::query(
-        "SELECT table_name::text AS name FROM information_schema.tables WHERE table_schema = 'public'",
+        "SELECT table_name::text AS name \
+         FROM information_schema.tables WHERE table_schema = 'public'",
     );
     let mut contents = Vec::new();
     for table in tables.fetch_all(&mut *conn).await.unwrap() {

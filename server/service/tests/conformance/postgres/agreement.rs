@@ -4,26 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::{KeyKind, Reason};
+use domain::{ApiKey, KeyKind, Reason};
 use futures_util::future::join_all;
 use service::{
-    Actor, ClientInfo, IdempotencyKey, Limits, SANDBOX_CARRIER, SendError, SendRequest, Service,
-    SessionRow,
+    Actor, ClientInfo, IdempotencyKey, Limits, SANDBOX_CARRIER, SendError, Service, SessionRow,
 };
+use sqlx::Executor as _;
 
-use super::processes::{peer, peer_with};
 use crate::database::Backend;
+use crate::processes::{peer, peer_with};
 use crate::uploads::{plain, rows, upload};
-use crate::world::{Customer, PASSWORD, World, money, password, request};
+use crate::world::{Customer, PASSWORD, World, keyed, money, password, request};
 
 const STAFF: Actor = Actor::CommandLine;
-
-fn keyed(key: &str, order: SendRequest) -> SendRequest {
-    SendRequest {
-        idempotency: IdempotencyKey::parse(key),
-        ..order
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_key_charges_nothing_through_another_process() {
@@ -86,6 +79,11 @@ async fn sign_in(service: &Service, customer: &Customer, token: &str) {
         .unwrap();
 }
 
+async fn holds(service: &Service, token: &str) -> bool {
+    let account = service.session_follower(token).await;
+    account.unwrap().is_some()
+}
+
 #[tokio::test]
 async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
     let world = World::new(Backend::SHARED).await;
@@ -93,7 +91,7 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
     let customer = world.pending("one@example.org").await;
     for token in ["one", "two", "three"] {
         sign_in(a, &customer, token).await;
-        assert!(b.session_holds(token).await.unwrap());
+        assert!(holds(&b, token).await);
     }
     let account = customer.account.id;
     let devices = a.devices(account, "one").await.unwrap();
@@ -101,16 +99,16 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
     a.sign_out_device(account, other.id).await.unwrap();
     let mut held = 0;
     for token in ["one", "two", "three"] {
-        held += i32::from(b.session_holds(token).await.unwrap());
+        held += i32::from(holds(&b, token).await);
     }
     assert_eq!(held, 2);
-    assert!(b.session_holds("one").await.unwrap());
+    assert!(holds(&b, "one").await);
     let new = password("another good password");
-    a.change_password(account, PASSWORD, &new, "one")
+    a.change_password(&customer.account, PASSWORD, &new, "one")
         .await
         .unwrap();
-    assert!(b.session_holds("one").await.unwrap());
-    assert!(!b.session_holds("two").await.unwrap() && !b.session_holds("three").await.unwrap());
+    assert!(holds(&b, "one").await);
+    assert!(!holds(&b, "two").await && !holds(&b, "three").await);
     assert!(b.sign_in("one@example.org", PASSWORD, "::1").await.is_err());
     let signed_in = b
         .sign_in("one@example.org", "another good password", "::1")
@@ -270,6 +268,49 @@ async fn processes_count_requests_together() {
         );
         world.pass(1000);
     }
+    world.assert_sound().await;
+}
+
+/// A turn has a send of the live key, whose request is taken first, and one of the test key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken() {
+    const REFUSE_TEST_KEYS: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql \
+        AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$; \
+        CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON rate_buckets FOR EACH ROW \
+        WHEN (NEW.test = 1) EXECUTE FUNCTION refuse()";
+    let world = World::new(Backend::SHARED).await;
+    let customer = world.active("one@example.org", "100").await;
+    let limits = Limits {
+        requests_per_second: Some(3),
+        ..Limits::default()
+    };
+    let service = peer_with(&world, 1, limits).await;
+    let send = |key: &ApiKey| {
+        let (service, order) = (service.clone(), request(key, "12345678", "hello"));
+        tokio::spawn(async move { service.send(order).await })
+    };
+    send(&customer.live).await.unwrap().unwrap();
+    let mut conn = world.database.connect().await;
+    conn.execute(REFUSE_TEST_KEYS).await.unwrap();
+    // The two sends gather while a turn before theirs waits.
+    conn.execute(world.database.hold()).await.unwrap();
+    let before = send(&customer.live);
+    while service.turn_figures().inputs[0].1 < 2 {
+        tokio::task::yield_now().await;
+    }
+    let together = [send(&customer.live), send(&customer.test)];
+    while service.turn_figures().inbox.sends < 2 {
+        tokio::task::yield_now().await;
+    }
+    conn.execute("ROLLBACK").await.unwrap();
+    before.await.unwrap().unwrap();
+    for send in together {
+        let refused = Err(SendError::Refused(Reason::Internal));
+        assert_eq!(send.await.unwrap(), refused);
+    }
+    send(&customer.live).await.unwrap().unwrap();
+    let limited = Err(SendError::Refused(Reason::RateLimited));
+    assert_eq!(send(&customer.live).await.unwrap(), limited);
     world.assert_sound().await;
 }
 

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 use service::{Actor, Entropy, Limits, SANDBOX_CARRIER};
 use sqlx::{AnyConnection, Row as _};
 
-use super::processes::peer;
 use crate::database::Backend;
+use crate::processes::peer;
 use crate::world::{World, money, order, request};
 
 /// Drops a future when it has been polled so often and could go on.

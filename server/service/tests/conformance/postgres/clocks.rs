@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::future::join_all;
-use service::{
-    Clock, Config, Entropy, IdempotencyKey, Leases, Limits, SANDBOX_CARRIER, SendRequest, Service,
-};
+use service::{Clock, Config, Entropy, Leases, Limits, SANDBOX_CARRIER, Service};
 
 use crate::database::Backend;
 use crate::network::{answered, taken_as};
 use crate::uploads::{plain, rows, upload};
-use crate::world::{HOUR_MS, START_MS, World, money, request};
+use crate::world::{HOUR_MS, START_MS, World, keyed, money, request};
 
 async fn with_clock(world: &World, clock: Clock) -> Service {
     let config = Config {
@@ -66,9 +64,9 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
     let services = [world.service.clone(), with_clock(&world, ahead).await];
     let mut ids = BTreeSet::new();
     for n in 0..40 {
-        let once = || SendRequest {
-            idempotency: IdempotencyKey::parse(&format!("key {n}")),
-            ..request(&customer.live, "12345678", "hello")
+        let once = || {
+            let key = format!("key {n}");
+            keyed(&key, request(&customer.live, "12345678", "hello"))
         };
         let sends = services.iter().flat_map(|service| {
             [once(), request(&customer.live, "12345678", "hello")].map(|order| service.send(order))

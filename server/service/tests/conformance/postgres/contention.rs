@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::MessageStatus;
 use futures_util::future::join_all;
-use service::{
-    Actor, CarrierReceipt, Claimed, Entropy, Leases, Limits, Service, SubmitOutcome, Submitted,
-};
+use service::{Actor, Claimed, Entropy, Leases, Limits, Service, SubmitOutcome, Submitted};
 use sqlx::Executor as _;
 
-use super::processes::peer_with;
 use crate::database::Backend;
 use crate::network::{answered, network, refused, taken_as};
+use crate::processes::peer_with;
+use crate::sending::receipt;
 use crate::uploads::{plain, rows, upload};
 use crate::world::{HOUR_MS, World, order, request};
 
@@ -42,15 +41,9 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
             .collect();
         service.record_submitted("acme", results).await.unwrap();
         // Also of what was held for too long, and of what the carrier never took.
-        let receipts = claimed.iter().map(|message| CarrierReceipt {
-            names: vec![message.id.to_string()],
-            status: MessageStatus::Delivered,
-            error: None,
-            user_reference: None,
-            number: String::new(),
-            sender: String::new(),
-            submitted_at: None,
-        });
+        let receipts = claimed
+            .iter()
+            .map(|message| receipt(&message.id.to_string(), MessageStatus::Delivered));
         let receipts = receipts.collect();
         service
             .record_carrier_receipts("acme", receipts)

@@ -3,24 +3,28 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use domain::decision::StaffList;
 use domain::{BatchId, MessageStatus, MessageText, Money, Transid};
 use serde_json::Value;
 use service::{
-    Actor, BatchRequest, CarrierReceipt, Claimed, ClientInfo, Config, Copied, CopyError, Entropy,
-    IdempotencyKey, Lease, Leases, OpenError, SendRequest, Service, SessionRow, SubmitOutcome,
-    Submitted,
+    Actor, BatchRequest, Claimed, ClientInfo, Config, Copied, CopyError, Entropy, Lease, Leases,
+    MessageTables, OpenError, SendRequest, Service, SessionRow, SubmitOutcome, Submitted,
+    TotpSecret,
 };
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 
 use crate::database::{Backend, Database};
 use crate::network::{answered, network, refused, taken_as};
+use crate::sending::receipt;
 use crate::uploads::{accepted, batch, plain, rows, upload};
-use crate::world::{Customer, HOUR_MS, World, money, name, order, request};
+use crate::world::{Customer, HOUR_MS, World, keyed, money, name, order, request};
 
 const STAFF: Actor = Actor::CommandLine;
 const CARRIER: &str = "acme";
 /// Quotes, line ends, characters of four bytes, and what looks like JSON or SQL.
 const HARD: &str = "\"Ünï\" \\u0041 \\ 'x'\r\n\t🙂 {\"a\":1}; DROP TABLE $1 \u{7f}\u{2028}";
+/// The same, as far as a reason may have it.
+const REASON: &str = "\"Ünï\" \\u0041 \\ 'x'\n🙂 {\"a\":1}; DROP TABLE $1 \u{2028}";
 
 /// A world whose service runs on a SQLite database, and that database's URL.
 async fn source() -> (World, String) {
@@ -46,6 +50,7 @@ async fn copy(world: &World, from: &str, to: &Database) -> Result<Copied, CopyEr
         from,
         &to.url(),
         &world.config().data_dir,
+        MessageTables::Week,
         &world.config().clock,
     )
     .await
@@ -93,8 +98,10 @@ fn sorted(rows: Vec<String>) -> Vec<String> {
 }
 
 async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
+    // The key that SQLite keeps in a file.
     let columns = format!(
-        "SELECT '''' || name || ''', \"' || name || '\"' FROM pragma_table_info('{table}')"
+        "SELECT '''' || name || ''', \"' || name || '\"' FROM pragma_table_info('{table}') \
+         WHERE name <> 'sealing_key'"
     );
     let columns = texts(conn, columns).await.join(", ");
     sorted(texts(conn, format!("SELECT json_object({columns}) FROM {table}")).await)
@@ -102,7 +109,7 @@ async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
 
 /// Without the columns that only PostgreSQL has.
 async fn of_postgres(conn: &mut AnyConnection, table: &str) -> Vec<String> {
-    let own = "'{home, homes, distribution, last_transfer_id}'";
+    let own = "'{home, homes, distribution, last_transfer_id, sealing_key}'";
     sorted(
         texts(
             conn,
@@ -130,10 +137,7 @@ fn hard() -> BatchRequest {
 }
 
 fn with_key(customer: &Customer) -> SendRequest {
-    SendRequest {
-        idempotency: Some(IdempotencyKey::parse("once").unwrap()),
-        ..request(&customer.live, "12345678", HARD)
-    }
+    keyed("once", request(&customer.live, "12345678", HARD))
 }
 
 async fn sign_in(world: &World, token: &str, customer: &Customer) {
@@ -154,28 +158,10 @@ async fn sign_in(world: &World, token: &str, customer: &Customer) {
         .unwrap();
 }
 
-fn receipt(name: &str) -> CarrierReceipt {
-    CarrierReceipt {
-        names: vec![name.to_owned()],
-        status: MessageStatus::Delivered,
-        error: None,
-        user_reference: None,
-        number: String::new(),
-        sender: String::new(),
-        submitted_at: None,
-    }
-}
-
 async fn report(world: &World, name: &str) {
-    let receipts = vec![receipt(name)];
+    let receipts = vec![receipt(name, MessageStatus::Delivered)];
     let reported = world.service.record_carrier_receipts(CARRIER, receipts);
     reported.await.unwrap();
-}
-
-async fn status(world: &World, customer: &Customer, id: Transid) -> MessageStatus {
-    let access = world.access(&customer.live).await;
-    let found = world.service.message(&access, id).await.unwrap();
-    found.unwrap().record.status
 }
 
 async fn claim(world: &World, limit: i64) -> (Lease, Vec<Claimed>) {
@@ -198,6 +184,11 @@ async fn dropped(world: &World) {
     world.service.drop_history().await.unwrap();
 }
 
+/// Of the only second factor.
+fn secret() -> TotpSecret {
+    TotpSecret::parse("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ").unwrap()
+}
+
 /// What people do: accounts, devices, names, money.
 async fn people(world: &World) -> [Customer; 3] {
     let service = &world.service;
@@ -213,15 +204,26 @@ async fn people(world: &World) -> [Customer; 3] {
     let waiting = service.sender_requests(true).await.unwrap();
     service.accept_sender(&STAFF, waiting[0].id).await.unwrap();
     service
-        .reject_sender(&STAFF, waiting[1].id, HARD)
+        .reject_sender(&STAFF, waiting[1].id, REASON)
+        .await
+        .unwrap();
+    service
+        .set_staff_list(&STAFF, StaffList::RejectReasons, REASON)
         .await
         .unwrap();
     let unknown = order("nobody's", "999999", "7.5");
     service.add_deposit(&STAFF, &unknown).await.unwrap();
-    service.suspend(&STAFF, two.reference, HARD).await.unwrap();
+    service
+        .suspend(&STAFF, two.reference, REASON)
+        .await
+        .unwrap();
     sign_in(world, "first", &one).await;
     sign_in(world, "second", &two).await;
     service.session_delete("second").await.unwrap();
+    service
+        .give_factor(&STAFF, two.account.id, &secret())
+        .await
+        .unwrap();
     let wrong = service.sign_in("one@example.org", "wrong password", "::1");
     wrong.await.unwrap_err();
     service
@@ -305,6 +307,10 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
         balances.push(world.balance(&customer.live).await);
     }
     world.service.close().await;
+    // What only a mail server makes.
+    let mailed = "INSERT INTO confirmations SELECT 'x', MAX(id), 1 FROM accounts; \
+                  INSERT INTO reminders VALUES ('activations', 1)";
+    sqlite(&from).await.execute(mailed).await.unwrap();
     let target = Database::empty().await;
     let copied = copy(&world, &from, &target).await.unwrap();
     assert_eq!(copied.upload_rows, 4501 - rows_expanded(&from).await);
@@ -316,6 +322,7 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
         assert_eq!(world.balance(&customer.live).await, before);
     }
     goes_on(&world, one, sent).await;
+    opens_elsewhere(&world, target.url(), two).await;
     new_rows_are_numbered_on(&world, &target, [one, two, three]).await;
     world.assert_sound().await;
 }
@@ -340,9 +347,24 @@ async fn same_rows(copied: &Copied, from: &str, target: &Database) {
     assert_eq!(sum("unmatched").to, money("7.5"));
     // The bank, what is unmatched, revenue, what is reserved, and three customers.
     assert_eq!(copied.accounts, 7);
-    // Each day's messages are in its own table.
+    // Each day's messages are in the table of its week.
     let others = "SELECT (SELECT COUNT(*) FROM messages_other) + (SELECT COUNT(*) FROM message_events_other)";
     assert_eq!(target.number(others).await, 0);
+}
+
+/// A process with another data folder opens what is sealed.
+async fn opens_elsewhere(world: &World, database_url: String, customer: &Customer) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        database_url,
+        data_dir: folder.path().to_owned(),
+        ..world.config()
+    };
+    let elsewhere = Service::open_beside(config).await.unwrap();
+    let secret = secret();
+    let in_force = elsewhere.factor_in_force(customer.account.id, &secret);
+    assert!(in_force.await.unwrap());
+    elsewhere.close().await;
 }
 
 /// What was under way ends as it would have before.
@@ -354,7 +376,7 @@ async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     report(world, "late").await;
     report(world, "known").await;
     for id in [claimed.id, sent.submitted] {
-        let status = status(world, customer, id).await;
+        let status = world.status(customer, id).await;
         assert_eq!(status, MessageStatus::Delivered);
     }
     world.expand_all().await;
@@ -530,7 +552,7 @@ async fn a_copy_of_a_database_that_is_served_damaged_or_of_another_release_is_re
 
     let clock = world.config().clock;
     for (from, to) in [(&from, &from), (&target.url(), &from)] {
-        let refused = Service::copy(from, to, world.folder(), &clock).await;
+        let refused = Service::copy(from, to, world.folder(), MessageTables::Day, &clock).await;
         assert!(matches!(refused, Err(CopyError::Direction)));
     }
 }

@@ -1,31 +1,27 @@
-//! Connections to the database that are cut, and a server that is killed: every send is answered,
-//! and the answer is true.
+//! Connections to the database that are cut: every send is answered, and the answer is true.
 
 use std::collections::BTreeSet;
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::{ApiKey, Category, Email};
+use domain::Reason;
 use futures_util::future::join_all;
 use service::{Actor, Config, Entropy, Limits, SANDBOX_CARRIER, SendError, Sent, Service};
-use sqlx::{AnyConnection, Connection as _, Row as _};
-use testing::postgres::{End, Server};
+use sqlx::{AnyConnection, Row as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use crate::database::Backend;
 use crate::uploads::{plain, rows};
-use crate::world::{Customer, PASSWORD, World, money, order, password, request};
+use crate::world::{Customer, World, money, order, request};
 
 const STAFF: Actor = Actor::CommandLine;
 
 /// What becomes of a commit on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub enum Fate {
     Pass,
     /// The connection is cut before the server gets it.
     Before,
@@ -41,12 +37,12 @@ enum Fate {
 
 /// A way to the server that can be cut.
 #[derive(Clone)]
-struct Proxy {
+pub struct Proxy {
     port: u16,
-    state: Arc<State>,
+    pub state: Arc<State>,
 }
 
-struct State {
+pub struct State {
     server: String,
     /// Of the next commits, the last one first; those that follow pass.
     fates: Mutex<Vec<Fate>>,
@@ -54,8 +50,8 @@ struct State {
     /// Cuts each connection after some bytes, in the middle of whatever they are.
     random: Option<Entropy>,
     calm: AtomicBool,
-    held: Notify,
-    release: Notify,
+    pub held: Notify,
+    pub release: Notify,
 }
 
 /// The simple query that sqlx commits with.
@@ -69,7 +65,7 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 impl Proxy {
-    async fn before(url: &str, random: Option<Entropy>) -> Self {
+    pub async fn before(url: &str, random: Option<Entropy>) -> Self {
         let (_, after) = url.split_once('@').unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let state = State {
@@ -100,17 +96,22 @@ impl Proxy {
     }
 
     /// A process that goes this way to the database.
-    async fn service(&self, world: &World, url: &str) -> Service {
+    pub async fn service(&self, world: &World, url: &str) -> Service {
+        self.service_with(world, url, Limits::default()).await
+    }
+
+    pub async fn service_with(&self, world: &World, url: &str, limits: Limits) -> Service {
         let server = format!("127.0.0.1:{}", self.port);
         let config = Config {
             database_url: url.replace(&self.state.server, &server),
             entropy: Entropy::seeded(2_000_000),
+            limits,
             ..world.config()
         };
         Service::open(config).await.ok().unwrap()
     }
 
-    fn next(&self, fate: Fate) {
+    pub fn next(&self, fate: Fate) {
         self.state.fates.lock().unwrap().push(fate);
     }
 }
@@ -183,7 +184,7 @@ impl Answers {
         match answer {
             Ok(sent) => assert!(self.accepted.insert(sent.transid.unwrap().0)),
             Err(SendError::Refused(reason)) => {
-                assert_eq!(reason, domain::Reason::Unavailable);
+                assert_eq!(reason, Reason::Unavailable);
                 self.refused += 1;
             }
             Err(SendError::Lost) => panic!("the server could be asked"),
@@ -201,7 +202,7 @@ impl Answers {
 }
 
 /// The ids of single messages.
-async fn stored(conn: &mut AnyConnection) -> BTreeSet<i64> {
+pub async fn stored(conn: &mut AnyConnection) -> BTreeSet<i64> {
     let rows = sqlx::query("SELECT id FROM messages WHERE batch_id IS NULL")
         .fetch_all(conn)
         .await;
@@ -210,7 +211,7 @@ async fn stored(conn: &mut AnyConnection) -> BTreeSet<i64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_is_answered_truly_when_the_connection_is_cut_during_its_commit() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let proxy = Proxy::before(&world.database.url(), None).await;
     let service = proxy.service(&world, &world.database.url()).await;
@@ -230,7 +231,7 @@ async fn a_send_is_answered_truly_when_the_connection_is_cut_during_its_commit()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_is_answered_late_is_waited_for() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let proxy = Proxy::before(&world.database.url(), None).await;
     let service = proxy.service(&world, &world.database.url()).await;
@@ -245,8 +246,30 @@ async fn a_commit_that_is_answered_late_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_deposit_is_credited_once_when_the_connection_is_cut_during_its_commit() {
+    let world = World::new(Backend::SHARED).await;
+    let customer = world.active("one@example.org", "100").await;
+    let proxy = Proxy::before(&world.database.url(), None).await;
+    let service = proxy.service(&world, &world.database.url()).await;
+    for n in 0..12 {
+        let fate = [Fate::Before, Fate::Pass, Fate::After, Fate::Within][n % 4];
+        let deposit = order(&n.to_string(), customer.reference.as_str(), "1");
+        proxy.next(fate);
+        let first = service.add_deposit(&STAFF, &deposit).await;
+        assert!(
+            fate == Fate::Within || first.is_ok() == (fate != Fate::Before),
+            "{fate:?}"
+        );
+        let again = service.add_deposit(&STAFF, &deposit).await.unwrap();
+        assert_eq!(again.already, first.is_ok());
+    }
+    assert_eq!(world.balance(&customer.live).await, money("112"));
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commit() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
     let proxy = Proxy::before(&world.database.url(), None).await;
     let service = proxy.service(&world, &world.database.url()).await;
@@ -287,7 +310,7 @@ async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_are_cut_at_any_byte_lose_and_double_no_send() {
-    let world = World::new(Backend::Postgres).await;
+    let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "1000").await;
     let proxy = Proxy::before(&world.database.url(), Some(Entropy::seeded(7))).await;
     let service = proxy.service(&world, &world.database.url()).await;
@@ -311,146 +334,4 @@ async fn connections_that_are_cut_at_any_byte_lose_and_double_no_send() {
     proxy.state.calm.store(true, Ordering::Relaxed);
     assert!(answers.accepted.len() > 20);
     answers.assert_true(&world, &customer, "1000").await;
-}
-
-/// Kills the server and starts it again.
-async fn kill(server: &Arc<Server>) {
-    let server = Arc::clone(server);
-    let killing = tokio::task::spawn_blocking(move || server.restart(End::Immediate));
-    killing.await.unwrap();
-}
-
-async fn customer(service: &Service) -> ApiKey {
-    let email = Email::parse("one@example.org").unwrap();
-    let account = service
-        .register(&email, &password(PASSWORD), "::1")
-        .await
-        .unwrap();
-    let new = service
-        .create_application(account.id, Category::Sms, None)
-        .await
-        .unwrap();
-    service.approve(&STAFF, new.reference).await.unwrap();
-    let deposit = order("first", new.reference.as_str(), "100000");
-    service.add_deposit(&STAFF, &deposit).await.unwrap();
-    new.live_key
-}
-
-/// A killed server forgets what it hadn't written, and gives the numbers of those transactions to
-/// others: a turn is known by an id of its own.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transactions_number() {
-    let server = Arc::new(Server::start());
-    let url = server.url.clone();
-    let world = World::new(Backend::Postgres).await;
-    let proxy = Proxy::before(&url, None).await;
-    let a = proxy.service(&world, &url).await;
-    let key = customer(&a).await;
-    let mut conn = AnyConnection::connect(&url).await.unwrap();
-    // Nobody takes the number, or somebody does.
-    for others in [0, 30] {
-        let before = stored(&mut conn).await;
-        proxy.next(Fate::Held);
-        let lost = tokio::spawn({
-            let (a, key) = (a.clone(), key.clone());
-            async move { a.send(request(&key, "12345678", "hello")).await }
-        });
-        proxy.state.held.notified().await;
-        if others == 0 {
-            kill(&server).await;
-        } else {
-            // One process of the server alone: the others forget what they shared with it.
-            let row = sqlx::query("SELECT pg_backend_pid()")
-                .fetch_one(&mut conn)
-                .await;
-            let pid: i32 = row.unwrap().get(0);
-            let killed = Command::new("kill")
-                .arg("-KILL")
-                .arg(pid.to_string())
-                .status();
-            assert!(killed.unwrap().success());
-            while sqlx::query("SELECT 1").fetch_one(&mut conn).await.is_ok() {}
-        }
-        conn = loop {
-            if let Ok(conn) = AnyConnection::connect(&url).await {
-                break conn;
-            }
-        };
-        let config = Config {
-            database_url: url.clone(),
-            entropy: Entropy::seeded(5 + others),
-            ..world.config()
-        };
-        let b = Service::open(config).await.ok().unwrap();
-        let mut accepted = before;
-        for _ in 0..others {
-            let sent = b.send(request(&key, "12345678", "hello")).await.unwrap();
-            accepted.insert(sent.transid.unwrap().0);
-        }
-        proxy.state.release.notify_one();
-        let sent = lost.await.unwrap().unwrap();
-        assert!(accepted.insert(sent.transid.unwrap().0));
-        assert_eq!(stored(&mut conn).await, accepted);
-        assert_eq!(b.check().await.unwrap(), Vec::<String>::new());
-        b.close().await;
-    }
-    a.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_answered_send_is_stored_after_the_server_is_killed() {
-    const KILLS: usize = 6;
-    let server = Arc::new(Server::start());
-    let url = server.url.clone();
-    let world = World::new(Backend::Postgres).await;
-    let config = |seed| Config {
-        database_url: url.clone(),
-        entropy: Entropy::seeded(seed),
-        limits: Limits::default(),
-        ..world.config()
-    };
-    let services = [
-        Service::open(config(1)).await.ok().unwrap(),
-        Service::open(config(2)).await.ok().unwrap(),
-        Service::open(config(3)).await.ok().unwrap(),
-    ];
-    let key = customer(&services[0]).await;
-    let done = Arc::new(AtomicBool::new(false));
-    let sending: Vec<_> = (0..12)
-        .map(|n| {
-            let (service, key, done) = (services[n % 3].clone(), key.clone(), Arc::clone(&done));
-            tokio::spawn(async move {
-                let mut accepted = BTreeSet::new();
-                while !done.load(Ordering::Relaxed) {
-                    match service.send(request(&key, "12345678", "hello")).await {
-                        Ok(sent) => assert!(accepted.insert(sent.transid.unwrap().0)),
-                        Err(SendError::Refused(_)) => tokio::task::yield_now().await,
-                        Err(SendError::Lost) => panic!("the server could be asked"),
-                    }
-                    // Others that write.
-                    let _ = service.claim(SANDBOX_CARRIER, 1).await;
-                }
-                accepted
-            })
-        })
-        .collect();
-    let mut conn = AnyConnection::connect(&url).await.unwrap();
-    for _ in 0..KILLS {
-        let before = stored(&mut conn).await.len();
-        while stored(&mut conn).await.len() < before + 100 {}
-        kill(&server).await;
-        conn = AnyConnection::connect(&url).await.unwrap();
-    }
-    let before = stored(&mut conn).await.len();
-    while stored(&mut conn).await.len() < before + 100 {}
-    done.store(true, Ordering::Relaxed);
-    let mut accepted = BTreeSet::new();
-    for task in sending {
-        accepted.append(&mut task.await.unwrap());
-    }
-    assert_eq!(stored(&mut conn).await, accepted);
-    assert_eq!(services[0].check().await.unwrap(), Vec::<String>::new());
-    for service in services {
-        service.close().await;
-    }
 }

@@ -1,17 +1,24 @@
 //! An installation with several homes: what belongs to an account is in the account's home, and
-//! what goes over all applications goes home by home.
+//! what is done for all applications is done home by home.
+
+use std::time::Duration;
 
 use domain::{MessageStatus, Reference, Transid};
-use service::{Actor, BatchFilter, Claimed, Lease, MessageFilter, Network, Submitted};
+use service::{
+    Actor, BatchFilter, CarrierReceipt, Claimed, Lease, MessageFilter, Network, Submitted,
+    user_reference,
+};
 use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::database::Backend;
-use crate::network::{answered, network, taken_as};
+use crate::network::{answered, lost, network, taken_as};
 use crate::sending::receipt;
 use crate::uploads::{accepted, rows};
 use crate::world::{Customer, HOUR_MS, World, money, name};
 
 const STAFF: Actor = Actor::CommandLine;
+/// Longer than any wait here.
+const SOON: Duration = Duration::from_secs(20);
 
 async fn three_homes() -> (World, Vec<Customer>) {
     three_homes_with(network(&[])).await
@@ -133,7 +140,7 @@ async fn sends_results_and_receipts_go_to_the_home_of_their_application() {
     });
     let taken = world.service.record_submitted("acme", results.collect());
     assert_eq!(taken.await.unwrap().len(), sent.len());
-    // A process that didn't submit the messages asks each home.
+    // A process that didn't submit the messages looks for them in each home.
     let world = world.reopen().await;
     let receipt = |id: Transid| receipt(&id.to_string(), MessageStatus::Delivered);
     let receipts = claimed.iter().map(|(_, message)| receipt(message.id));
@@ -156,6 +163,124 @@ async fn sends_results_and_receipts_go_to_the_home_of_their_application() {
     for table in ["messages", "segments", "transfers", "message_days"] {
         assert_eq!(strays(&world, table).await, 0, "{table}");
     }
+    world.assert_sound().await;
+}
+
+/// A receipt is parked while the home of its message can't be reached; another home has an older
+/// message that the carrier gave the same name.
+#[tokio::test]
+async fn a_parked_receipt_is_for_the_newest_message_in_whichever_home() {
+    const PARK: &str = "INSERT INTO parked_receipts \
+        (carrier, carrier_message_id, status, received_at) \
+        SELECT 'acme', 'again', 4, MAX(created_at) FROM messages";
+    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
+    // The newest message is once in the first home and once in the last one.
+    for order in [[0, 1, 2], [2, 1, 0]] {
+        let mut sent = Vec::new();
+        for customer in order.map(|place| &customers[place]) {
+            world.pass(1);
+            let id = world
+                .send(&customer.live, "91234567")
+                .await
+                .unwrap()
+                .transid;
+            sent.push((customer, id.unwrap()));
+        }
+        let results = claim_all(&world, sent.len()).await;
+        let results = results.iter().map(|(lease, message)| Submitted {
+            lease: *lease,
+            ..answered(message, taken_as("again"))
+        });
+        let taken = world.service.record_submitted("acme", results.collect());
+        assert_eq!(taken.await.unwrap().len(), sent.len());
+        let mut conn = world.database.connect().await;
+        conn.execute(PARK).await.unwrap();
+        assert_eq!(world.service.match_crossed().await.unwrap(), 1);
+        let expected = [
+            MessageStatus::Submitted,
+            MessageStatus::Submitted,
+            MessageStatus::Delivered,
+        ];
+        for ((customer, id), expected) in sent.into_iter().zip(expected) {
+            assert_eq!(world.status(customer, id).await, expected);
+        }
+        world.pass(HOUR_MS);
+    }
+    world.assert_sound().await;
+}
+
+/// While a home's turn looks for messages it keeps places from the others.
+#[tokio::test]
+async fn the_only_place_goes_to_whichever_home_has_a_message() {
+    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
+    let mut consumer = world.service.consume("acme");
+    consumer.credit().refresh(|| 1);
+    for round in 0..60 {
+        let customer = &customers[round % customers.len()];
+        let sent = world.send(&customer.live, "91234567").await.unwrap();
+        let handed = tokio::time::timeout(SOON, consumer.next()).await;
+        let (_, messages) = handed.unwrap();
+        let ids: Vec<Transid> = messages.iter().map(|message| message.id).collect();
+        assert_eq!(ids, [sent.transid.unwrap()]);
+        consumer.submit(1, || (), || 1);
+    }
+}
+
+/// Receipts without the carrier's name of a message say to whom it went and when it was taken.
+#[tokio::test]
+async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all_homes_fits() {
+    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
+    let mut sent = Vec::new();
+    for (customer, number) in [
+        (&customers[0], "91234567"),
+        (&customers[1], "91234567"),
+        (&customers[2], "97654321"),
+    ] {
+        let id = world.send(&customer.live, number).await.unwrap().transid;
+        sent.push((customer, id.unwrap()));
+    }
+    let claimed = claim_all(&world, sent.len()).await;
+    let results = claimed.iter().map(|(lease, message)| Submitted {
+        lease: *lease,
+        ..answered(message, lost())
+    });
+    let recording = world.service.record_submitted("acme", results.collect());
+    recording.await.unwrap();
+    for (_, message) in &claimed {
+        let receipt = CarrierReceipt {
+            names: Vec::new(),
+            number: message.address.clone(),
+            sender: message.sender.clone(),
+            submitted_at: Some(world.now()),
+            ..receipt("", MessageStatus::Delivered)
+        };
+        let recording = world.service.record_carrier_receipts("acme", vec![receipt]);
+        recording.await.unwrap();
+    }
+    let expected = [
+        MessageStatus::Unknown,
+        MessageStatus::Unknown,
+        MessageStatus::Delivered,
+    ];
+    for ((customer, id), expected) in sent.iter().zip(expected) {
+        assert_eq!(world.status(customer, *id).await, expected);
+    }
+    // What the carrier echoes of a submit tells the two messages to one number apart.
+    let other = claimed.iter().find(|(_, message)| message.id == sent[1].1);
+    let echoed = CarrierReceipt {
+        names: vec!["unheard of".to_owned()],
+        user_reference: Some(user_reference(sent[1].1, 1)),
+        number: other.unwrap().1.address.clone(),
+        ..receipt("", MessageStatus::Delivered)
+    };
+    let recording = world.service.record_carrier_receipts("acme", vec![echoed]);
+    recording.await.unwrap();
+    let (first, second) = (&sent[0], &sent[1]);
+    assert_eq!(world.status(first.0, first.1).await, MessageStatus::Unknown);
+    assert_eq!(
+        world.status(second.0, second.1).await,
+        MessageStatus::Delivered
+    );
     world.assert_sound().await;
 }
 
@@ -209,7 +334,7 @@ async fn a_home_that_cannot_be_written_holds_up_no_other() {
     }
     world.expand_all().await;
     world.pass(49 * HOUR_MS);
-    // Whoever gives back a price in this home waits for the row until the time for locks is over.
+    // A release in this home waits for the row until the lock's time-out.
     let mut conn = world.database.connect().await;
     let hold = "BEGIN; SELECT * FROM applications WHERE home = 2 FOR UPDATE";
     conn.execute(hold).await.unwrap();

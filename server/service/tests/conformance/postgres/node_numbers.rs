@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use service::{Limits, OpenError, SANDBOX_CARRIER, Service};
 use sqlx::Executor as _;
 
-use super::processes::{open, peer};
 use crate::database::Backend;
+use crate::processes::{open, peer};
 use crate::uploads::{plain, rows, upload};
 use crate::world::{HOUR_MS, World, request};
 

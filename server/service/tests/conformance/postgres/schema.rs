@@ -90,15 +90,15 @@ const OTHER_INDEXES: [(&str, &str); 5] = [
     ("message_events_pkey", "likewise"),
     (
         "messages_unusual",
-        "with PostgreSQL a table beside it: an index over the status would end updates that touch no index",
+        "with PostgreSQL these messages are noted in another table: an index over the status would \
+         be written at each change of a status",
     ),
 ];
 
 /// Indexes that need not name the row's id at their end with SQLite, which ends each entry with it.
-const ENDING_IN_THE_ID: [&str; 5] = [
+const ENDING_IN_THE_ID: [&str; 4] = [
     "messages_by_application",
     "messages_by_number",
-    "messages_by_batch",
     "messages_by_requestid",
     "batches_by_requestid",
 ];
@@ -402,7 +402,7 @@ async fn migrated() -> Both {
     }
 }
 
-/// Takes the home out of a table that can be distributed.
+/// Removes the home from a table that can be distributed.
 fn without_home(name: &str, table: &mut Table) {
     let (kind, is_filled, _) = table.columns.remove("home").unwrap();
     assert_eq!((kind.as_str(), is_filled), ("bigint", true), "{name}");
@@ -487,7 +487,7 @@ async fn a_change_to_one_schema_alone_is_found() {
         "ALTER TABLE audit ADD COLUMN more TEXT",
         "CREATE INDEX audit_by_actor ON audit (actor)",
         "CREATE TABLE more (id BIGINT PRIMARY KEY)",
-        "ALTER TABLE carriers ALTER COLUMN receipts_parked DROP NOT NULL",
+        "ALTER TABLE receipt_counts ALTER COLUMN parked DROP NOT NULL",
         "ALTER TABLE nodes ADD CHECK (token >= 0)",
         "ALTER TABLE queue ALTER COLUMN hand_over SET DEFAULT 1",
     ];
@@ -544,7 +544,7 @@ async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
     }
 }
 
-/// The role of the tests is a superuser, whom no privilege keeps from anything.
+/// The tests' role is a superuser, which is allowed everything.
 #[tokio::test]
 async fn the_owner_of_the_tables_may_not_change_the_ledger_and_the_audit_log() {
     let mut both = migrated().await;

@@ -7,9 +7,9 @@ use domain::MessageStatus;
 use futures_util::future::join_all;
 use service::{Actor, Leases, MessageFilter, SANDBOX_CARRIER, SubmitOutcome};
 
-use super::processes::peer;
 use crate::database::Backend;
 use crate::network::{answered, network, refused, taken_as};
+use crate::processes::peer;
 use crate::uploads::{plain, rows, upload};
 use crate::world::{Customer, World, money};
 

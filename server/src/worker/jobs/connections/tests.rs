@@ -28,6 +28,7 @@ async fn service(folder: &TempDir) -> Service {
         data_dir: folder.path().join("data"),
         network,
         limits: Limits::default(),
+        mail: service::MailSettings::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     })

@@ -1,0 +1,63 @@
+//! Mails: their kinds and states.
+
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+words! {
+    /// What a mail is about.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum MailKind {
+        /// A link by which the owner of an address confirms it.
+        Confirm = "confirm",
+        /// A link to set a new password.
+        Reset = "reset",
+        PasswordChanged = "password-changed",
+        /// Somebody signed in from a browser or network that the account didn't use before.
+        NewDevice = "new-device",
+        SecondFactor = "second-factor",
+        KeyReplaced = "key-replaced",
+        /// An application was approved, suspended or reinstated.
+        Application = "application",
+        /// A sender name was accepted or rejected.
+        SenderName = "sender-name",
+        Deposit = "deposit",
+        /// A balance fell below the application's threshold.
+        LowBalance = "low-balance",
+        BatchDone = "batch-done",
+        /// To staff: something has waited for an hour.
+        Waiting = "waiting",
+    }
+}
+
+impl MailKind {
+    /// The page that the mail's secret link leads to; `None` for a mail without such a link. The
+    /// link's token is made when the mail is sent, and stands nowhere but in the mail.
+    #[must_use]
+    pub const fn secret_page(self) -> Option<&'static str> {
+        match self {
+            Self::Confirm => Some("/confirm/"),
+            Self::Reset => Some("/reset/"),
+            _ => None,
+        }
+    }
+}
+
+words! {
+    /// How far a mail has come.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum MailState {
+        /// Waits for its next try.
+        Queued = "queued",
+        /// A process hands it to the mail server.
+        Sending = "sending",
+        /// The mail server has it.
+        Sent = "sent",
+        /// No mail server was set up: staff read it.
+        Kept = "kept",
+        /// Given up: refused for good, or tried for a day.
+        Failed = "failed",
+    }
+}

@@ -1,0 +1,270 @@
+//! What a new password must be like, and how strong one is (NIST SP 800-63B, 3.1.1.2).
+//!
+//! Passwords in use are never judged again: a sign-in takes whatever was accepted once.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Fewest characters of a password.
+pub const PASSWORD_CHARS_MIN: usize = 10;
+/// Most characters of a password: longer ones could keep the server busy with hashing.
+pub const PASSWORD_CHARS_MAX: usize = 128;
+
+/// The service's name, which everybody tries first.
+const SERVICE: &str = "heliograph";
+/// Shorter parts of an e-mail stand in many passwords by chance.
+const EMAIL_PART_CHARS_MIN: usize = 5;
+/// What a password must have beside the e-mail and the service's name.
+const REST_CHARS_MIN: usize = 8;
+/// A pattern that is repeated, as `ab` in `ababababab`, has at most so many characters.
+const REPEATED_CHARS_MAX: usize = 4;
+/// A password of so few runs is a pattern: `qwertyasdf` has two.
+const RUNS_MIN: usize = 3;
+/// The rows of keyboards, each with the row of digits above the letters.
+const ROWS: [&str; 6] = [
+    "1234567890-=",
+    "qwertyuiop",
+    "asdfghjkl",
+    "zxcvbnm",
+    "qwertzuiop",
+    "azertyuiop",
+];
+/// Words that stand in many passwords: the meter counts each as one character.
+const WORDS: [&str; 40] = [
+    "password",
+    "passwort",
+    "welcome",
+    "letmein",
+    "iloveyou",
+    "football",
+    "baseball",
+    "superman",
+    "batman",
+    "sunshine",
+    "princess",
+    "monkey",
+    "dragon",
+    "master",
+    "shadow",
+    "admin",
+    "administrator",
+    "login",
+    "secret",
+    "changeme",
+    "trustno1",
+    "starwars",
+    "computer",
+    "michael",
+    "jordan",
+    "hunter",
+    "summer",
+    "winter",
+    "spring",
+    "autumn",
+    "hello",
+    "freedom",
+    "whatever",
+    "charlie",
+    "cheese",
+    "liverpool",
+    "chelsea",
+    "arsenal",
+    "internet",
+    "company",
+];
+/// From so many characters on that nobody can foretell, a password is fair or strong.
+const FAIR_CHARS: usize = 10;
+const STRONG_CHARS: usize = 14;
+
+/// A password that may be chosen, as far as it tells by itself. `Debug` doesn't show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+/// Why a text can't be a new password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum InvalidPassword {
+    #[error("A password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters.")]
+    Length,
+    #[error("This password repeats a few characters. Choose one that nobody can foretell.")]
+    Repeated,
+    #[error(
+        "This password follows the alphabet, the digits or the keyboard. Choose one that nobody \
+         can foretell."
+    )]
+    Sequence,
+    #[error("This password is one of those that are tried first. Choose a less common one.")]
+    Common,
+    #[error("This password is made of the e-mail. Choose one that has nothing to do with it.")]
+    OfEmail,
+    #[error("This password is made of the service's name. Choose another one.")]
+    OfService,
+}
+
+impl Password {
+    /// Takes the text as it is, with its white space.
+    ///
+    /// # Errors
+    /// When it is shorter or longer than allowed, counted in Unicode scalar values, when it repeats
+    /// a pattern or follows one, or when it is made of the service's name.
+    pub fn parse(text: &str) -> Result<Self, InvalidPassword> {
+        let chars = lower(text);
+        // Counted before the change to lower case, which can add characters.
+        if !(PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&text.chars().count()) {
+            return Err(InvalidPassword::Length);
+        }
+        if is_repeated(&chars) {
+            return Err(InvalidPassword::Repeated);
+        }
+        if runs(&chars) < RUNS_MIN {
+            return Err(InvalidPassword::Sequence);
+        }
+        if is_made_of(text, &[SERVICE]) {
+            return Err(InvalidPassword::OfService);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Refuses a password that is made of the e-mail of its account.
+    ///
+    /// # Errors
+    /// When little is left of it without the parts of the e-mail and the service's name.
+    pub fn must_differ_from(&self, email: &str) -> Result<(), InvalidPassword> {
+        let email = email.to_lowercase();
+        let mut parts = parts_of(&email);
+        if parts.is_empty() {
+            return Ok(());
+        }
+        parts.push(SERVICE);
+        if is_made_of(&self.0, &parts) {
+            return Err(InvalidPassword::OfEmail);
+        }
+        Ok(())
+    }
+
+    /// The password itself, for hashing.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(hidden)")
+    }
+}
+
+/// The service's name and the parts of an e-mail that a password must not be made of, the longest
+/// first.
+#[must_use]
+pub fn parts_of(email: &str) -> Vec<&str> {
+    let local = email.split('@').next().unwrap_or_default();
+    let pieces = email.split(|c: char| !c.is_alphanumeric());
+    let mut parts: Vec<&str> = [email, local]
+        .into_iter()
+        .chain(pieces)
+        .filter(|part| part.chars().count() >= EMAIL_PART_CHARS_MIN)
+        .collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+    parts.dedup();
+    parts
+}
+
+/// How hard a password is to guess, as a meter shows it: it is advice and refuses nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    Weak,
+    Fair,
+    Strong,
+}
+
+impl Strength {
+    /// Counts the characters that don't follow from what stands before them: those of a run, of a
+    /// common word, of the e-mail and of the service's name count as one.
+    #[must_use]
+    pub fn of(text: &str, email: &str) -> Self {
+        let email = email.to_lowercase();
+        let mut known = parts_of(&email);
+        known.push(SERVICE);
+        known.extend(WORDS);
+        let mut rest = text.to_lowercase();
+        for word in known {
+            rest = rest.replace(word, "\0");
+        }
+        let chars: Vec<char> = rest.chars().collect();
+        match unforeseen(&chars) {
+            ..FAIR_CHARS => Self::Weak,
+            FAIR_CHARS..STRONG_CHARS => Self::Fair,
+            _ => Self::Strong,
+        }
+    }
+
+    /// The strength and what it comes from.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Weak => {
+                "Weak: much of it is a common word or follows from what stands before. Add words \
+                 that have nothing to do with each other."
+            }
+            Self::Fair => "Fair: a few more characters would make it much harder to guess.",
+            Self::Strong => "Strong: it is long, and little of it can be foretold.",
+        }
+    }
+}
+
+fn lower(text: &str) -> Vec<char> {
+    text.to_lowercase().chars().collect()
+}
+
+/// Whether the text is a short pattern, again and again.
+fn is_repeated(chars: &[char]) -> bool {
+    (1..=REPEATED_CHARS_MAX).any(|period| {
+        let later = chars.iter().skip(period);
+        later.eq(chars.iter().take(chars.len().saturating_sub(period)))
+    })
+}
+
+/// How many runs the text has: in each a character follows from the one before.
+fn runs(chars: &[char]) -> usize {
+    let breaks = chars.windows(2).filter(|pair| !follows(pair[0], pair[1]));
+    1 + breaks.count()
+}
+
+/// How many characters can't be foretold: the first two of a run show how it goes on.
+fn unforeseen(chars: &[char]) -> usize {
+    let mut count = chars.len().min(1);
+    let mut foreseen_before = false;
+    for pair in chars.windows(2) {
+        let foreseen = follows(pair[0], pair[1]);
+        if !(foreseen && foreseen_before) {
+            count += 1;
+        }
+        foreseen_before = foreseen;
+    }
+    count
+}
+
+/// Whether one character follows from the other: the same again, the next or the one before in the
+/// alphabet or on a keyboard.
+fn follows(one: char, other: char) -> bool {
+    let both_alike = (one.is_ascii_digit() && other.is_ascii_digit())
+        || (one.is_ascii_alphabetic() && other.is_ascii_alphabetic());
+    let beside = |row: &str| {
+        let place = |c: char| row.chars().position(|key| key == c);
+        matches!((place(one), place(other)), (Some(a), Some(b)) if a.abs_diff(b) == 1)
+    };
+    one == other
+        || (both_alike && u32::from(one).abs_diff(u32::from(other)) == 1)
+        || ROWS.into_iter().any(beside)
+}
+
+/// Whether a text has one of the parts and, without them, too little of its own.
+fn is_made_of(text: &str, parts: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    let rest = parts
+        .iter()
+        .fold(text.clone(), |rest, part| rest.replace(part, ""));
+    rest.len() < text.len() && rest.chars().count() < REST_CHARS_MIN
+}

@@ -1,0 +1,89 @@
+//! Confirming an e-mail: `/confirm/{token}`, and the notice to who hasn't done it yet.
+
+use leptos::prelude::*;
+use leptos_router::hooks::{use_params_map, use_query_map};
+
+#[cfg(feature = "ssr")]
+use crate::portal_request::{current_request, signed_in};
+use crate::problem::Problem;
+use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
+
+/// Confirms an e-mail by the link in a mail.
+///
+/// # Errors
+/// When the link is too old, or the service fails.
+#[server(prefix = "/fn", endpoint = "confirm")]
+pub async fn confirm(token: String) -> Result<(), Problem> {
+    let current = current_request()?;
+    current.service().confirm_email(&token).await?;
+    leptos_axum::redirect("/confirm/done?confirmed=1");
+    Ok(())
+}
+
+/// Sends the mail with the link again.
+///
+/// # Errors
+/// When nobody is signed in, the e-mail is confirmed, a mail was sent in the last five minutes, or
+/// the service fails.
+#[server(prefix = "/fn", endpoint = "mail-confirmation")]
+pub async fn mail_confirmation() -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    current.service().mail_confirmation(account.id).await?;
+    leptos_axum::redirect("/applications/new?mailed=1");
+    Ok(())
+}
+
+/// The page asks for a click: programs that look for harm in mails open their links.
+#[component]
+pub fn ConfirmPage() -> impl IntoView {
+    let form = FormState::new::<Confirm>("confirm-alert");
+    let params = use_params_map();
+    let token = params
+        .with_untracked(|params| params.get("token"))
+        .unwrap_or_default();
+    let query = use_query_map();
+    let is_done = move || query.with(|query| query.get("confirmed").is_some());
+    view! {
+        <Page title="Confirm your e-mail">
+            <AcceptedNotice parameter="confirmed" sentence="Your e-mail is confirmed."/>
+            {move || {
+                (!is_done())
+                    .then(|| {
+                        let token = token.clone();
+                        view! {
+                            <p class="lead">"Press the button to say that the address is yours."</p>
+                            <PostForm form>
+                                <input type="hidden" name="token" value=token/>
+                                <SubmitButton label="Confirm" form primary=true/>
+                            </PostForm>
+                        }
+                    })
+            }}
+            <p>
+                <a href="/applications">"My Applications"</a>
+            </p>
+        </Page>
+    }
+}
+
+/// Why the account can't create applications yet, and the button for another mail.
+#[component]
+pub fn Unconfirmed(email: String) -> impl IntoView {
+    let form = FormState::new::<MailConfirmation>("confirmation-alert");
+    view! {
+        <div class="notice">
+            <p>
+                "Confirm your e-mail first: open the link in the mail that we sent to "
+                <strong>{email}</strong>
+                ". Then you can create applications."
+            </p>
+        </div>
+        <AcceptedNotice
+            parameter="mailed"
+            sentence="The mail is sent again. It may take a minute to arrive."
+        />
+        <PostForm form>
+            <SubmitButton label="Send the mail again" form/>
+        </PostForm>
+    }
+}

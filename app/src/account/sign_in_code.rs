@@ -1,0 +1,90 @@
+//! `/login/code`: the second step of signing in.
+
+use leptos::either::Either;
+use leptos::prelude::*;
+use leptos_router::hooks::use_query_map;
+use leptos_router::location::Url;
+
+use super::fields::{CodeField, RecoveryCodeField};
+use super::next_page;
+use crate::problem::Problem;
+use crate::ui::{FormState, Page, PostForm, SubmitButton};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{current_request, landing_path, local_path},
+    service::SecondStep,
+};
+
+/// The address of the page that leads on to `next`.
+#[cfg(feature = "ssr")]
+pub fn code_path(next: &str) -> String {
+    format!("/login/code?next={}", Url::escape(local_path(next)))
+}
+
+/// Takes a code of the authenticator app or a recovery code, signs in and goes on to `next`.
+///
+/// # Errors
+/// When the code is wrong or was used before, the password was given too long ago, there were too
+/// many tries, or the service fails.
+#[server(prefix = "/fn", endpoint = "sign-in-code")]
+pub async fn sign_in_code(
+    #[server(default)] code: String,
+    #[server(default)] recovery_code: String,
+    #[server(default)] next: String,
+) -> Result<(), Problem> {
+    let step = if recovery_code.is_empty() {
+        SecondStep::Code(code)
+    } else {
+        SecondStep::RecoveryCode(recovery_code)
+    };
+    let account = current_request()?.sign_in_by_code(&step).await?;
+    leptos_axum::redirect(landing_path(&account, &next));
+    Ok(())
+}
+
+#[component]
+pub fn SignInCodePage() -> impl IntoView {
+    let form = FormState::new::<SignInCode>("sign-in-code-alert").loading_next();
+    let query = use_query_map();
+    let by_recovery = Memo::new(move |_| query.with(|query| query.get("recovery").is_some()));
+    let escaped = Url::escape(&next_page());
+    let other = move || {
+        let recovery = if by_recovery.get() { "" } else { "recovery=1&" };
+        format!("/login/code?{recovery}next={escaped}")
+    };
+
+    view! {
+        <Page title="Enter your code">
+            <p class="lead">
+                {move || {
+                    if by_recovery.get() {
+                        "Enter one of the recovery codes that you kept when you set up two-factor. \
+                         Each works once."
+                    } else {
+                        "Enter the code that your authenticator app shows for Heliograph."
+                    }
+                }}
+            </p>
+            <PostForm form>
+                <input type="hidden" name="next" value=next_page()/>
+                {move || {
+                    if by_recovery.get() {
+                        Either::Left(view! { <RecoveryCodeField form/> })
+                    } else {
+                        Either::Right(view! { <CodeField form/> })
+                    }
+                }}
+                <SubmitButton label="Confirm" form primary=true/>
+            </PostForm>
+            <p>
+                {move || if by_recovery.get() { "You have the app? " } else { "No phone at hand? " }}
+                <a href=other>
+                    {move || if by_recovery.get() { "App code" } else { "Recovery code" }}
+                </a>
+            </p>
+            <p>
+                <a href="/login">"Back to the sign-in page"</a>
+            </p>
+        </Page>
+    }
+}

@@ -1,0 +1,352 @@
+//! `/account/two-factor`: setting up a second factor, its recovery codes, and removing it.
+
+use domain::Timestamp;
+use leptos::either::Either;
+use leptos::prelude::*;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use super::fields::CodeField;
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{Fact, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{CurrentRequest, is_shown, prove, setting_up, signed_in},
+    crate::problem::Cause,
+    domain::{Refusal, records::AccountRecord},
+    fast_qr::convert::svg::SvgBuilder,
+    fast_qr::qr::QRBuilder,
+    service::TotpSecret,
+};
+
+/// The names under which a session keeps what the page shows.
+#[cfg(feature = "ssr")]
+const NEW_SECRET: &str = "two-factor-secret";
+#[cfg(feature = "ssr")]
+const NEW_CODES: &str = "recovery-codes";
+
+/// What the page shows.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct TwoFactor {
+    /// Since when there is a second factor.
+    since: Option<Timestamp>,
+    recovery_codes_left: i64,
+    /// Whether the account can't be without one.
+    required: bool,
+    /// Recovery codes that were just made: they are shown this once.
+    new_codes: Vec<String>,
+    offer: Option<Offer>,
+}
+
+/// A secret that can be given to an app.
+#[derive(Clone, Serialize, Deserialize)]
+struct Offer {
+    /// As it can be typed, in groups.
+    secret: String,
+    /// The QR code, as SVG.
+    picture: String,
+}
+
+/// What is set up, and what can be. It is called by POST, since new recovery codes are given out
+/// and forgotten.
+///
+/// # Errors
+/// When nobody is signed in, the session can't be read or written, or the service fails.
+#[server(prefix = "/fn", endpoint = "two-factor")]
+pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
+    let (current, account) = setting_up().await?;
+    let service = current.service();
+    let factor = service.factor(account.id).await?;
+    let new_codes = if is_shown() {
+        current.take_text(NEW_CODES).await?
+    } else {
+        None
+    };
+    let offer = if factor.is_none() || replace && new_codes.is_none() {
+        Some(offer(&current, &account).await?)
+    } else {
+        None
+    };
+    Ok(TwoFactor {
+        since: factor.map(|factor| factor.since),
+        recovery_codes_left: factor.map_or(0, |factor| factor.recovery_codes),
+        required: service.needs_factor(&account),
+        new_codes: lines(&new_codes.unwrap_or_default()),
+        offer,
+    })
+}
+
+#[cfg(feature = "ssr")]
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The secret that the session offers, which stays the same until it is used.
+#[cfg(feature = "ssr")]
+async fn offer(current: &CurrentRequest, account: &AccountRecord) -> Result<Offer, Problem> {
+    let kept = current.take_text(NEW_SECRET).await?;
+    let kept = kept.and_then(|text| TotpSecret::parse(&text));
+    let secret = kept.unwrap_or_else(|| current.service().new_totp_secret());
+    let text = secret.base32();
+    if is_shown() {
+        current.keep_text(NEW_SECRET, &text).await?;
+    }
+    let groups: Vec<_> = text
+        .as_bytes()
+        .chunks(4)
+        .map(String::from_utf8_lossy)
+        .collect();
+    Ok(Offer {
+        secret: groups.join(" "),
+        picture: picture(&secret.address(&account.email)),
+    })
+}
+
+/// The QR code of a text. A text that is too long for one has none: its secret can be typed.
+#[cfg(feature = "ssr")]
+fn picture(text: &str) -> String {
+    let code = QRBuilder::new(text).build();
+    code.map(|code| SvgBuilder::default().to_str(&code))
+        .unwrap_or_default()
+}
+
+/// Sets up the offered secret, in place of the one in use if there is one, and signs all other
+/// devices out.
+///
+/// # Errors
+/// When nobody is signed in, the code is wrong, a proof is needed or wrong, there were too many
+/// tries, or the service fails.
+#[server(prefix = "/fn", endpoint = "set-up-two-factor")]
+pub async fn set_up_two_factor(
+    code: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let (current, account) = setting_up().await?;
+    // What is kept in a session is sealed with its id, which a proof renews.
+    let kept = current.take_text(NEW_SECRET).await?;
+    let text = kept.unwrap_or_default();
+    // Without an offered secret no code is right; the page offers one.
+    let secret = TotpSecret::parse(&text).ok_or(Cause::Refused(Refusal::WrongCode))?;
+    let codes = match confirmed(&current, &account, &secret, &code, &proof).await {
+        Ok(codes) => codes,
+        Err(problem) => {
+            // The app has the secret by now: it stays the one that is offered.
+            current.keep_text(NEW_SECRET, &text).await?;
+            return Err(problem);
+        }
+    };
+    let renewed = current.renew(&account).await;
+    renewed.map_err(Problem::after_change)?;
+    show_codes(&current, &codes).await
+}
+
+/// Sets the secret up, after proof and code; the recovery codes.
+#[cfg(feature = "ssr")]
+async fn confirmed(
+    current: &CurrentRequest,
+    account: &AccountRecord,
+    secret: &TotpSecret,
+    code: &str,
+    proof: &str,
+) -> Result<Vec<String>, Problem> {
+    prove(current, account, proof).await?;
+    let token = current.token().unwrap_or_default();
+    let service = current.service();
+    let set_up = service.set_up_factor(account.id, secret, code, &token);
+    Ok(set_up.await?)
+}
+
+/// Makes recovery codes anew; the old ones work no more.
+///
+/// # Errors
+/// When nobody is signed in, there is no second factor, a proof is needed or wrong, there were too
+/// many tries, or the service fails.
+#[server(prefix = "/fn", endpoint = "renew-recovery-codes")]
+pub async fn renew_recovery_codes(#[server(default)] proof: String) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    prove(&current, &account, &proof).await?;
+    let codes = current.service().renew_recovery_codes(account.id).await?;
+    show_codes(&current, &codes).await
+}
+
+/// Keeps codes until the page shows them. It doesn't lead to another address: where scripts run,
+/// the page would be loaded twice, and the codes be gone before they are seen.
+#[cfg(feature = "ssr")]
+async fn show_codes(current: &CurrentRequest, codes: &[String]) -> Result<(), Problem> {
+    let kept = current.keep_text(NEW_CODES, &codes.join("\n")).await;
+    kept.map_err(Problem::after_change)
+}
+
+/// Removes the second factor.
+///
+/// # Errors
+/// When nobody is signed in, the account can't be without one, a proof is needed or wrong, there
+/// were too many tries, or the service fails.
+#[server(prefix = "/fn", endpoint = "remove-two-factor")]
+pub async fn remove_two_factor(#[server(default)] proof: String) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    prove(&current, &account, &proof).await?;
+    current.service().remove_factor(account.id).await?;
+    leptos_axum::redirect("/account");
+    Ok(())
+}
+
+/// The page's forms.
+#[derive(Clone, Copy)]
+struct Forms {
+    set_up: FormState,
+    renew: FormState,
+    remove: FormState,
+}
+
+#[component]
+pub fn TwoFactorPage() -> impl IntoView {
+    let query = use_query_map();
+    let replace = Memo::new(move |_| query.with(|query| query.get("replace").is_some()));
+    let forms = Forms {
+        set_up: FormState::new::<SetUpTwoFactor>("set-up-alert"),
+        renew: FormState::new::<RenewRecoveryCodes>("renew-alert"),
+        remove: FormState::new::<RemoveTwoFactor>("remove-alert"),
+    };
+    let data = Resource::new(
+        move || {
+            let changes = (
+                forms.set_up.accepted.get(),
+                forms.renew.accepted.get(),
+                forms.remove.accepted.get(),
+            );
+            (replace.get(), changes)
+        },
+        |(replace, _)| call(LoadTwoFactor { replace }),
+    );
+    let render = move |data| view! { <Contents data forms/> };
+    view! { <Loaded data render/> }
+}
+
+#[component]
+fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
+    let TwoFactor {
+        since,
+        recovery_codes_left,
+        required,
+        new_codes,
+        offer,
+    } = data;
+    let codes = (!new_codes.is_empty()).then(|| view! { <NewCodes codes=new_codes/> });
+    let replaces = since.is_some();
+    let body = match (offer, since) {
+        (Some(offer), _) => {
+            Either::Left(view! { <SetUp offer required replaces form=forms.set_up/> })
+        }
+        (None, since) => Either::Right(view! {
+            <dl class="facts">
+                {since
+                    .map(|at| {
+                        view! {
+                            <Fact term="Set up (UTC)">
+                                <Moment at/>
+                            </Fact>
+                        }
+                    })}
+                <Fact term="Recovery codes left">{recovery_codes_left.to_string()}</Fact>
+            </dl>
+            <SetUpOnes required forms/>
+        }),
+    };
+    view! {
+        <Page title="Two-factor">
+            <p class="back">
+                <a href="/account">"Account"</a>
+            </p>
+            {codes}
+            {body}
+        </Page>
+    }
+}
+
+/// The recovery codes, which are shown this once.
+#[component]
+fn NewCodes(codes: Vec<String>) -> impl IntoView {
+    let codes = codes
+        .into_iter()
+        .map(|code| {
+            view! {
+                <li>
+                    <code>{code}</code>
+                </li>
+            }
+        })
+        .collect_view();
+    view! {
+        <section class="once">
+            <h2>"Your recovery codes"</h2>
+            <p>
+                <strong>"Keep these now: they are shown this once."</strong>
+                " Each signs you in once when your phone isn't there. Print them, or put them into \
+                 your password manager."
+            </p>
+            <ul class="codes">{codes}</ul>
+            <p>
+                <a href="/applications">"Go to My Applications"</a>
+            </p>
+        </section>
+    }
+}
+
+/// What an app needs, and the form that confirms that it has it.
+#[component]
+fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl IntoView {
+    let why = if required && !replaces {
+        "Your account can't be used without a second factor: nobody gets in by your password \
+         alone. Set it up to go on."
+    } else if replaces {
+        "The app in use works until you confirm the new one. Your recovery codes are made anew."
+    } else {
+        "With a second factor nobody gets into your account by your password alone."
+    };
+    view! {
+        <p class="lead">{why}</p>
+        <ol>
+            <li>"Open an authenticator app on your phone, and let it scan this picture."</li>
+            <li>"Enter the code that the app shows. All other devices are signed out then."</li>
+        </ol>
+        <div class="qr" role="img" aria-label="QR code for the authenticator app" inner_html=offer.picture></div>
+        <p>"Without a camera, type this secret into the app: " <code class="key">{offer.secret}</code></p>
+        <PostForm form>
+            <CodeField form/>
+            <ProofField form code_label="Code of the app in use"/>
+            <SubmitButton label="Confirm" form primary=true/>
+        </PostForm>
+    }
+}
+
+/// What can be done with the factor that is set up.
+#[component]
+fn SetUpOnes(required: bool, forms: Forms) -> impl IntoView {
+    let removal = if required {
+        Either::Left(view! { <p>"Your account can't be without a second factor."</p> })
+    } else {
+        Either::Right(view! {
+            <PostForm form=forms.remove>
+                <ProofField form=forms.remove/>
+                <SubmitButton label="Remove two-factor" form=forms.remove/>
+            </PostForm>
+        })
+    };
+    view! {
+        <h2>"New phone"</h2>
+        <p>
+            <a href="/account/two-factor?replace=1">"Set up another app"</a>
+            " in place of the one in use."
+        </p>
+        <h2>"Recovery codes"</h2>
+        <p>"New recovery codes replace all old ones."</p>
+        <PostForm form=forms.renew>
+            <ProofField form=forms.renew/>
+            <SubmitButton label="Make new recovery codes" form=forms.renew/>
+        </PostForm>
+        <h2>"Remove"</h2>
+        {removal}
+    }
+}

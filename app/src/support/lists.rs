@@ -1,0 +1,81 @@
+//! Lists that staff keep, and the reasons that are chosen from them.
+
+use domain::decision::StaffList;
+use leptos::prelude::*;
+
+use crate::problem::Problem;
+use crate::ui::{FormState, PostForm, SubmitButton};
+#[cfg(feature = "ssr")]
+use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
+
+/// Replaces a list, a line for each entry.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, the list is too long, or the service
+/// fails.
+#[server(prefix = "/fn", endpoint = "set-staff-list")]
+pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let parsed = StaffList::parse(&list).ok_or(Cause::Unreadable)?;
+    let actor = Actor::Account(account.id);
+    let set = current.service().set_staff_list(&actor, parsed, &lines);
+    set.await
+        .map_err(|error| Problem::from(error).typed(parsed.as_str(), &lines))
+}
+
+/// The form to change a list.
+#[component]
+pub fn ListForm(
+    list: StaffList,
+    heading: &'static str,
+    hint: &'static str,
+    lines: Vec<String>,
+    form: FormState,
+) -> impl IntoView {
+    let id = format!("list-{}", list.as_str());
+    let text = form.typed(list.as_str()).unwrap_or(lines.join("\n"));
+    view! {
+        <details>
+            <summary>{heading}</summary>
+            <PostForm form>
+                <input type="hidden" name="list" value=list.as_str()/>
+                <div class="field">
+                    <label for=id.clone()>{heading}</label>
+                    <textarea id=id name="lines" rows="6">
+                        {text}
+                    </textarea>
+                    <p class="hint">{hint}</p>
+                </div>
+                <SubmitButton label="Save" form/>
+            </PostForm>
+        </details>
+    }
+}
+
+/// The reasons of a list, for fields to offer.
+#[component]
+pub fn OfferedReasons(list: StaffList, reasons: Vec<String>) -> impl IntoView {
+    let options = reasons
+        .into_iter()
+        .map(|reason| view! { <option value=reason></option> })
+        .collect_view();
+    view! { <datalist id=list.as_str()>{options}</datalist> }
+}
+
+/// The field for a reason that the customer reads.
+#[component]
+pub fn ReasonField(list: StaffList) -> impl IntoView {
+    view! {
+        <label>
+            "Reason"
+            <input
+                type="text"
+                name="reason"
+                list=list.as_str()
+                required
+                maxlength="500"
+                autocomplete="off"
+            />
+        </label>
+    }
+}

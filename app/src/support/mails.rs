@@ -1,0 +1,224 @@
+//! `/support/mail`: the mails that wait, were kept or given up, and those sent lately.
+
+use domain::records::{MailRecord, Paged};
+use domain::{MailKind, MailState};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, Table};
+#[cfg(feature = "ssr")]
+use {crate::portal_request::staff, service::Actor};
+
+/// How many mails a page of the list has.
+#[cfg(feature = "ssr")]
+const MAILS: i64 = 50;
+/// The name under which a session keeps a reset link that was just made.
+#[cfg(feature = "ssr")]
+const NEW_LINK: &str = "reset-link";
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MailsView {
+    mails: Paged<MailRecord>,
+    /// Whether mails are sent; they are kept otherwise.
+    sends: bool,
+    /// A reset link that was just made, shown once.
+    link: Option<String>,
+}
+
+/// The mails, for staff, and the reset link that was just made.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
+/// out, or the service fails.
+#[server(prefix = "/fn", endpoint = "mails", input = GetUrl)]
+pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<MailsView, Problem> {
+    let (current, _) = staff().await?;
+    let service = current.service();
+    let link = if crate::portal_request::is_shown() {
+        current.take_text(NEW_LINK).await?
+    } else {
+        None
+    };
+    Ok(MailsView {
+        mails: service.mails(cursor.as_deref(), MAILS).await?,
+        sends: service.sends_mail(),
+        link,
+    })
+}
+
+/// Queues a mail again.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, the mail is sent or gone, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "retry-mail")]
+pub async fn retry_mail(id: i64) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let actor = Actor::Account(account.id);
+    current.service().retry_mail(&actor, id).await?;
+    leptos_axum::redirect("/support/mail");
+    Ok(())
+}
+
+/// Makes a reset link for an account, which the page shows once.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "make-reset-link")]
+pub async fn make_reset_link(email: String) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let actor = Actor::Account(account.id);
+    let token = current.service().issue_reset(&actor, &email).await?;
+    let link = format!("{}/reset/{token}", current.site().base_url);
+    let kept = current.keep_text(NEW_LINK, &link).await;
+    kept.map_err(Problem::after_change)?;
+    leptos_axum::redirect("/support/mail");
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct Forms {
+    retry: FormState,
+    link: FormState,
+}
+
+#[component]
+pub fn MailsPage() -> impl IntoView {
+    let forms = Forms {
+        retry: FormState::new::<RetryMail>("retry-alert"),
+        link: FormState::new::<MakeResetLink>("link-alert"),
+    };
+    let query = use_query_map();
+    let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
+    let data = Resource::new(
+        move || {
+            let changes = (forms.retry.accepted.get(), forms.link.accepted.get());
+            (cursor.get(), changes)
+        },
+        |(cursor, _)| call(LoadMails { cursor }),
+    );
+    view! { <Loaded data render=move |data| view! { <Mails data forms/> }/> }
+}
+
+#[component]
+fn Mails(data: MailsView, forms: Forms) -> impl IntoView {
+    let MailsView { mails, sends, link } = data;
+    let lead = if sends {
+        "Mails are tried for a day, with growing pauses. The text of a sent mail is deleted at \
+         once, and every mail after 30 days."
+    } else {
+        "No mail server is set up: mails are kept here for 30 days. Read them, and tell their \
+         recipients what matters."
+    };
+    let next = mails.next.map(|cursor| {
+        let href = format!(
+            "/support/mail?cursor={}",
+            leptos_router::location::Url::escape(&cursor)
+        );
+        view! {
+            <p>
+                <a href=href rel="next">
+                    "Older mails"
+                </a>
+            </p>
+        }
+    });
+    view! {
+        <Page title="Mail">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <p class="lead">{lead}</p>
+            <FormAlert form=forms.retry/>
+            <FormAlert form=forms.link/>
+            {link.map(|link| view! { <ResetLink link/> })}
+            {listed(&mails.items, forms)}
+            {next}
+        </Page>
+    }
+}
+
+#[component]
+fn ResetLink(link: String) -> impl IntoView {
+    view! {
+        <div class="notice">
+            <p>
+                "Hand this link to the owner of the account. It is shown once, and works once, for \
+                 an hour."
+            </p>
+            <p class="key">{link}</p>
+        </div>
+    }
+}
+
+fn listed(mails: &[MailRecord], forms: Forms) -> AnyView {
+    Table::wide(mails)
+        .column("State", |mail| view! { <StateMark state=mail.state/> })
+        .styled("figures", "Written (UTC)", |mail| {
+            view! { <Moment at=mail.created_at/> }
+        })
+        .column("Recipient", |mail| mail.recipient.clone())
+        .column("Mail", said)
+        .amount("Tries", |mail| mail.tries)
+        .column("Last error", |mail| {
+            mail.last_error.as_deref().unwrap_or("none").to_owned()
+        })
+        .styled(BUTTONS, "Action", move |mail| actions(mail, forms))
+        .in_region_or("Mails", "There is no mail.")
+}
+
+/// The subject, and the text as far as it is kept.
+fn said(mail: &MailRecord) -> impl IntoView + use<> {
+    let subject = mail.subject.clone();
+    if mail.text.is_empty() {
+        return view! { <span>{subject}</span> }.into_any();
+    }
+    let paragraphs = mail.text.split("\n\n").map(str::to_owned);
+    let paragraphs: Vec<_> = paragraphs.map(|text| view! { <p>{text}</p> }).collect();
+    view! {
+        <details>
+            <summary>{subject}</summary>
+            {paragraphs}
+        </details>
+    }
+    .into_any()
+}
+
+fn actions(mail: &MailRecord, forms: Forms) -> impl IntoView + use<> {
+    let can_retry = matches!(
+        mail.state,
+        MailState::Queued | MailState::Kept | MailState::Failed
+    );
+    let id = mail.id.to_string();
+    let email = mail.recipient.clone();
+    view! {
+        {can_retry
+            .then(|| {
+                view! {
+                    <PostForm form=forms.retry inline=true>
+                        <input type="hidden" name="id" value=id/>
+                        <button type="submit" class="button">
+                            "Retry"
+                        </button>
+                    </PostForm>
+                }
+            })}
+        {(mail.kind == MailKind::Reset)
+            .then(|| {
+                view! {
+                    <PostForm form=forms.link inline=true>
+                        <input type="hidden" name="email" value=email/>
+                        <button type="submit" class="button">
+                            "Make a reset link"
+                        </button>
+                    </PostForm>
+                }
+            })}
+    }
+}

@@ -1,0 +1,218 @@
+//! `/support/senders`: the sender names that wait for a decision.
+
+use domain::decision::StaffList;
+use domain::records::{Paged, SenderCase, SenderRequestRecord};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use super::lists::{ListForm, OfferedReasons, ReasonField, SetStaffList};
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, Table};
+#[cfg(feature = "ssr")]
+use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
+
+/// How many requests a page of the list has.
+#[cfg(feature = "ssr")]
+const CASES: i64 = 25;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SendersView {
+    cases: Paged<SenderCase>,
+    /// Reasons to reject that are offered.
+    reasons: Vec<String>,
+    /// Words that sender names shouldn't contain.
+    reserved: Vec<String>,
+}
+
+/// The sender names that wait, for staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
+/// out, or the service fails.
+#[server(prefix = "/fn", endpoint = "support-senders", input = GetUrl)]
+pub async fn load_support_senders(
+    #[server(default)] cursor: Option<String>,
+) -> Result<SendersView, Problem> {
+    let (current, _) = staff().await?;
+    let service = current.service();
+    Ok(SendersView {
+        cases: service.sender_cases(cursor.as_deref(), CASES).await?,
+        reasons: service.staff_list(StaffList::RejectReasons).await?,
+        reserved: service.staff_list(StaffList::ReservedWords).await?,
+    })
+}
+
+/// Accepts or rejects a sender name.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such request, it was
+/// decided before, the name belongs to somebody else, a reason is missing or too long, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "decide-sender")]
+pub async fn decide_sender(
+    id: i64,
+    action: String,
+    #[server(default)] reason: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let (service, actor) = (current.service(), Actor::Account(account.id));
+    match action.as_str() {
+        ACCEPT => service.accept_sender(&actor, id).await?,
+        REJECT => service.reject_sender(&actor, id, &reason).await?,
+        _ => return Err(Cause::Unreadable.into()),
+    };
+    Ok(())
+}
+
+const ACCEPT: &str = "accept";
+const REJECT: &str = "reject";
+
+#[derive(Clone, Copy)]
+struct Forms {
+    decide: FormState,
+    lists: FormState,
+}
+
+#[component]
+pub fn SendersPage() -> impl IntoView {
+    let forms = Forms {
+        decide: FormState::new::<DecideSender>("sender-alert"),
+        lists: FormState::new::<SetStaffList>("lists-alert"),
+    };
+    let query = use_query_map();
+    let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
+    let data = Resource::new(
+        move || {
+            let changes = (forms.decide.accepted.get(), forms.lists.accepted.get());
+            (cursor.get(), changes)
+        },
+        |(cursor, _)| call(LoadSupportSenders { cursor }),
+    );
+    view! { <Loaded data render=move |data| view! { <Senders data forms/> }/> }
+}
+
+#[component]
+fn Senders(data: SendersView, forms: Forms) -> impl IntoView {
+    let SendersView {
+        cases,
+        reasons,
+        reserved,
+    } = data;
+    let next = cases.next.map(|cursor| {
+        let href = format!(
+            "/support/senders?cursor={}",
+            leptos_router::location::Url::escape(&cursor)
+        );
+        view! {
+            <p>
+                <a href=href rel="next">
+                    "Later requests"
+                </a>
+            </p>
+        }
+    });
+    view! {
+        <Page title="Sender names">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <FormAlert form=forms.decide/>
+            <OfferedReasons list=StaffList::RejectReasons reasons=reasons.clone()/>
+            {listed(&cases.items, forms.decide)}
+            {next}
+            <FormAlert form=forms.lists/>
+            <ListForm
+                list=StaffList::RejectReasons
+                heading="Reasons to reject"
+                hint="A line each. They are offered above; the customer reads the one that is sent."
+                lines=reasons
+                form=forms.lists
+            />
+            <ListForm
+                list=StaffList::ReservedWords
+                heading="Reserved words"
+                hint="A line each. Names that contain one, or look like it, are marked above."
+                lines=reserved
+                form=forms.lists
+            />
+        </Page>
+    }
+}
+
+fn listed(cases: &[SenderCase], form: FormState) -> AnyView {
+    Table::wide(cases)
+        .styled("key", "Name", |case| case.request.name.clone())
+        .column("Account", |case| case.email.clone())
+        .column("Application", |case| {
+            format!("{} ({})", case.request.reference, case.category)
+        })
+        .styled("figures", "Requested (UTC)", |case| {
+            view! { <Moment at=case.request.requested_at/> }
+        })
+        .column("Look closely", doubts)
+        .column("Earlier", |case| earlier(&case.earlier))
+        .styled(BUTTONS, "Action", move |case| {
+            actions(case.request.id, form)
+        })
+        .in_region_or("Sender names", "No sender name waits for a decision.")
+}
+
+/// What speaks against a name.
+fn doubts(case: &SenderCase) -> impl IntoView + use<> {
+    let reserved = (case.reserved.iter()).map(|word| format!("Reserved word: {word}"));
+    let similar = (case.similar.iter())
+        .map(|similar| format!("Looks like {} of {}", similar.name, similar.email));
+    let doubts: Vec<_> = reserved.chain(similar).collect();
+    if doubts.is_empty() {
+        return view! { "Nothing found" }.into_any();
+    }
+    let items = doubts
+        .into_iter()
+        .map(|doubt| view! { <li>{doubt}</li> })
+        .collect_view();
+    view! { <ul>{items}</ul> }.into_any()
+}
+
+/// The account's earlier requests.
+fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
+    if requests.is_empty() {
+        return view! { "None" }.into_any();
+    }
+    let items: Vec<_> = requests
+        .iter()
+        .map(|request| {
+            let name = request.name.clone();
+            let reason = request.reason.clone().map(|reason| format!(": {reason}"));
+            view! {
+                <li>
+                    {name} " " <StateMark state=request.status/> {reason}
+                </li>
+            }
+        })
+        .collect();
+    view! { <ul>{items}</ul> }.into_any()
+}
+
+fn actions(id: i64, form: FormState) -> impl IntoView + use<> {
+    view! {
+        <PostForm form inline=true>
+            <input type="hidden" name="id" value=id.to_string()/>
+            <input type="hidden" name="action" value=ACCEPT/>
+            <button type="submit" class="button">
+                "Accept"
+            </button>
+        </PostForm>
+        <PostForm form inline=true>
+            <input type="hidden" name="id" value=id.to_string()/>
+            <input type="hidden" name="action" value=REJECT/>
+            <ReasonField list=StaffList::RejectReasons/>
+            <button type="submit" class="button">
+                "Reject"
+            </button>
+        </PostForm>
+    }
+}

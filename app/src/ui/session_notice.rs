@@ -1,0 +1,159 @@
+//! The notice before a session ends, and after it has ended. A page asks the server when that is:
+//! the session may be used in another tab.
+
+use leptos::prelude::*;
+
+use crate::account::Viewer;
+use crate::problem::Problem;
+
+/// How long before its end the notice is shown.
+#[cfg(feature = "hydrate")]
+const NOTICE_MS: i64 = 5 * 60 * 1000;
+
+/// What the notice says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "hydrate"),
+    expect(dead_code, reason = "time passes in a browser alone")
+)]
+enum Notice {
+    None,
+    /// The session ends for want of use.
+    Idle,
+    /// The session ends by its age.
+    Old,
+    Over,
+}
+
+/// The place of the notice, which screen readers read out when it appears.
+#[component]
+pub fn SessionNotice(viewer: Resource<Result<Option<Viewer>, Problem>>) -> impl IntoView {
+    let notice = RwSignal::new(Notice::None);
+    #[cfg(feature = "hydrate")]
+    watch::begin(viewer, notice);
+    let stay = move |_| viewer.refetch();
+    view! {
+        <div class="session-notice" aria-live="polite" aria-atomic="true">
+            {move || match notice.get() {
+                Notice::None => None,
+                Notice::Idle => Some(view! {
+                    <p>
+                        "This page wasn't used for a while: you will be signed out in less than 5 \
+                         minutes."
+                    </p>
+                    <button type="button" class="button" on:click=stay>
+                        "Stay signed in"
+                    </button>
+                }
+                .into_any()),
+                Notice::Old => Some(view! {
+                    <p>
+                        "You will be signed out in less than 5 minutes, 12 hours after you signed \
+                         in. " <SignInAgain/>
+                    </p>
+                }
+                .into_any()),
+                Notice::Over => Some(view! {
+                    <p>"You are signed out. " <SignInAgain/></p>
+                }
+                .into_any()),
+            }}
+        </div>
+    }
+}
+
+/// It leaves the page as it is: what was typed stays.
+#[component]
+fn SignInAgain() -> impl IntoView {
+    view! {
+        <a href="/login" target="_blank">
+            "Sign in again in a new tab"
+        </a>
+        ", then go on here: what you typed stays."
+    }
+}
+
+#[cfg(feature = "hydrate")]
+mod watch {
+    use std::time::Duration;
+
+    use domain::records::SessionEnd;
+    use leptos::leptos_dom::helpers::TimeoutHandle;
+    use leptos::prelude::*;
+
+    use super::{NOTICE_MS, Notice};
+    use crate::account::{LoadSession, Viewer};
+    use crate::client::call;
+    use crate::problem::Problem;
+
+    /// How long until the server is asked again while the notice is shown.
+    const AGAIN_MS: i64 = 60 * 1000;
+
+    /// The notice, and the timer that asks the server again.
+    #[derive(Clone, Copy)]
+    struct Watch {
+        notice: RwSignal<Notice>,
+        timer: StoredValue<Option<TimeoutHandle>>,
+    }
+
+    /// Shows the notice when it is time.
+    pub fn begin(viewer: Resource<Result<Option<Viewer>, Problem>>, notice: RwSignal<Notice>) {
+        let timer = StoredValue::new(None);
+        let watch = Watch { notice, timer };
+        Effect::new(move |_| match viewer.get() {
+            Some(Ok(Some(viewer))) => watch.go_on(viewer.session_end),
+            Some(Ok(None)) => watch.rest(Notice::None),
+            _ => {}
+        });
+        // Whoever comes back from the tab of the sign-in is signed in here too.
+        let focused = window_event_listener(leptos::ev::focus, move |_| {
+            if notice.get_untracked() == Notice::Over {
+                watch.ask();
+            }
+        });
+        on_cleanup(move || focused.remove());
+    }
+
+    impl Watch {
+        fn go_on(self, end: Option<SessionEnd>) {
+            let Some(SessionEnd { in_ms, idle }) = end else {
+                return self.rest(Notice::Over);
+            };
+            let (notice, ask_in_ms) = match in_ms - NOTICE_MS {
+                // It is time when the timer is up, not a moment before.
+                early if early > 0 => (Notice::None, early + 1000),
+                _ if idle => (Notice::Idle, in_ms.min(AGAIN_MS) + 1000),
+                _ => (Notice::Old, in_ms.min(AGAIN_MS) + 1000),
+            };
+            self.rest(notice);
+            let later = Duration::from_millis(ask_in_ms.unsigned_abs());
+            let timer = set_timeout_with_handle(move || self.ask(), later).ok();
+            self.timer.try_set_value(timer);
+        }
+
+        /// Shows a notice and waits for nothing.
+        fn rest(self, notice: Notice) {
+            if let Some(Some(timer)) = self.timer.try_get_value() {
+                timer.clear();
+            }
+            self.timer.try_set_value(None);
+            // What doesn't change isn't read out again.
+            if self.notice.try_get_untracked() != Some(notice) {
+                self.notice.try_set(notice);
+            }
+        }
+
+        fn ask(self) {
+            leptos::task::spawn_local(async move {
+                match call(LoadSession {}).await {
+                    Ok(end) => self.go_on(end),
+                    // Not known for the moment.
+                    Err(_) => self.go_on(Some(SessionEnd {
+                        in_ms: NOTICE_MS + AGAIN_MS,
+                        idle: true,
+                    })),
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import { expect, test } from '../support/test.js';
+import { unique } from '../support/portal.js';
+
+test('staff decide about applications and sender names, and the customer sees it', async ({
+  portal,
+  anotherBrowser,
+}) => {
+  const customer = await anotherBrowser();
+  const { email } = await customer.register();
+  const sender = unique('B4NK').slice(0, 9);
+  const { reference } = await customer.createApplication(sender);
+  await customer.open(`/applications/${reference}`);
+  await customer.button('Request activation').click();
+  await expect(customer.main.getByText('You requested activation')).toBeVisible();
+
+  await portal.staff();
+  await portal.open('/support');
+  const waiting = portal.page.getByRole('region', { name: 'What waits' });
+  await expect(waiting).toContainText('Activation requests');
+  await portal.link('Activation requests').click();
+  await portal.at('/support/applications');
+  await portal.hydrated();
+  await portal.row(reference).getByRole('button', { name: 'Approve', exact: true }).click();
+  await expect(portal.row(reference)).toHaveCount(0);
+
+  await portal.open('/support/senders');
+  const asked = portal.row(reference);
+  await expect(asked).toContainText(email);
+  await expect(asked).toContainText('Reserved word: bank');
+  await asked.getByLabel('Reason').fill('The name belongs to somebody else.');
+  await asked.getByRole('button', { name: 'Reject', exact: true }).click();
+  await expect(portal.row(reference)).toHaveCount(0);
+
+  await customer.open(`/applications/${reference}`);
+  await expect(customer.fact('Status')).toHaveText('Active');
+  await expect(customer.main.getByText('The name belongs to somebody else.')).toBeVisible();
+
+  await portal.open('/support/applications?list=all');
+  const row = portal.row(reference);
+  await row.getByLabel('Reason').fill('A payment was disputed.');
+  await row.getByRole('button', { name: 'Suspend', exact: true }).click();
+  await expect(row.getByRole('button', { name: 'Reinstate', exact: true })).toBeVisible();
+  await expect(row).toContainText('Suspended');
+  await customer.open(`/applications/${reference}`);
+  await expect(customer.main.getByText('A payment was disputed.')).toBeVisible();
+  await row.getByRole('button', { name: 'Reinstate', exact: true }).click();
+  await expect(row.getByRole('button', { name: 'Suspend', exact: true })).toBeVisible();
+
+  await portal.open('/support/mail');
+  for (const subject of ['Approved', 'Sender name rejected', 'Suspended', 'Reinstated']) {
+    await expect(portal.row(`${subject}: application ${reference}`)).toHaveCount(1);
+  }
+});
+
+test('of two decisions one wins and the other is told', async ({ portal, anotherBrowser, server }) => {
+  const customer = await anotherBrowser();
+  await customer.register();
+  const { reference } = await customer.createApplication(unique('A').slice(0, 9));
+  await portal.staff();
+  await portal.open('/support/senders');
+  const asked = portal.row(reference);
+  const [{ id }] = (await server.staff('sender', 'list')).filter(
+    (request: { reference: string }) => request.reference === reference,
+  );
+  await server.staff('sender', 'accept', String(id));
+  await asked.getByLabel('Reason').fill('Too late');
+  await asked.getByRole('button', { name: 'Reject', exact: true }).click();
+  await expect(portal.alert('This request was decided before: it is accepted.')).toBeVisible();
+});
+
+test('staff keep the lists of reasons', async ({ portal }) => {
+  await portal.staff();
+  await portal.open('/support/senders');
+  await portal.page.getByText('Reasons to reject').first().click();
+  const list = portal.page.getByLabel('Reasons to reject');
+  const reason = `Not yours, ${unique('reason')}`;
+  await list.fill(`${await list.inputValue()}\n${reason}`);
+  await portal.form('Save').first().getByRole('button').click();
+  await expect(portal.page.locator(`datalist option[value="${reason}"]`)).toHaveCount(1);
+});

@@ -1,0 +1,137 @@
+import { expect, test } from '../support/test.js';
+import { type Account, Portal } from '../support/portal.js';
+
+/** Ends the sessions of all browsers but this one. */
+async function signOutOthers(portal: Portal, account: Account): Promise<void> {
+  await portal.open('/devices');
+  const form = portal.form('Sign out all other devices');
+  await form.getByLabel('Password').fill(account.password);
+  await portal.button('Sign out all other devices').click();
+  await expect(portal.button('Sign out this device')).toHaveCount(1);
+}
+
+/** Fills a form in whose session ends before it is sent. */
+async function sentTooLate(portal: Portal, other: Portal, account: Account): Promise<void> {
+  await portal.open('/applications/new');
+  await portal.fillApplication('TypedOnce', 'Electricity');
+  await other.signIn(account);
+  await signOutOthers(other, account);
+  await portal.button('Create application').click();
+  await portal.at('/login?next=%2Fapplications%2Fnew');
+  await portal.hydrated();
+}
+
+test('what was typed is there again after signing in again', async ({
+  portal,
+  anotherBrowser,
+}) => {
+  const account = await portal.register();
+  await sentTooLate(portal, await anotherBrowser(), account);
+  // A wrong password on the way loses nothing.
+  await portal.fillSignIn({ ...account, password: 'not the password' });
+  await expect(portal.alert('E-mail or password is wrong.')).toBeVisible();
+  await portal.fillSignIn(account);
+  await portal.at('/applications/new');
+  await portal.hydrated();
+  await expect(portal.alert('You were signed out before this came')).toBeVisible();
+  await expect(portal.page.getByLabel('Sender name')).toHaveValue('TypedOnce');
+  await expect(portal.page.getByLabel('Category')).toHaveValue('Electricity');
+  await portal.page.getByLabel('Sender name').fill('');
+  await portal.button('Create application').click();
+  await portal.readKeys();
+
+  // It was there once.
+  await portal.open('/applications/new');
+  await expect(portal.alert('You were signed out before this came')).toHaveCount(0);
+  await expect(portal.page.getByLabel('Sender name')).toHaveValue('');
+});
+
+test('what was typed is there again after a code', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  await portal.open('/account/two-factor');
+  const { app } = await portal.setUpTwoFactor();
+  await portal.open('/applications/new');
+  await portal.fillApplication('TypedOnce', 'Electricity');
+  const other = await anotherBrowser();
+  await other.signInByCode(account, app);
+  await signOutOthers(other, account);
+  await portal.button('Create application').click();
+  await portal.at('/login?next=%2Fapplications%2Fnew');
+  await portal.hydrated();
+  await portal.fillSignIn(account);
+  await portal.at('/login/code?next=%2Fapplications%2Fnew');
+  await portal.hydrated();
+  await portal.page.getByLabel('Code', { exact: true }).fill(await app.code());
+  await portal.button('Confirm').click();
+  await portal.at('/applications/new');
+  await expect(portal.page.getByLabel('Sender name')).toHaveValue('TypedOnce');
+});
+
+test('what was typed is shown to no other account', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  const [second, third] = [await anotherBrowser(), await anotherBrowser()];
+  const stranger = await third.register();
+  await sentTooLate(portal, second, account);
+  await portal.fillSignIn(stranger);
+  await portal.at('/applications/new');
+  await portal.hydrated();
+  await expect(portal.page.getByLabel('Sender name')).toHaveValue('');
+  await expect(portal.alert('You were signed out before this came')).toHaveCount(0);
+  expect(await portal.page.content()).not.toContain('TypedOnce');
+});
+
+test('a session says that it ends, and goes on when it is wanted', async ({
+  portal,
+  server,
+  scripts,
+  anotherBrowser,
+}) => {
+  await portal.open('/login');
+  await expect(portal.page.getByText('after 30 minutes without use')).toBeVisible();
+  if (!scripts) return;
+
+  // The browser's clock is put forward, and the server's answer is given in its place.
+  const { page } = portal;
+  const account = await portal.register();
+  let end: { in_ms: number; idle: boolean } | null = { in_ms: 4 * 60_000, idle: true };
+  await page.route(/\/fn\/session\b/, (route) => route.fulfill({ json: end }));
+  await page.clock.install();
+  await portal.open('/applications/new');
+  const sender = page.getByLabel('Sender name');
+  await sender.fill('TypedOnce');
+  const notice = page.locator('.session-notice');
+  await expect(notice).toHaveAttribute('aria-live', 'polite');
+  await page.clock.fastForward('20:00');
+  await expect(notice).toHaveText('');
+  await page.clock.fastForward('06:00');
+  await expect(notice).toContainText('you will be signed out in less than 5 minutes');
+  await portal.button('Stay signed in').click();
+  await expect(notice).toHaveText('');
+  await expect(sender).toHaveValue('TypedOnce');
+
+  // After 12 hours nothing puts the end off.
+  end = { in_ms: 4 * 60_000, idle: false };
+  await page.clock.fastForward('26:00');
+  await expect(notice).toContainText('12 hours after you signed in');
+  await expect(portal.button('Stay signed in')).toHaveCount(0);
+
+  const other = await anotherBrowser();
+  await other.signIn(account);
+  await signOutOthers(other, account);
+  end = null;
+  await page.clock.fastForward('02:00');
+  await expect(notice).toContainText('You are signed out.');
+  const opened = page.context().waitForEvent('page');
+  await portal.link('Sign in again in a new tab').click();
+  const tab = new Portal(await opened, server, scripts);
+  await tab.hydrated();
+  await tab.fillSignIn(account);
+  await tab.at('/applications');
+  await tab.page.close();
+  end = { in_ms: 29 * 60_000, idle: true };
+  await page.evaluate(() => window.dispatchEvent(new Event('focus')));
+  await expect(notice).toHaveText('');
+  await expect(sender).toHaveValue('TypedOnce');
+  await portal.button('Create application').click();
+  await portal.readKeys();
+});

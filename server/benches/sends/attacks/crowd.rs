@@ -1,0 +1,41 @@
+//! Strangers who ask all at once, wait for their answers, and ask again in time.
+
+use std::time::{Duration, Instant};
+
+use super::Strangers;
+use super::tally::Tally;
+use crate::load::Talker;
+use crate::requests::Requests;
+
+/// So many connections ask one request each in this time.
+pub struct Crowd {
+    pub connections: usize,
+    pub every: Duration,
+}
+
+impl Crowd {
+    pub fn ask(&self, strangers: &Strangers, mut requests: Requests) -> Tally {
+        let connect = || Talker::connect(strangers.address);
+        let mut talkers: Vec<_> = (0..self.connections).map(|_| connect()).collect();
+        let mut tally = Tally::default();
+        let mut next = Instant::now();
+        while next < strangers.until {
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            let written: Vec<_> = talkers
+                .iter_mut()
+                .map(|talker| talker.try_write(requests.next()))
+                .collect();
+            for (talker, written) in talkers.iter_mut().zip(written) {
+                let status = written.and_then(|()| talker.status());
+                tally.answer(status.map(|_| talker.answer()));
+                if status.is_none() {
+                    *talker = connect();
+                }
+            }
+            tally.asked += 1;
+            // Who is late doesn't catch up.
+            next = (next + strangers.pace(self.every)).max(Instant::now());
+        }
+        tally
+    }
+}

@@ -1,0 +1,60 @@
+//! A Citus cluster in the place of one PostgreSQL, all its servers on the same cores: only what it
+//! costs can be seen here, not what more machines would give.
+
+pub mod outage;
+pub mod workers;
+
+use testing::citus::is_built;
+
+use crate::postgres::cluster::Cluster;
+use crate::rounds::alternate;
+use crate::sends::RUN;
+use crate::server::Server;
+use crate::table::{Figure, Table, Target, float};
+
+/// Why there is nothing to measure.
+const MISSING: &str = "Citus isn't built (CITUS_SOURCE=... .make/setup citus)";
+/// That send.
+const APPLICATIONS: usize = 16;
+const HOMES: usize = 4;
+const WORKERS: usize = 2;
+
+const GOALS: [(usize, Target); 3] = [
+    (8, Target::None),
+    (64, Target::AtLeast(0.6)),
+    (256, Target::None),
+];
+
+/// Beside a PostgreSQL of one server.
+pub fn sends(table: &mut Table) {
+    if !is_built() {
+        return table.not_measured("Citus: sends : plain PostgreSQL", MISSING);
+    }
+    println!("{HOMES} homes over {WORKERS} workers, {APPLICATIONS} applications, runs of {RUN:?}");
+    let citus = start(Cluster::with_workers(WORKERS), HOMES);
+    let plain = Server::start_on(Cluster::start()).with_applications(APPLICATIONS);
+    let mut contenders =
+        [&citus, &plain].map(|server| server.contender(server.sends(APPLICATIONS)));
+    let mut waiting = 0;
+    for (connections, target) in GOALS {
+        let runs = alternate(&mut contenders, connections, RUN);
+        let (citus, plain) = (runs[0].median(), runs[1].median());
+        let what = format!(
+            "Citus : plain PostgreSQL, sends, {connections} connections, {APPLICATIONS} applications"
+        );
+        let ratio = Figure::Times(citus.per_second / plain.per_second);
+        let beside = [format!("Citus: {citus}"), format!("plain: {plain}")];
+        table.add_beside(what, ratio, target, &beside);
+        waiting = waiting.max(runs[0].most_waiting());
+    }
+    drop(contenders);
+    let what = "Citus: messages that waited 2 s after a run, at most";
+    table.add(what, Figure::Count(float(waiting)), Target::AtMost(0.0));
+    citus.check();
+    plain.check();
+}
+
+/// Distributed, with its applications in all homes.
+fn start(cluster: Cluster, homes: usize) -> Server {
+    Server::start_distributed(cluster, homes).with_applications(APPLICATIONS)
+}

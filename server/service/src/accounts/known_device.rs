@@ -1,0 +1,83 @@
+//! Known devices: browsers in which an account was signed in before. A stranger's failed sign-ins
+//! don't keep the owner out of the account there.
+//!
+//! Such a browser keeps a cookie that is signed with the hash of the account's password: nothing
+//! has to be stored for it, and a new password makes it worthless. It says too whose it is, which
+//! lets nobody in.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+use crate::Service;
+use crate::entropy::Entropy;
+use crate::error::Result;
+use crate::store::accounts;
+
+const NONCE_BYTES: usize = 16;
+/// Separates this use of the hash from others.
+const PURPOSE: &[u8] = b"heliograph known device";
+
+impl Service {
+    /// The name that the cookie of the device that asks claims; nobody has verified it.
+    pub(crate) fn claimed_device(&self) -> Option<String> {
+        let (_, signed) = self.device_cookie.as_deref()?.split_once('.')?;
+        let bytes = hex::decode(signed).ok()?;
+        Some(hex::encode(bytes.first_chunk::<NONCE_BYTES>()?))
+    }
+
+    /// The name of the device that asks, if this account was signed in there before.
+    pub(crate) async fn known_device(&self, email: &str) -> Result<Option<String>> {
+        let Some(cookie) = &self.device_cookie else {
+            return Ok(None);
+        };
+        let row = {
+            let mut conn = self.store().read().await?;
+            accounts::by_email(&mut conn, email).await?
+        };
+        Ok(row.and_then(|row| name(&row.password_hash, cookie)))
+    }
+
+    /// The cookie of a device in which this account has just been signed in.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn make_device_cookie(&self, account_id: i64) -> Result<Option<String>> {
+        let row = {
+            let mut conn = self.store().read().await?;
+            accounts::by_id(&mut conn, account_id).await?
+        };
+        Ok(row.and_then(|row| make(account_id, &row.password_hash, self.entropy())))
+    }
+}
+
+/// Whose a device's cookie is: the account that was last signed in there. Whoever has the browser
+/// can change that, so that it gives no right.
+#[must_use]
+pub fn account_of_device(cookie: &str) -> Option<i64> {
+    cookie.split_once('.')?.0.parse().ok()
+}
+
+fn make(account_id: i64, password_hash: &str, entropy: &Entropy) -> Option<String> {
+    let nonce: [u8; NONCE_BYTES] = entropy.bytes();
+    let tag = mac(password_hash, &nonce)?.finalize().into_bytes();
+    let signed = hex::encode([nonce.as_slice(), tag.as_slice()].concat());
+    Some(format!("{account_id}.{signed}"))
+}
+
+/// The name of the device that has this cookie; `None` when the cookie is of another account, or
+/// of an older password.
+fn name(password_hash: &str, cookie: &str) -> Option<String> {
+    let (_, signed) = cookie.split_once('.')?;
+    let bytes = hex::decode(signed).ok()?;
+    let (nonce, tag) = bytes.split_first_chunk::<NONCE_BYTES>()?;
+    // In constant time.
+    mac(password_hash, nonce)?.verify_slice(tag).ok()?;
+    Some(hex::encode(nonce))
+}
+
+fn mac(password_hash: &str, nonce: &[u8; NONCE_BYTES]) -> Option<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(password_hash.as_bytes()).ok()?;
+    mac.update(PURPOSE);
+    mac.update(nonce);
+    Some(mac)
+}

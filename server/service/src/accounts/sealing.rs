@@ -1,0 +1,177 @@
+//! Sealing: encrypting what the database keeps and must be able to read again.
+//!
+//! The key is in a file of the data folder, so that a copy of the database alone opens nothing.
+//! With SQLite the file is made when it is first needed. Processes on PostgreSQL have folders of
+//! their own: there the key is in the database, unless the operator puts a file into the folder of
+//! each process.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
+use hkdf::Hkdf;
+use sha2::Sha256;
+use tokio::sync::OnceCell;
+
+use crate::Service;
+use crate::error::{Error, Fault, Result};
+use crate::run_blocking;
+use crate::store::installation;
+
+const FILE: &str = "secret.key";
+const NONCE_BYTES: usize = 12;
+const KEY_BYTES: usize = 32;
+/// Separates the key that is derived here from keys for other uses of the same secret.
+const PURPOSE: &[u8] = b"heliograph sealed in the database";
+
+/// The keys of this installation, once they were needed.
+pub(crate) struct Sealing {
+    file: PathBuf,
+    /// The first one seals; each opens what it sealed.
+    keys: OnceCell<Vec<ChaCha20Poly1305>>,
+}
+
+impl Sealing {
+    pub(crate) fn within(data_dir: &Path) -> Self {
+        Self {
+            file: data_dir.join(FILE),
+            keys: OnceCell::new(),
+        }
+    }
+
+    pub(crate) fn file(data_dir: &Path) -> PathBuf {
+        data_dir.join(FILE)
+    }
+}
+
+impl Service {
+    /// Encrypts a text. `about` must be the same to decrypt it.
+    pub(crate) async fn seal(&self, about: &str, text: &[u8]) -> Result<String> {
+        let nonce: [u8; NONCE_BYTES] = self.entropy().bytes();
+        let payload = Payload {
+            msg: text,
+            aad: about.as_bytes(),
+        };
+        let keys = self.sealing_keys().await?;
+        let sealed = keys
+            .first()
+            .and_then(|key| key.encrypt(&Nonce::from(nonce), payload).ok());
+        let sealed = sealed.ok_or(Error::Failed(Fault::Sealed))?;
+        Ok(hex::encode([nonce.as_slice(), &sealed].concat()))
+    }
+
+    /// Decrypts what [`Service::seal`] encrypted.
+    ///
+    /// # Errors
+    /// A fault when it was sealed with a key that isn't there any more, or was changed.
+    pub(crate) async fn unseal(&self, about: &str, sealed: &str) -> Result<Vec<u8>> {
+        let bytes = hex::decode(sealed).map_err(|_| Fault::Sealed)?;
+        let (nonce, sealed) = bytes
+            .split_first_chunk::<NONCE_BYTES>()
+            .ok_or(Fault::Sealed)?;
+        let open = |key: &ChaCha20Poly1305| {
+            let payload = Payload {
+                msg: sealed,
+                aad: about.as_bytes(),
+            };
+            key.decrypt(&Nonce::from(*nonce), payload).ok()
+        };
+        let keys = self.sealing_keys().await?;
+        let opened = keys.iter().find_map(open);
+        opened.ok_or(Error::Failed(Fault::Sealed))
+    }
+
+    async fn sealing_keys(&self) -> Result<&[ChaCha20Poly1305]> {
+        let keys = self.inner.sealing.keys.get_or_try_init(|| async {
+            let (file, fresh) = (self.inner.sealing.file.clone(), self.entropy().bytes());
+            let shared = self.store().dialect().is_shared();
+            let of_file = run_blocking(move || {
+                if shared {
+                    read(&file)
+                } else {
+                    read_or_make(&file, &fresh).map(Some)
+                }
+            });
+            let of_file = of_file.await?.map_err(Fault::File)?;
+            let of_database = if shared {
+                Some(self.key_of_database(&fresh).await?)
+            } else {
+                None
+            };
+            let texts = of_file.into_iter().chain(of_database);
+            texts.map(|text| cipher(text.trim())).collect()
+        });
+        keys.await.map(Vec::as_slice)
+    }
+
+    /// The key that all processes find in the database; the first one to need it makes it.
+    async fn key_of_database(&self, fresh: &[u8; KEY_BYTES]) -> Result<String> {
+        let stored = {
+            let mut conn = self.store().read().await?;
+            installation::sealing_key(&mut conn).await?
+        };
+        if let Some(stored) = stored {
+            return Ok(stored);
+        }
+        let fresh = hex::encode(fresh);
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                installation::keep_sealing_key(tx, &fresh).await?;
+                let stored = installation::sealing_key(tx).await?;
+                stored.ok_or(Error::Failed(Fault::Missing("installation")))
+            })
+        })
+        .await
+    }
+}
+
+fn cipher(secret: &str) -> Result<ChaCha20Poly1305> {
+    let mut key = [0; KEY_BYTES];
+    Hkdf::<Sha256>::new(None, secret.as_bytes())
+        .expand(PURPOSE, &mut key)
+        .map_err(|_| Fault::Sealed)?;
+    Ok(ChaCha20Poly1305::new(&Key::from(key)))
+}
+
+/// The text of the key's file; `None` without such a file.
+pub(crate) fn read(file: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The text of the key's file, which is made when missing. Of two processes that make it at once,
+/// both take the file of the first.
+fn read_or_make(file: &Path, fresh: &[u8; KEY_BYTES]) -> io::Result<String> {
+    if let Some(text) = read(file)? {
+        return Ok(text);
+    }
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A link appears with its whole content, also after a crash in the middle of writing.
+    let name = format!("{FILE}.{}", hex::encode(&fresh[..4]));
+    let beside = file.with_file_name(name);
+    let mut new = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    new.write_all(format!("{}\n", hex::encode(fresh)).as_bytes())?;
+    new.sync_all()?;
+    let linked = fs::hard_link(&beside, file);
+    fs::remove_file(&beside)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    if let Some(folder) = file.parent() {
+        fs::File::open(folder)?.sync_all()?;
+    }
+    fs::read_to_string(file)
+}

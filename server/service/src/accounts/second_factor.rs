@@ -1,0 +1,586 @@
+//! Second factors: authenticator apps (TOTP, RFC 6238) and recovery codes; and the proof that
+//! somebody who is signed in is asked for again before what matters.
+
+use domain::Timestamp;
+use domain::records::AccountRecord;
+use domain::security_event::SecurityEventKind;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use totp_rs::{Algorithm, Builder, Secret, Totp};
+
+use crate::Service;
+use crate::accounts::security_events::Event;
+use crate::accounts::throttle::{Counted, Try};
+use crate::accounts::{still_in_force, token_hash};
+use crate::error::{Error, Fault, Refusal, Result};
+use crate::mail::{self, texts};
+use crate::store::audit::{self, Actor};
+use crate::store::query::Connection;
+use crate::store::{accounts, second_factors, sessions};
+
+/// What authenticator apps call us.
+const ISSUER: &str = "Heliograph";
+/// RFC 4226 wants 128 bits at least and recommends 160.
+const SECRET_BYTES: usize = 20;
+const DIGITS: u8 = 6;
+const STEP_S: u64 = 30;
+/// A code is taken for so many steps before and after its own: clocks differ, and typing takes
+/// time.
+const STEPS_AROUND: u16 = 1;
+/// How many recovery codes an account is given.
+pub const RECOVERY_CODES: usize = 10;
+/// 120 bits: whoever has a stored hash can't find its code by trying.
+const RECOVERY_CODE_CHARS: usize = 24;
+/// Letters and digits that look different from one another. There are 32, so that a random byte
+/// chooses each equally often.
+const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
+/// How long what was proved holds.
+const PROOF_HOLDS_MS: i64 = 10 * 60 * 1000;
+
+/// Who must have a second factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorRule {
+    Staff,
+    All,
+}
+
+/// The second factor of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FactorState {
+    pub since: Timestamp,
+    /// How many recovery codes are left.
+    pub recovery_codes: i64,
+}
+
+/// What is given as second factor. `Debug` doesn't show it.
+#[derive(Clone)]
+pub enum SecondStep {
+    /// A code of the authenticator app, as it was typed.
+    Code(String),
+    /// A recovery code, as it was typed.
+    RecoveryCode(String),
+}
+
+/// The secret that the server shares with an authenticator app. `Debug` doesn't show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TotpSecret([u8; SECRET_BYTES]);
+
+impl std::fmt::Debug for TotpSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TotpSecret(hidden)")
+    }
+}
+
+impl TotpSecret {
+    /// Reads what [`TotpSecret::base32`] wrote.
+    #[must_use]
+    pub fn parse(base32: &str) -> Option<Self> {
+        let secret = Secret::try_from_base32(base32).ok()?;
+        Some(Self(secret.as_bytes().try_into().ok()?))
+    }
+
+    /// The secret as people type it into an app.
+    #[must_use]
+    pub fn base32(&self) -> String {
+        Secret::new_stack(self.0).to_base32()
+    }
+
+    /// The address that an app reads from a QR code.
+    #[must_use]
+    pub fn address(&self, email: &str) -> String {
+        let email = utf8_percent_encode(email, NON_ALPHANUMERIC);
+        let secret = self.base32();
+        format!(
+            "otpauth://totp/{ISSUER}:{email}?secret={secret}&issuer={ISSUER}&algorithm=SHA1\
+             &digits={DIGITS}&period={STEP_S}"
+        )
+    }
+
+    /// The code that an app shows at a moment.
+    #[must_use]
+    pub fn code(&self, at: Timestamp) -> String {
+        self.totp().generate(seconds(at)).to_string()
+    }
+
+    /// The step whose code this is, if it is taken at this moment.
+    fn step_of(&self, code: &str, now: Timestamp) -> Option<i64> {
+        let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+        let digits = code.len() == usize::from(DIGITS) && code.bytes().all(|b| b.is_ascii_digit());
+        let step = self.totp().check(&code, seconds(now)).filter(|_| digits)?;
+        i64::try_from(step).ok()
+    }
+
+    fn totp(&self) -> Totp {
+        Builder::new()
+            .with_algorithm(Algorithm::SHA1)
+            .with_digits(DIGITS)
+            .with_skew(STEPS_AROUND)
+            .with_step_duration(STEP_S)
+            .with_secret(Secret::new_stack(self.0))
+            .build_noncompliant()
+    }
+}
+
+fn seconds(at: Timestamp) -> u64 {
+    u64::try_from(at.unix_ms() / 1000).unwrap_or_default()
+}
+
+/// What a sealed secret is about: that of one account opens for no other.
+fn sealed_for(account_id: i64) -> String {
+    format!("second factor of account {account_id}")
+}
+
+/// The hash that is stored of a recovery code, however it was typed.
+fn recovery_hash(account_id: i64, code: &str) -> String {
+    let kept = code.chars().filter(char::is_ascii_alphanumeric);
+    let code: String = kept.map(|c| c.to_ascii_lowercase()).collect();
+    token_hash(&format!("recovery {account_id} {code}"))
+}
+
+impl Service {
+    /// Whether an account must set up a second factor before it may do anything else.
+    pub fn must_set_up_factor(&self, account: &AccountRecord) -> bool {
+        !account.second_factor && self.needs_factor(account)
+    }
+
+    /// Whether an account can't be without a second factor.
+    pub fn needs_factor(&self, account: &AccountRecord) -> bool {
+        match self.inner.limits.require_second_factor {
+            FactorRule::Staff => account.staff,
+            FactorRule::All => true,
+        }
+    }
+
+    /// A secret that nothing has yet.
+    pub fn new_totp_secret(&self) -> TotpSecret {
+        TotpSecret(self.entropy().bytes())
+    }
+
+    /// The second factor of an account.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn factor(&self, account_id: i64) -> Result<Option<FactorState>> {
+        let mut conn = self.store().read().await?;
+        let stored = second_factors::of(&mut conn, account_id).await?;
+        Ok(stored.map(|stored| FactorState {
+            since: stored.created_at,
+            recovery_codes: stored.codes,
+        }))
+    }
+
+    /// Whether this is the secret of an account's second factor; asked by the demo, which prints
+    /// its secret at every start.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn factor_in_force(&self, account_id: i64, secret: &TotpSecret) -> Result<bool> {
+        let stored = {
+            let mut conn = self.store().read().await?;
+            second_factors::of(&mut conn, account_id).await?
+        };
+        let Some(stored) = stored else {
+            return Ok(false);
+        };
+        let opened = self.unseal(&sealed_for(account_id), &stored.secret).await?;
+        Ok(opened == secret.0)
+    }
+
+    /// Sets up a second factor, in place of the one that there may be, once a code shows that the
+    /// app has the secret. Every device except the one that asks is signed out. Returns the
+    /// recovery codes, which are never shown again.
+    ///
+    /// # Errors
+    /// `WrongCode`, `Throttled`.
+    pub async fn set_up_factor(
+        &self,
+        account_id: i64,
+        secret: &TotpSecret,
+        code: &str,
+        current_token: &str,
+    ) -> Result<Vec<String>> {
+        let counted = self.count_code(account_id)?;
+        let step = secret.step_of(code, self.now()).ok_or(Refusal::WrongCode)?;
+        let actor = Actor::Account(account_id);
+        let keep = token_hash(current_token);
+        let codes = self
+            .store_factor(actor, account_id, secret, step, keep)
+            .await?;
+        self.inner.throttle.succeed(&counted);
+        Ok(codes)
+    }
+
+    /// Gives an account a second factor whose secret its owner has; for the demo.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn give_factor(
+        &self,
+        actor: &Actor,
+        account_id: i64,
+        secret: &TotpSecret,
+    ) -> Result<()> {
+        let stored = self.store_factor(*actor, account_id, secret, 0, String::new());
+        stored.await.map(drop)
+    }
+
+    async fn store_factor(
+        &self,
+        actor: Actor,
+        account_id: i64,
+        secret: &TotpSecret,
+        step: i64,
+        keep: String,
+    ) -> Result<Vec<String>> {
+        let sealed = self.seal(&sealed_for(account_id), &secret.0).await?;
+        let codes = self.recovery_codes();
+        let hashes: Vec<_> = (codes.iter())
+            .map(|code| recovery_hash(account_id, code))
+            .collect();
+        let set_up = self.factor_changed(account_id, FactorChange::SetUp);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                second_factors::set(tx, account_id, &sealed, step, now).await?;
+                second_factors::set_codes(tx, account_id, &hashes).await?;
+                sessions::delete_others(tx, account_id, &keep).await?;
+                sessions::set_proved(tx, &keep, account_id, now).await?;
+                note(tx, now, actor, "account.second_factor", account_id).await?;
+                set_up.store(tx, now).await
+            })
+        })
+        .await?;
+        Ok(codes)
+    }
+
+    /// Makes recovery codes anew; the old ones work no more.
+    ///
+    /// # Errors
+    /// `NoSecondFactor`.
+    pub async fn renew_recovery_codes(&self, account_id: i64) -> Result<Vec<String>> {
+        let codes = self.recovery_codes();
+        let hashes: Vec<_> = (codes.iter())
+            .map(|code| recovery_hash(account_id, code))
+            .collect();
+        let renewed = self.factor_changed(account_id, FactorChange::NewCodes);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let stored = second_factors::of(tx, account_id).await?;
+                stored.ok_or(Refusal::NoSecondFactor)?;
+                second_factors::set_codes(tx, account_id, &hashes).await?;
+                let actor = Actor::Account(account_id);
+                note(tx, now, actor, "account.recovery_codes", account_id).await?;
+                renewed.store(tx, now).await
+            })
+        })
+        .await?;
+        Ok(codes)
+    }
+
+    /// Removes the second factor of an account that may be without one.
+    ///
+    /// # Errors
+    /// `SecondFactorRequired`, `NoSecondFactor`.
+    pub async fn remove_factor(&self, account_id: i64) -> Result<()> {
+        let service = self.clone();
+        let removed = self.factor_changed(account_id, FactorChange::Removed);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let row = accounts::by_id(tx, account_id).await?;
+                let account = row.ok_or(Refusal::NoSuchAccount)?.record;
+                if service.needs_factor(&account) {
+                    return Err(Refusal::SecondFactorRequired.into());
+                }
+                if !second_factors::remove(tx, account_id).await? {
+                    return Err(Refusal::NoSecondFactor.into());
+                }
+                let actor = Actor::Account(account_id);
+                note(tx, now, actor, "account.remove_factor", account_id).await?;
+                removed.store(tx, now).await
+            })
+        })
+        .await
+    }
+
+    /// The account that waits for the second step of its sign-in in a session.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn awaited_account(&self, token: &str) -> Result<Option<AccountRecord>> {
+        let made_after = self.now().plus_ms(-PROOF_HOLDS_MS);
+        let mut conn = self.store().read().await?;
+        sessions::awaited(&mut conn, &token_hash(token), made_after).await
+    }
+
+    /// The second step of a sign-in; each code works once.
+    ///
+    /// # Errors
+    /// `SignInOver`, `WrongCode`, `WrongRecoveryCode`, `Throttled`.
+    pub async fn sign_in_step(&self, token: &str, step: &SecondStep) -> Result<AccountRecord> {
+        let awaited = self.awaited_account(token).await?;
+        let account = awaited.ok_or(Refusal::SignInOver)?;
+        self.use_second_step(account.id, step).await?;
+        Ok(account)
+    }
+
+    /// Asks again who is signed in with a session, unless it was proved within the last 10
+    /// minutes. `proof` is a code of the authenticator app, or the password of an account without
+    /// second factor; empty when nothing was given.
+    ///
+    /// # Errors
+    /// `CodeNeeded` or `PasswordNeeded` when nothing was given; `ProofCodeWrong`,
+    /// `ProofPasswordWrong`, `Throttled`.
+    pub async fn prove(&self, token: &str, account: &AccountRecord, proof: &str) -> Result<()> {
+        let (hash, account_id) = (token_hash(token), account.id);
+        let proved_at = {
+            let mut conn = self.store().read().await?;
+            sessions::proved_at(&mut conn, &hash, account_id).await?
+        };
+        if proved_at.is_some_and(|at| self.now().ms_since(at) < PROOF_HOLDS_MS) {
+            return Ok(());
+        }
+        let given = !proof.trim().is_empty();
+        let verified = match (account.second_factor, given) {
+            (true, false) => return Err(Refusal::CodeNeeded.into()),
+            (false, false) => return Err(Refusal::PasswordNeeded.into()),
+            (true, true) => {
+                let step = SecondStep::Code(proof.to_owned());
+                self.use_second_step(account_id, &step)
+                    .await
+                    .map_err(as_proof)?;
+                None
+            }
+            (false, true) => {
+                let verified = self.verify_password(account_id, proof).await;
+                Some(verified.map_err(as_proof)?)
+            }
+        };
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                if let Some(verified) = verified {
+                    still_in_force(tx, account_id, &verified).await?;
+                }
+                sessions::set_proved(tx, &hash, account_id, now).await
+            })
+        })
+        .await
+    }
+
+    /// Uses up a code or a recovery code.
+    async fn use_second_step(&self, account_id: i64, step: &SecondStep) -> Result<()> {
+        let counted = self.count_code(account_id)?;
+        let used = match step {
+            SecondStep::Code(code) => self.use_code(account_id, code).await,
+            SecondStep::RecoveryCode(code) => self.use_recovery_code(account_id, code).await,
+        };
+        match used {
+            Ok(()) => self.inner.throttle.succeed(&counted),
+            Err(error) if error.refusal().is_some() => {
+                let wrong = self.event(SecurityEventKind::CodeWrong, Some(account_id));
+                self.record(wrong).await?;
+                return Err(error);
+            }
+            Err(error) => {
+                self.inner.throttle.take_back(&counted);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn use_code(&self, account_id: i64, code: &str) -> Result<()> {
+        let stored = {
+            let mut conn = self.store().read().await?;
+            second_factors::of(&mut conn, account_id).await?
+        };
+        let sealed = stored.ok_or(Refusal::WrongCode)?.secret;
+        let opened = self.unseal(&sealed_for(account_id), &sealed).await?;
+        let secret = opened.try_into().map(TotpSecret);
+        let secret = secret.map_err(|_| Error::Failed(Fault::Sealed))?;
+        let step = secret.step_of(code, self.now()).ok_or(Refusal::WrongCode)?;
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                if !second_factors::use_step(tx, account_id, &sealed, step).await? {
+                    return Err(Refusal::WrongCode.into());
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn use_recovery_code(&self, account_id: i64, code: &str) -> Result<()> {
+        let hash = recovery_hash(account_id, code);
+        let used = self.factor_changed(account_id, FactorChange::CodeUsed);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                if !second_factors::use_code(tx, account_id, &hash).await? {
+                    return Err(Refusal::WrongRecoveryCode.into());
+                }
+                let actor = Actor::Account(account_id);
+                note(tx, now, actor, "account.recovery_code", account_id).await?;
+                used.store(tx, now).await
+            })
+        })
+        .await
+    }
+
+    /// Counts a try of a code, and refuses it when there were too many.
+    fn count_code(&self, account_id: i64) -> Result<Counted> {
+        let account = account_id.to_string();
+        self.count(Try::Code, &self.client.address, &account)
+    }
+
+    fn recovery_codes(&self) -> Vec<String> {
+        let code = |_| {
+            let bytes: [u8; RECOVERY_CODE_CHARS] = self.entropy().bytes();
+            let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
+            let groups = bytes
+                .chunks(4)
+                .map(|four| four.iter().map(letter).collect());
+            groups.collect::<Vec<String>>().join("-")
+        };
+        (0..RECOVERY_CODES).map(code).collect()
+    }
+}
+
+/// What changed about a second factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FactorChange {
+    SetUp,
+    Removed,
+    NewCodes,
+    CodeUsed,
+}
+
+impl FactorChange {
+    /// As the account's owner reads it.
+    pub(crate) const fn sentence(self) -> &'static str {
+        match self {
+            Self::SetUp => "An authenticator app was set up.",
+            Self::Removed => {
+                "The authenticator app was removed: signing in takes the password alone."
+            }
+            Self::NewCodes => "New recovery codes were made. The old ones work no more.",
+            Self::CodeUsed => "A recovery code was used to sign in. It works no more.",
+        }
+    }
+
+    const fn event(self) -> SecurityEventKind {
+        match self {
+            Self::CodeUsed => SecurityEventKind::RecoveryCodeUsed,
+            Self::SetUp | Self::Removed | Self::NewCodes => SecurityEventKind::SecondFactorChanged,
+        }
+    }
+}
+
+/// A change of a second factor, to be recorded and mailed to the owner in its transaction.
+pub(crate) struct FactorChanged {
+    account_id: i64,
+    change: FactorChange,
+    event: Event,
+}
+
+impl FactorChanged {
+    pub(crate) async fn store(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+        if let Some(row) = accounts::by_id(conn, self.account_id).await? {
+            let mail = texts::second_factor(self.change.sentence());
+            mail::put(conn, &row.record, &mail, now).await?;
+        }
+        self.event.store(conn, now).await
+    }
+}
+
+impl Service {
+    pub(crate) fn factor_changed(&self, account_id: i64, change: FactorChange) -> FactorChanged {
+        let mut event = self.event(change.event(), Some(account_id));
+        event.detail = (change != FactorChange::CodeUsed).then(|| change.sentence().to_owned());
+        FactorChanged {
+            account_id,
+            change,
+            event,
+        }
+    }
+}
+
+/// What was wrong with a proof: a form may have another code or password besides.
+fn as_proof(error: Error) -> Error {
+    match error.refusal() {
+        Some(Refusal::WrongCode) => Refusal::ProofCodeWrong.into(),
+        Some(Refusal::WrongPassword) => Refusal::ProofPasswordWrong.into(),
+        _ => error,
+    }
+}
+
+async fn note(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: Actor,
+    action: &'static str,
+    account_id: i64,
+) -> Result<()> {
+    let subject = Actor::Account(account_id).to_string();
+    audit::insert(conn, now, &actor, action, &subject, None).await
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::TotpSecret;
+
+    /// The secret of the test values in RFC 6238, appendix B.
+    const SECRET: TotpSecret = TotpSecret(*b"12345678901234567890");
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_ms(seconds * 1000)
+    }
+
+    #[test]
+    fn codes_are_those_of_the_standard() {
+        // The last six of its eight digits.
+        for (seconds, code) in [
+            (59, "287082"),
+            (1_111_111_109, "081804"),
+            (1_111_111_111, "050471"),
+            (1_234_567_890, "005924"),
+            (2_000_000_000, "279037"),
+            (20_000_000_000, "353130"),
+        ] {
+            assert_eq!(SECRET.code(at(seconds)), code);
+        }
+    }
+
+    #[test]
+    fn a_code_is_taken_one_step_before_and_after_its_own() {
+        let code = SECRET.code(at(3000));
+        for (seconds, taken) in [
+            (2969, false),
+            (2970, true),
+            (3000, true),
+            (3059, true),
+            (3060, false),
+        ] {
+            let step = SECRET.step_of(&code, at(seconds));
+            assert_eq!(step, taken.then_some(100), "{seconds}");
+        }
+        let (first, second) = code.split_at(3);
+        assert!(
+            SECRET
+                .step_of(&format!(" {first} {second}"), at(3000))
+                .is_some()
+        );
+        for wrong in ["", "1", "+12345", "1234567", "abcdef", "１２３４５６"] {
+            assert_eq!(SECRET.step_of(wrong, at(3000)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_read_as_it_is_written() {
+        let text = SECRET.base32();
+        assert_eq!(text, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
+        assert_eq!(TotpSecret::parse(&text), Some(SECRET));
+        assert_eq!(TotpSecret::parse("GEZDGNBV"), None);
+        let address = SECRET.address("a+b@example.org");
+        let begins = "otpauth://totp/Heliograph:a%2Bb%40example%2Eorg?secret=GEZDGNBV";
+        assert!(address.starts_with(begins), "{address}");
+    }
+}

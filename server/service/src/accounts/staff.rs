@@ -1,0 +1,213 @@
+//! What staff do to accounts: list, disable, enable, sign out, give and take the role of staff,
+//! remove a second factor that was lost.
+
+use domain::Timestamp;
+use domain::decision;
+use domain::records::AccountRecord;
+
+use crate::Service;
+use crate::accounts::second_factor::FactorChange;
+use crate::error::{Refusal, Result};
+use crate::store::accounts::{self, AccountRow};
+use crate::store::audit::{self, Actor};
+use crate::store::{WriteTx, applications, second_factors, sessions};
+use crate::wakes::Wake;
+
+/// An account as staff see it.
+#[derive(Clone, Debug)]
+pub struct AccountDetail {
+    pub account: AccountRecord,
+    pub created_at: Timestamp,
+    pub disabled_at: Option<Timestamp>,
+    pub disabled_reason: Option<String>,
+}
+
+impl From<AccountRow> for AccountDetail {
+    fn from(row: AccountRow) -> Self {
+        Self {
+            account: row.record,
+            created_at: row.created_at,
+            disabled_at: row.disabled_at,
+            disabled_reason: row.disabled_reason,
+        }
+    }
+}
+
+/// What is done to an account.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Disable,
+    Enable,
+    SignOut,
+    Promote,
+    Demote,
+    ResetFactor,
+}
+
+impl Service {
+    /// Every account, by e-mail.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn accounts(&self) -> Result<Vec<AccountDetail>> {
+        let mut conn = self.store().read().await?;
+        let rows = accounts::all(&mut conn).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+
+    /// The account with this e-mail, as staff see it.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`.
+    pub async fn account_detail(&self, email: &str) -> Result<AccountDetail> {
+        let mut conn = self.store().read().await?;
+        let row = accounts::by_email(&mut conn, &email.trim().to_lowercase()).await?;
+        Ok(row.ok_or(Refusal::NoSuchAccount)?.into())
+    }
+
+    /// Disables an account: nobody signs in, its devices are signed out, and its keys send nothing.
+    /// Its applications keep their statuses.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`, `ReasonMissing`, `ReasonInvalid`, `AccountDisabledAlready`, `LastStaff`.
+    pub async fn disable_account(&self, actor: &Actor, email: &str, reason: &str) -> Result<()> {
+        let reason = decision::parse_reason(reason).map_err(Refusal::from)?;
+        self.change_account(*actor, email, Change::Disable, Some(reason))
+            .await
+    }
+
+    /// Ends what [`Service::disable_account`] began; messages that were put aside go on.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`, `AccountNotDisabled`.
+    pub async fn enable_account(&self, actor: &Actor, email: &str) -> Result<()> {
+        self.change_account(*actor, email, Change::Enable, None)
+            .await?;
+        self.inner.wake(Wake::Reinstated);
+        Ok(())
+    }
+
+    /// Signs every device of an account out.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`.
+    pub async fn sign_out_account(&self, actor: &Actor, email: &str) -> Result<()> {
+        self.change_account(*actor, email, Change::SignOut, None)
+            .await
+    }
+
+    /// Makes a customer a member of staff, and signs the account out everywhere.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`, `StaffAlready`.
+    pub async fn promote_account(&self, actor: &Actor, email: &str) -> Result<()> {
+        self.change_account(*actor, email, Change::Promote, None)
+            .await
+    }
+
+    /// Makes a member of staff a customer, and signs the account out everywhere.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`, `NotStaff`, `LastStaff`.
+    pub async fn demote_account(&self, actor: &Actor, email: &str) -> Result<()> {
+        self.change_account(*actor, email, Change::Demote, None)
+            .await
+    }
+
+    /// Removes a second factor that was lost, and signs the account out everywhere.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`, `NoSecondFactor`.
+    pub async fn reset_factor(&self, actor: &Actor, email: &str) -> Result<()> {
+        self.change_account(*actor, email, Change::ResetFactor, None)
+            .await
+    }
+
+    async fn change_account(
+        &self,
+        actor: Actor,
+        email: &str,
+        change: Change,
+        reason: Option<String>,
+    ) -> Result<()> {
+        let found = self.find_account(email).await?;
+        let id = found.ok_or(Refusal::NoSuchAccount)?.id;
+        let home = self.home_of_account(id).await?;
+        let factor_removed = self.factor_changed(id, FactorChange::Removed);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                tx.at(home);
+                let row = accounts::by_id(tx, id).await?;
+                let row = row.ok_or(Refusal::NoSuchAccount)?;
+                refuse(tx, &row, change).await?;
+                make(tx, id, change, reason.as_deref(), now).await?;
+                if change != Change::Enable {
+                    sessions::delete_others(tx, id, "").await?;
+                }
+                if change == Change::ResetFactor {
+                    factor_removed.store(tx, now).await?;
+                }
+                let subject = Actor::Account(id).to_string();
+                let (action, detail) = (audited(change), reason.as_deref());
+                audit::insert(tx, now, &actor, action, &subject, detail).await
+            })
+        })
+        .await
+    }
+}
+
+/// Refuses a change that isn't one, or that would leave nobody who can be staff.
+async fn refuse(tx: &mut WriteTx<'_>, row: &AccountRow, change: Change) -> Result<()> {
+    let (staff, disabled) = (row.record.staff, row.disabled_at.is_some());
+    let refusal = match change {
+        Change::Disable if disabled => Some(Refusal::AccountDisabledAlready),
+        Change::Enable if !disabled => Some(Refusal::AccountNotDisabled),
+        Change::Promote if staff => Some(Refusal::StaffAlready),
+        Change::Demote if !staff => Some(Refusal::NotStaff),
+        Change::Disable | Change::Demote if staff && !disabled => {
+            let last = accounts::staff(tx).await?.len() <= 1;
+            last.then_some(Refusal::LastStaff)
+        }
+        _ => None,
+    };
+    refusal.map_or(Ok(()), |refusal| Err(refusal.into()))
+}
+
+async fn make(
+    tx: &mut WriteTx<'_>,
+    id: i64,
+    change: Change,
+    reason: Option<&str>,
+    now: Timestamp,
+) -> Result<()> {
+    match change {
+        Change::Disable => {
+            accounts::set_disabled(tx, id, reason.map(|reason| (now, reason))).await?;
+            applications::set_disabled(tx, id, Some(now)).await
+        }
+        Change::Enable => {
+            accounts::set_disabled(tx, id, None).await?;
+            applications::set_disabled(tx, id, None).await
+        }
+        Change::SignOut => Ok(()),
+        Change::Promote => accounts::set_staff(tx, id, true).await,
+        Change::Demote => accounts::set_staff(tx, id, false).await,
+        Change::ResetFactor => {
+            if !second_factors::remove(tx, id).await? {
+                return Err(Refusal::NoSecondFactor.into());
+            }
+            Ok(())
+        }
+    }
+}
+
+const fn audited(change: Change) -> &'static str {
+    match change {
+        Change::Disable => "account.disable",
+        Change::Enable => "account.enable",
+        Change::SignOut => "account.sign_out",
+        Change::Promote => "account.promote",
+        Change::Demote => "account.demote",
+        Change::ResetFactor => "account.reset_factor",
+    }
+}

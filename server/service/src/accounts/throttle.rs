@@ -1,0 +1,425 @@
+//! Limits of tries: so many sign-ins that fail, registrations, or requests for a reset link.
+//!
+//! Tries are counted in memory, before anything else is done for them: one that is over a limit
+//! costs no statement and no hash. Each process counts for itself.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::Timestamp;
+
+use crate::Limits;
+use crate::error::{Error, Refusal};
+
+const MINUTE_MS: i64 = 60_000;
+/// The most counts that are kept, of some 50 bytes each. The limits over all let in far fewer tries
+/// in a window.
+const COUNTS_MAX: usize = 200_000;
+/// The most tries for a reset link by one network for one e-mail in an hour.
+const RESET_LINKS_MAX: i64 = 5;
+/// The most entries of one account about access that it was denied, in an hour.
+const DENIED_MAX: i64 = 20;
+/// The delay of the first try that is delayed; each further one waits twice as long.
+const DELAY_MS: u64 = 100;
+/// How often the delay doubles at most.
+const DOUBLINGS_MAX: u32 = 5;
+
+/// What is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Try {
+    SignIn,
+    /// A sign-in from a browser that was signed in to this account before.
+    KnownDevice,
+    Register,
+    /// Asking for a mail with a reset link.
+    ResetLink,
+    /// Setting a password by a reset link.
+    Reset,
+    /// The password again, by somebody who is signed in.
+    Password,
+    /// A code of the second factor, or a recovery code.
+    Code,
+    /// A page that the account may not see.
+    Denied,
+}
+
+impl Try {
+    /// The word in the sums of throttled tries.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::SignIn => "sign-in",
+            Self::KnownDevice => "sign-in by a known device",
+            Self::Register => "registration",
+            Self::ResetLink => "request for a reset link",
+            Self::Reset => "reset",
+            Self::Password => "password",
+            Self::Code => "code of the second factor",
+            Self::Denied => "denied access",
+        }
+    }
+
+    const fn window_ms(self) -> i64 {
+        match self {
+            Self::Register | Self::ResetLink | Self::Denied => 60 * MINUTE_MS,
+            Self::SignIn | Self::KnownDevice | Self::Reset | Self::Password | Self::Code => {
+                15 * MINUTE_MS
+            }
+        }
+    }
+}
+
+/// Counts tries.
+pub(crate) struct Throttle {
+    sign_in_failures_max: i64,
+    registrations_max: i64,
+    /// Names of counts are hashed by a key that nobody knows, so that nobody can choose two that
+    /// meet.
+    hasher: RandomState,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    by_name: HashMap<u64, Count>,
+    /// Tries that were refused since this was last asked for.
+    refused: BTreeMap<Try, i64>,
+    /// When counts that are over were last dropped.
+    swept_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy)]
+struct Count {
+    started_at: Timestamp,
+    ends_at: Timestamp,
+    hits: i64,
+}
+
+/// A try that was counted. It stays counted unless it is taken back.
+pub(crate) struct Counted {
+    names: Vec<u64>,
+    /// How long this try has to wait before it is judged.
+    pub(crate) delay: Duration,
+}
+
+impl Counted {
+    /// The same try, counted by another limit too.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.names.extend(other.names);
+        self
+    }
+}
+
+/// What a try is counted for, and the most tries that may be counted for it.
+type Limit = (u64, i64);
+
+impl Throttle {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            sign_in_failures_max: limits.sign_in_failures_max,
+            registrations_max: limits.registrations_max,
+            hasher: RandomState::new(),
+            counts: Mutex::default(),
+        }
+    }
+
+    /// Counts a try by a client for an account, which its e-mail or id names, or for none; refuses
+    /// it when one of its limits is reached. A refused try isn't counted.
+    pub(crate) fn count(
+        &self,
+        what: Try,
+        client: &str,
+        account: &str,
+        now: Timestamp,
+    ) -> Result<Counted, Error> {
+        let limits = self.limits(what, client, account);
+        let mut counts = self.counts();
+        if let Some(retry_after_ms) = counts.full(&limits, what, now) {
+            let retry_after_s = (retry_after_ms / 1000).max(1);
+            return Err(Refusal::Throttled { retry_after_s }.into());
+        }
+        let mut first = 0;
+        for (index, (name, _)) in limits.iter().enumerate() {
+            let hits = counts.add(*name, what, now);
+            if index == 0 {
+                first = hits;
+            }
+        }
+        let most = limits.first().map_or(0, |(_, max)| *max);
+        Ok(Counted {
+            names: limits.into_iter().map(|(name, _)| name).collect(),
+            delay: delay(what, first, most),
+        })
+    }
+
+    /// Notes that a try was refused, for the sums.
+    pub(crate) fn note_refused(&self, what: Try) {
+        *self.counts().refused.entry(what).or_default() += 1;
+    }
+
+    /// Takes back a try that isn't to count.
+    pub(crate) fn take_back(&self, counted: &Counted) {
+        let mut counts = self.counts();
+        for name in &counted.names {
+            if let Some(count) = counts.by_name.get_mut(name) {
+                count.hits -= 1;
+                if count.hits <= 0 {
+                    counts.by_name.remove(name);
+                }
+            }
+        }
+    }
+
+    /// Takes back a try that succeeded, and those that the same client made before it for the same
+    /// account.
+    pub(crate) fn succeed(&self, counted: &Counted) {
+        self.take_back(counted);
+        if let Some(narrowest) = counted.names.first() {
+            self.counts().by_name.remove(narrowest);
+        }
+    }
+
+    /// How many tries were refused since this was last asked for.
+    pub(crate) fn take_refused(&self) -> BTreeMap<Try, i64> {
+        std::mem::take(&mut self.counts().refused)
+    }
+
+    /// The limits of a try, the narrowest first. A limit for more clients together is higher.
+    fn limits(&self, what: Try, client: &str, account: &str) -> Vec<Limit> {
+        let Networks { address, near, far } = Networks::of(client);
+        let name = |scope: &str, text: &str| self.hasher.hash_one((what, scope, text));
+        let limit =
+            |scope, text: &str, base: i64, times| (name(scope, text), base.saturating_mul(times));
+        let of_client = |base, times: [i64; 4]| {
+            [
+                limit("address", &address, base, times[0]),
+                limit("near", &near, base, times[1]),
+                limit("far", &far, base, times[2]),
+                limit("all", "", base, times[3]),
+            ]
+        };
+        let of_account = |base, times| {
+            let both = format!("{near} {account}");
+            [
+                limit("both", &both, base, 1),
+                limit("account", account, base, times),
+            ]
+        };
+        let failures = self.sign_in_failures_max;
+        match what {
+            Try::SignIn => [
+                of_account(failures, 10).as_slice(),
+                &of_client(failures, [10, 10, 40, 200]),
+            ]
+            .concat(),
+            Try::ResetLink => [
+                of_account(RESET_LINKS_MAX, 4).as_slice(),
+                &of_client(RESET_LINKS_MAX, [10, 10, 40, 200]),
+            ]
+            .concat(),
+            Try::Register => of_client(self.registrations_max, [1, 1, 5, 50]).to_vec(),
+            Try::Reset => of_client(failures, [2, 2, 8, 200]).to_vec(),
+            Try::KnownDevice | Try::Password | Try::Code => {
+                vec![limit("account", account, failures, 1)]
+            }
+            Try::Denied => vec![limit("account", account, DENIED_MAX, 1)],
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    /// How long a try has to wait whose limit is reached; `None` for one that may be made.
+    fn full(&mut self, limits: &[Limit], what: Try, now: Timestamp) -> Option<i64> {
+        let mut waits = Vec::new();
+        for (name, max) in limits {
+            if let Some(count) = self.by_name.get(name)
+                && count.is_on(now)
+                && count.hits >= *max
+            {
+                waits.push(count.ends_at.ms_since(now));
+            }
+        }
+        if waits.is_empty() && self.by_name.len() + limits.len() > COUNTS_MAX {
+            self.sweep(now);
+            if self.by_name.len() + limits.len() > COUNTS_MAX {
+                waits.push(what.window_ms());
+            }
+        }
+        waits.into_iter().max()
+    }
+
+    /// Adds one to a count, which begins anew when its time is over.
+    fn add(&mut self, name: u64, what: Try, now: Timestamp) -> i64 {
+        let begun = Count {
+            started_at: now,
+            ends_at: now.plus_ms(what.window_ms()),
+            hits: 0,
+        };
+        let count = self.by_name.entry(name).or_insert(begun);
+        if !count.is_on(now) {
+            *count = begun;
+        }
+        count.hits += 1;
+        count.hits
+    }
+
+    /// Drops the counts that are over, once a second at most.
+    fn sweep(&mut self, now: Timestamp) {
+        if self
+            .swept_at
+            .is_none_or(|at| now.ms_since(at).abs() >= 1000)
+        {
+            self.swept_at = Some(now);
+            self.by_name.retain(|_, count| count.is_on(now));
+        }
+    }
+}
+
+impl Count {
+    /// Whether it still counts; a clock that was set back ends it.
+    fn is_on(&self, now: Timestamp) -> bool {
+        self.started_at <= now && now < self.ends_at
+    }
+}
+
+/// Tries of one client for one account wait before they are judged, once half of them are used up:
+/// who mistypes waits a little, a program long.
+fn delay(what: Try, hits: i64, max: i64) -> Duration {
+    let over = hits - max / 2 - 1;
+    if what != Try::SignIn || over < 0 || max < 2 {
+        return Duration::ZERO;
+    }
+    let doublings = u32::try_from(over).unwrap_or(u32::MAX).min(DOUBLINGS_MAX);
+    Duration::from_millis(DELAY_MS << doublings)
+}
+
+/// The networks that a client's address is counted in: of IPv6 the /64, which one customer has, and
+/// the /48, which one site has; of IPv4 the address and its /24.
+pub struct Networks {
+    address: String,
+    pub near: String,
+    pub far: String,
+}
+
+impl Networks {
+    #[must_use]
+    pub fn of(client: &str) -> Self {
+        let address = client.to_owned();
+        match client.parse() {
+            Ok(IpAddr::V6(v6)) => {
+                let [a, b, c, d, ..] = v6.segments();
+                Self {
+                    address,
+                    near: format!("{a:x}:{b:x}:{c:x}:{d:x}::/64"),
+                    far: format!("{a:x}:{b:x}:{c:x}::/48"),
+                }
+            }
+            Ok(IpAddr::V4(v4)) => {
+                let [a, b, c, _] = v4.octets();
+                Self {
+                    near: address.clone(),
+                    far: format!("{a}.{b}.{c}.0/24"),
+                    address,
+                }
+            }
+            Err(_) => Self {
+                near: address.clone(),
+                far: address.clone(),
+                address,
+            },
+        }
+    }
+}
+
+/// The network that an address is recorded with: an IPv6 customer has a whole /64.
+pub(crate) fn network(client: &str) -> String {
+    Networks::of(client).near
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::{Throttle, Try};
+    use crate::Limits;
+
+    fn throttle() -> Throttle {
+        Throttle::new(&Limits::default())
+    }
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_unix_ms(1_000_000_000_000 + ms)
+    }
+
+    /// How many of these tries are counted.
+    fn counted(
+        throttle: &Throttle,
+        what: Try,
+        tries: impl Iterator<Item = (String, String)>,
+    ) -> usize {
+        tries
+            .filter(|(client, account)| throttle.count(what, client, account, at(0)).is_ok())
+            .count()
+    }
+
+    #[test]
+    fn each_scope_has_its_limit() {
+        let one = |client: fn(usize) -> String, account: fn(usize) -> String| {
+            (0..5_000).map(move |n| (client(n), account(n)))
+        };
+        let same = |_| "2001:db8::1".to_owned();
+        let in_64 = |n| format!("2001:db8::{n:x}");
+        let in_48 = |n| format!("2001:db8:0:{n:x}::1");
+        let any = |n| format!("2001:{n:x}::1");
+        let account = |_| "one@example.org".to_owned();
+        let others = |n| format!("{n}@example.org");
+        for (what, client, name, max) in [
+            (
+                Try::SignIn,
+                same as fn(usize) -> String,
+                account as fn(usize) -> String,
+                10,
+            ),
+            (Try::SignIn, in_64, account, 10),
+            (Try::SignIn, any, account, 100),
+            (Try::SignIn, same, others, 100),
+            (Try::SignIn, in_64, others, 100),
+            (Try::SignIn, in_48, others, 400),
+            (Try::SignIn, any, others, 2_000),
+            (Try::Register, in_64, others, 20),
+            (Try::Register, in_48, others, 100),
+            (Try::Register, any, others, 1_000),
+            (Try::ResetLink, same, account, 5),
+            (Try::ResetLink, any, account, 20),
+            (Try::ResetLink, same, others, 50),
+            (Try::Reset, same, others, 20),
+        ] {
+            let throttle = throttle();
+            assert_eq!(counted(&throttle, what, one(client, name)), max, "{what:?}");
+            let later = at(3_600_000);
+            assert!(throttle.count(what, &client(0), &name(0), later).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_success_is_not_counted_and_ends_the_delays() {
+        let throttle = throttle();
+        let count = || throttle.count(Try::SignIn, "192.0.2.1", "one@example.org", at(0));
+        for _ in 0..1_000 {
+            let success = count().unwrap();
+            throttle.succeed(&success);
+        }
+        let delays: Vec<_> = (0..10)
+            .map(|_| count().unwrap().delay.as_millis())
+            .collect();
+        assert_eq!(delays, [0, 0, 0, 0, 0, 100, 200, 400, 800, 1600]);
+        assert!(count().is_err());
+        assert!(throttle.counts().by_name.len() < 10);
+    }
+}

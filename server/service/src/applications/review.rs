@@ -1,0 +1,188 @@
+//! What staff decide about applications and sender names, and the lists that they decide by.
+
+use domain::decision::{ApplicationList, StaffList, Work};
+use domain::records::{ApplicationRecord, Paged, SenderCase, WaitingWork};
+use domain::{SenderName, Timestamp, sender_name};
+
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::store::audit::{self, Actor};
+use crate::store::{applications, senders, staff_lists};
+
+/// The most cases of one page.
+const CASES_MAX: i64 = 100;
+/// How many earlier requests, and how many similar names, are shown with a case.
+const BESIDE_MAX: i64 = 5;
+/// Usual times are those of this many days, and of so many decisions at most.
+const USUAL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+const USUAL_MAX: i64 = 1000;
+
+impl Service {
+    /// A page of applications for staff.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn application_list(
+        &self,
+        list: ApplicationList,
+        cursor: Option<&str>,
+        limit: i64,
+    ) -> Result<Paged<ApplicationRecord>> {
+        let after = position(cursor)?;
+        let limit = limit.clamp(1, CASES_MAX);
+        let found = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            applications::list(&mut conn, list, after, limit + 1).await
+        });
+        let place = |row: &applications::ApplicationRow| match list {
+            ApplicationList::Waiting => (
+                row.record
+                    .activation_requested_at
+                    .map_or(0, Timestamp::unix_ms),
+                row.id.0,
+            ),
+            _ => (0, row.id.0),
+        };
+        let mut rows: Vec<_> = found.await?.into_iter().flatten().collect();
+        rows.sort_by_key(place);
+        let page = Paged::of(rows, limit, |row| {
+            let (at, id) = place(row);
+            format!("{at}-{id}")
+        });
+        Ok(Paged {
+            items: page.items.into_iter().map(|row| self.shown(row)).collect(),
+            next: page.next,
+        })
+    }
+
+    /// The sender names that wait for a decision, the longest waiting first, with what staff decide
+    /// by.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn sender_cases(
+        &self,
+        cursor: Option<&str>,
+        limit: i64,
+    ) -> Result<Paged<SenderCase>> {
+        let (_, after) = position(cursor)?;
+        let limit = limit.clamp(1, CASES_MAX);
+        let reserved = self.staff_list(StaffList::ReservedWords).await?;
+        let found = self.in_each_home(|home| {
+            let reserved = &reserved;
+            async move {
+                let mut conn = self.store().read_at(home).await?;
+                let mut cases = Vec::new();
+                for case in senders::cases(&mut conn, after, limit + 1).await? {
+                    let (id, account) = (case.request.id, case.account_id);
+                    let earlier = senders::earlier(&mut conn, account, id, BESIDE_MAX).await?;
+                    cases.push((
+                        account,
+                        SenderCase {
+                            category: case.category,
+                            email: case.email,
+                            reserved: sender_name::reserved_in(&case.request.name, reserved),
+                            similar: Vec::new(),
+                            earlier,
+                            request: case.request,
+                        },
+                    ));
+                }
+                Ok(cases)
+            }
+        });
+        let mut cases: Vec<_> = found.await?.into_iter().flatten().collect();
+        cases.sort_by_key(|(_, case)| case.request.id);
+        let mut page = Paged::of(cases, limit, |(_, case)| format!("0-{}", case.request.id));
+        let mut conn = self.store().read().await?;
+        for (account, case) in &mut page.items {
+            if let Ok(name) = SenderName::parse(&case.request.name) {
+                let looks = name.looks();
+                case.similar = senders::similar(&mut conn, &looks, *account, BESIDE_MAX).await?;
+            }
+        }
+        Ok(Paged {
+            items: page.items.into_iter().map(|(_, case)| case).collect(),
+            next: page.next,
+        })
+    }
+
+    /// How much work of each kind waits for staff.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn waiting_work(&self) -> Result<Vec<WaitingWork>> {
+        let now = self.now();
+        let mut waiting = Vec::new();
+        for work in Work::ALL {
+            let found = self.waiting(work, now, now).await?;
+            waiting.push(WaitingWork {
+                work,
+                count: found.count,
+                oldest: found.oldest,
+                usual_ms: self.usual_answer_ms(work).await?,
+            });
+        }
+        Ok(waiting)
+    }
+
+    /// How long staff usually take for a kind of work: the median of the last 30 days. `None` where
+    /// there was none, and for work that isn't a decision.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn usual_answer_ms(&self, work: Work) -> Result<Option<i64>> {
+        let since = self.now().plus_ms(-USUAL_MS);
+        let found = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            match work {
+                Work::Activations => applications::times(&mut conn, since, USUAL_MAX).await,
+                Work::SenderNames => senders::times(&mut conn, since, USUAL_MAX).await,
+                Work::Deposits | Work::Mails => Ok(Vec::new()),
+            }
+        });
+        let mut times: Vec<_> = found.await?.into_iter().flatten().collect();
+        times.sort_unstable();
+        Ok(times.get(times.len() / 2).copied())
+    }
+
+    /// The entries of a list that staff keep.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn staff_list(&self, list: StaffList) -> Result<Vec<String>> {
+        let mut conn = self.store().read().await?;
+        let lines = staff_lists::lines(&mut conn, list.as_str()).await?;
+        let lines = lines.unwrap_or_else(|| list.at_first().to_owned());
+        Ok(lines.lines().map(str::to_owned).collect())
+    }
+
+    /// Replaces a list that staff keep by one that was typed, a line for each entry.
+    ///
+    /// # Errors
+    /// `ListInvalid`.
+    pub async fn set_staff_list(&self, actor: &Actor, list: StaffList, text: &str) -> Result<()> {
+        let (actor, lines) = (
+            *actor,
+            StaffList::entries(text).map_err(Refusal::from)?.join("\n"),
+        );
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                staff_lists::set(tx, list.as_str(), &lines).await?;
+                let (action, subject) = ("staff_list.set", list.as_str());
+                audit::insert(tx, now, &actor, action, subject, Some(&lines)).await
+            })
+        })
+        .await
+    }
+}
+
+/// The place after which a page begins: a moment and an id.
+fn position(cursor: Option<&str>) -> Result<(i64, i64)> {
+    let Some(text) = cursor else {
+        return Ok((i64::MIN, 0));
+    };
+    let parts = text.split_once('-');
+    let place = parts.and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)));
+    Ok(place.ok_or(Refusal::InvalidCursor)?)
+}

@@ -1,0 +1,84 @@
+//! Confirming that an e-mail address belongs to who registered with it.
+
+use crate::Service;
+use crate::accounts::token_hash;
+use crate::error::{Refusal, Result};
+use crate::mail::{self, texts};
+use crate::store::audit::{self, Actor};
+use crate::store::query::Connection;
+use crate::store::{accounts, confirmations};
+
+/// How long a link works, from its sending on.
+pub(super) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;
+/// One mail per address in this time.
+const MAIL_PAUSE_MS: i64 = 5 * 60 * 1000;
+
+impl Service {
+    /// Whether an account must confirm its e-mail before it creates applications. Nobody must where
+    /// no mail is sent.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn must_confirm(&self, account_id: i64) -> Result<bool> {
+        let mut conn = self.store().read().await?;
+        self.must_confirm_in(&mut conn, account_id).await
+    }
+
+    pub(crate) async fn must_confirm_in(
+        &self,
+        conn: &mut dyn Connection,
+        account_id: i64,
+    ) -> Result<bool> {
+        if !self.sends_mail() {
+            return Ok(false);
+        }
+        let account = accounts::by_id(conn, account_id).await?;
+        Ok(account.is_some_and(|row| row.record.confirmed_at.is_none()))
+    }
+
+    /// Sends the mail with the link to confirm the e-mail again.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`, `EmailConfirmed`; `Throttled` within five minutes of the last one.
+    pub async fn mail_confirmation(&self, account_id: i64) -> Result<()> {
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let account = accounts::by_id(tx, account_id).await?;
+                let account = account.ok_or(Refusal::NoSuchAccount)?.record;
+                if account.confirmed_at.is_some() {
+                    return Err(Refusal::EmailConfirmed.into());
+                }
+                let since = now.plus_ms(-MAIL_PAUSE_MS);
+                if !confirmations::mail_again(tx, account_id, now, since).await? {
+                    let last = confirmations::mailed_at(tx, account_id).await?;
+                    let retry_after_s = last.ms_since(since).max(1000) / 1000;
+                    return Err(Refusal::Throttled { retry_after_s }.into());
+                }
+                mail::put(tx, &account, &texts::confirm(), now).await
+            })
+        })
+        .await
+    }
+
+    /// Confirms an e-mail by the link in the mail. The same link again changes nothing.
+    ///
+    /// # Errors
+    /// `ConfirmationInvalid`.
+    pub async fn confirm_email(&self, token: &str) -> Result<()> {
+        let hash = token_hash(token);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let account_id = confirmations::account_of(tx, &hash, now)
+                    .await?
+                    .ok_or(Refusal::ConfirmationInvalid)?;
+                if confirmations::confirm(tx, account_id, now).await? {
+                    let actor = Actor::Account(account_id);
+                    let subject = actor.to_string();
+                    audit::insert(tx, now, &actor, "account.confirm", &subject, None).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,180 @@
+//! Mails that no person's doing brings about: a low balance, a batch that is done, and to staff
+//! what has waited for an hour. Jobs look for these now and then, so that sends don't.
+
+use domain::decision::Work;
+use domain::ids::{self, Home};
+use domain::{Money, Reference, Timestamp};
+
+use super::{Recipient, put, texts};
+use crate::Service;
+use crate::applications::owned;
+use crate::error::Result;
+use crate::store::Chore;
+use crate::store::audit::{self, Actor};
+use crate::store::gate::Priority;
+use crate::store::notices::{self, Owner, Waiting};
+use crate::store::query::Connection;
+use crate::store::{WriteTx, accounts, installation};
+
+const HOUR_MS: i64 = 60 * 60 * 1000;
+/// A batch is done within 48 hours and some minutes; a mail about it may come later, when no
+/// process ran.
+const BATCH_AGE_MS: i64 = 4 * 24 * HOUR_MS;
+
+impl<'a> From<&'a Owner> for Recipient<'a> {
+    fn from(owner: &'a Owner) -> Self {
+        Self {
+            account_id: owner.account_id,
+            email: &owner.email,
+        }
+    }
+}
+
+impl Service {
+    /// Sets what the owner of an application is mailed about: a balance that falls below a
+    /// threshold, if there is one, and batches that are done.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn set_notices(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        low_balance: Option<Money>,
+        batches: bool,
+    ) -> Result<()> {
+        self.in_transaction_of(reference, move |tx, now| {
+            Box::pin(async move {
+                let row = owned(tx, account_id, reference).await?;
+                let since = row.record.batch_mails_since.unwrap_or(now);
+                notices::set(tx, row.id, low_balance, batches.then_some(since)).await?;
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                audit::insert(tx, now, &actor, "application.notices", &subject, None).await
+            })
+        })
+        .await
+    }
+
+    /// Writes the mails about low balances, once each time that a balance falls below the
+    /// threshold, and about batches that are done.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be used.
+    pub async fn mail_notices(&self) -> Result<()> {
+        let noting = |home| self.mail_notices_of(home);
+        self.in_each_home(noting).await.map(drop)
+    }
+
+    async fn mail_notices_of(&self, home: Home) -> Result<()> {
+        // Looked up first: most of the time there is nothing, and then nothing is written.
+        {
+            let mut conn = self.store().read_at(home).await?;
+            if notices::low(&mut conn).await?.is_empty()
+                && notices::risen(&mut conn).await?.is_empty()
+                && notices::done(&mut conn, least_batch(self.now()))
+                    .await?
+                    .is_empty()
+            {
+                return Ok(());
+            }
+        }
+        self.do_chore_at(home, Chore::MailNotices, Priority::Bulk, |tx, now| {
+            Box::pin(async move {
+                note_balances(tx, now).await?;
+                note_batches(tx, now).await?;
+                Ok(false)
+            })
+        })
+        .await
+    }
+
+    /// Mails staff about what has waited for an hour since they were last mailed about its kind:
+    /// at most one mail per kind and hour.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be used.
+    pub async fn remind_staff(&self) -> Result<()> {
+        for work in Work::ALL {
+            let now = self.now();
+            let last = {
+                let mut conn = self.store().read().await?;
+                notices::reminded(&mut conn, work).await?
+            };
+            let last = last.unwrap_or(Timestamp::from_unix_ms(0));
+            if now.ms_since(last) < HOUR_MS {
+                continue;
+            }
+            let waiting = self.waiting(work, now.plus_ms(-HOUR_MS), last.plus_ms(-HOUR_MS));
+            let waiting = waiting.await?;
+            if waiting.fresh > 0 {
+                self.remind(work, waiting.count).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How much has waited since a moment or longer, and how much of it came after another one.
+    pub(crate) async fn waiting(
+        &self,
+        work: Work,
+        before: Timestamp,
+        after: Timestamp,
+    ) -> Result<Waiting> {
+        if !notices::is_of_homes(work) {
+            let mut conn = self.store().read().await?;
+            return notices::waiting(&mut conn, work, before, after).await;
+        }
+        let counted = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            notices::waiting(&mut conn, work, before, after).await
+        });
+        let none = Waiting::default();
+        Ok(counted.await?.into_iter().fold(none, Waiting::and))
+    }
+
+    async fn remind(&self, work: Work, waiting: i64) -> Result<()> {
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                if !notices::remind(tx, work, now, now.plus_ms(-HOUR_MS)).await? {
+                    return Ok(());
+                }
+                let mail = texts::waiting(work, waiting);
+                for member in accounts::staff(tx).await? {
+                    put(tx, &member, &mail, now).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+}
+
+/// The least id of a batch that is looked at.
+fn least_batch(now: Timestamp) -> i64 {
+    ids::compose_id(now.plus_ms(-BATCH_AGE_MS).unix_ms(), 0)
+}
+
+async fn note_balances(conn: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
+    for id in notices::risen(conn).await? {
+        notices::note_risen(conn, id).await?;
+    }
+    let currency = installation::currency(conn).await?;
+    for low in notices::low(conn).await? {
+        if notices::note_low(conn, low.id, now).await? {
+            let mail =
+                texts::low_balance(low.owner.reference, low.balance, low.threshold, &currency);
+            put(conn, &low.owner, &mail, now).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn note_batches(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+    for done in notices::done(conn, least_batch(now)).await? {
+        if notices::note_done(conn, done.id, now).await? {
+            let mail = texts::batch_done(&done);
+            put(conn, &done.owner, &mail, now).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! Handing mails to the mail server, at least once each: a mail is claimed under a lease, handed
+//! over by the caller without an open transaction, and its result stored. A mail that fails for now
+//! is tried again with growing pauses for a day.
+
+use domain::records::{MailRecord, Paged};
+use domain::{MailKind, MailState, Timestamp};
+
+use super::confirming::CONFIRMATION_LIFETIME_MS;
+use super::template::render;
+use crate::Service;
+use crate::accounts::{RESET_LIFETIME_MS, TOKEN_BYTES, token_hash};
+use crate::error::{Refusal, Result};
+use crate::store::audit::{self, Actor};
+use crate::store::outbox::{self, ClaimedRow};
+use crate::store::query::Connection;
+use crate::store::{accounts, confirmations, known_devices};
+
+const MINUTE_MS: i64 = 60_000;
+/// How long a process has a mail to itself; handing one over takes less.
+const LEASE_MS: i64 = 3 * MINUTE_MS;
+const PAUSE_FIRST_MS: i64 = MINUTE_MS;
+const PAUSE_LONGEST_MS: i64 = 4 * 60 * MINUTE_MS;
+/// The pauses between so many tries add up to a little more than a day.
+const TRIES_MAX: i64 = 14;
+/// How many characters of an error are kept.
+const ERROR_CHARS_MAX: usize = 300;
+/// How long a mail is listed that is sent, kept or given up.
+const LISTED_MS: i64 = 30 * 24 * 60 * MINUTE_MS;
+/// How long a device is known that isn't signed in from any more.
+const DEVICES_KNOWN_MS: i64 = 90 * 24 * 60 * MINUTE_MS;
+/// The most mails of a list at once.
+const LIST_MAX: i64 = 200;
+
+/// A mail to hand to the mail server.
+#[derive(Debug)]
+pub struct OutgoingMail {
+    pub id: i64,
+    /// Which try this is, from 1.
+    pub tries: i64,
+    pub recipient: String,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    pub created_at: Timestamp,
+    /// What must not be stored or logged: the token of the mail's link.
+    pub secret: Option<String>,
+}
+
+/// How many mails there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MailCounts {
+    /// To be sent.
+    pub waiting: i64,
+    /// Given up, until they are deleted or tried again.
+    pub failed: i64,
+}
+
+/// The pause after a try failed for now; `None` when it was the last one.
+fn pause_ms(tries: i64) -> Option<i64> {
+    let doubled = u32::try_from(tries - 1).unwrap_or_default().min(16);
+    (tries < TRIES_MAX).then(|| (PAUSE_FIRST_MS << doubled).min(PAUSE_LONGEST_MS))
+}
+
+impl Service {
+    /// Whether a mail server is set up.
+    pub fn sends_mail(&self) -> bool {
+        self.inner.mail.is_set_up
+    }
+
+    /// Takes mails that are due, at most `limit`, for a few minutes: nobody else gets them before
+    /// that. The links of those that have secret ones are made now.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be used.
+    pub async fn claim_mails(&self, limit: i64) -> Result<Vec<OutgoingMail>> {
+        // Looked up first: most of the time nothing is due, and then nothing is written.
+        let due = {
+            let mut conn = self.store().read().await?;
+            outbox::next_due(&mut conn).await?
+        };
+        if due.is_none_or(|due| due > self.now()) {
+            return Ok(Vec::new());
+        }
+        let service = self.clone();
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let mut mails = Vec::new();
+                let lease_end = now.plus_ms(LEASE_MS);
+                for row in outbox::claim(tx, now, lease_end, limit).await? {
+                    mails.push(service.outgoing(tx, row, now).await?);
+                }
+                Ok(mails)
+            })
+        })
+        .await
+    }
+
+    /// Renders a mail, and makes its secret link.
+    async fn outgoing(
+        &self,
+        conn: &mut dyn Connection,
+        row: ClaimedRow,
+        now: Timestamp,
+    ) -> Result<OutgoingMail> {
+        let base_url = &self.inner.mail.base_url;
+        let secret = match (row.kind.secret_page(), row.account_id) {
+            (Some(page), Some(account_id)) => {
+                let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
+                let hash = token_hash(&token);
+                if row.kind == MailKind::Reset {
+                    let expires = now.plus_ms(RESET_LIFETIME_MS);
+                    accounts::insert_reset(conn, &hash, account_id, now, expires).await?;
+                } else {
+                    let expires = now.plus_ms(CONFIRMATION_LIFETIME_MS);
+                    confirmations::insert(conn, &hash, account_id, expires).await?;
+                }
+                Some((page, token))
+            }
+            _ => None,
+        };
+        let link = match (&secret, &row.path) {
+            (Some((page, token)), _) => Some(format!("{base_url}{page}{token}")),
+            (None, Some(path)) => Some(format!("{base_url}{path}")),
+            (None, None) => None,
+        };
+        let rendered = render(&row.body, link.as_deref(), base_url);
+        Ok(OutgoingMail {
+            id: row.id,
+            tries: row.tries,
+            recipient: row.recipient,
+            subject: row.subject,
+            text: rendered.text,
+            html: rendered.html,
+            created_at: row.created_at,
+            secret: secret.map(|(_, token)| token),
+        })
+    }
+
+    /// Stores that the mail server took a mail, and empties the mail.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written; the mail is then sent again.
+    pub async fn mail_sent(&self, mail: &OutgoingMail) -> Result<()> {
+        let (id, tries) = (mail.id, mail.tries);
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move { outbox::sent(tx, id, tries).await.map(drop) })
+        })
+        .await
+    }
+
+    /// Stores why a mail wasn't sent. It is tried again, unless it was refused for good or this was
+    /// the last try. Returns how far the mail has come.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn mail_not_sent(
+        &self,
+        mail: &OutgoingMail,
+        error: &str,
+        for_good: bool,
+    ) -> Result<MailState> {
+        let (id, tries) = (mail.id, mail.tries);
+        let error = shown(error, mail.secret.as_deref());
+        let pause = pause_ms(tries).filter(|_| !for_good);
+        let state = match pause {
+            Some(_) => MailState::Queued,
+            None => MailState::Failed,
+        };
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let next_try = now.plus_ms(pause.unwrap_or_default());
+                outbox::not_sent(tx, (id, tries), state, next_try, &error).await?;
+                Ok(state)
+            })
+        })
+        .await
+    }
+
+    /// Keeps the mails that wait, for staff to read, since no mail server is set up.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be used.
+    pub async fn keep_mails(&self) -> Result<()> {
+        let due = {
+            let mut conn = self.store().read().await?;
+            outbox::next_due(&mut conn).await?
+        };
+        if due.is_none_or(|due| due > self.now()) {
+            return Ok(());
+        }
+        self.in_transaction(move |tx, _| Box::pin(async move { outbox::keep(tx).await.map(drop) }))
+            .await
+    }
+
+    /// The mails of the last weeks, newest first.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn mails(&self, cursor: Option<&str>, limit: i64) -> Result<Paged<MailRecord>> {
+        let before = match cursor {
+            Some(text) => text.parse().map_err(|_| Refusal::InvalidCursor)?,
+            None => i64::MAX,
+        };
+        let limit = limit.clamp(1, LIST_MAX);
+        let mut conn = self.store().read().await?;
+        let mails = outbox::newest(&mut conn, before, limit + 1).await?;
+        Ok(Paged::of(mails, limit, |mail| mail.id.to_string()))
+    }
+
+    /// Queues a mail again that waits, is kept or was given up.
+    ///
+    /// # Errors
+    /// `NoSuchMail`, `MailSent`.
+    pub async fn retry_mail(&self, actor: &Actor, id: i64) -> Result<MailRecord> {
+        let actor = *actor;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let queued = outbox::retry(tx, id, now).await?;
+                let mail = outbox::by_id(tx, id).await?.ok_or(Refusal::NoSuchMail)?;
+                if !queued {
+                    return Err(Refusal::MailSent.into());
+                }
+                let subject = format!("mail {id}");
+                audit::insert(tx, now, &actor, "mail.retry", &subject, None).await?;
+                Ok(mail)
+            })
+        })
+        .await
+    }
+
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn mail_counts(&self) -> Result<MailCounts> {
+        let mut conn = self.store().read().await?;
+        let (waiting, failed) = outbox::counts(&mut conn).await?;
+        Ok(MailCounts { waiting, failed })
+    }
+
+    /// Deletes mails that were listed for a month, links to confirm an e-mail that work no more,
+    /// and devices that weren't seen for long.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn forget_mails(&self) -> Result<()> {
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                outbox::forget(tx, now.plus_ms(-LISTED_MS)).await?;
+                confirmations::forget(tx, now).await?;
+                known_devices::forget(tx, now.plus_ms(-DEVICES_KNOWN_MS)).await
+            })
+        })
+        .await
+    }
+}
+
+/// What of an error is stored: a mail server may quote the mail, and with it the secret.
+fn shown(error: &str, secret: Option<&str>) -> String {
+    let error = match secret {
+        Some(secret) => error.replace(secret, "…"),
+        None => error.to_owned(),
+    };
+    let printable = error.chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(ERROR_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MINUTE_MS, TRIES_MAX, pause_ms, shown};
+
+    #[test]
+    fn pauses_double_up_to_four_hours_and_add_up_to_a_day() {
+        let pauses: Vec<i64> = (1..TRIES_MAX).filter_map(pause_ms).collect();
+        let minutes: Vec<i64> = pauses.iter().map(|pause| pause / MINUTE_MS).collect();
+        assert_eq!(minutes[..9], [1, 2, 4, 8, 16, 32, 64, 128, 240]);
+        let day = 24 * 60;
+        let sum: i64 = minutes.iter().sum();
+        assert!((day..day + 60).contains(&sum), "{sum}");
+        assert_eq!(pause_ms(TRIES_MAX), None);
+    }
+
+    #[test]
+    fn an_error_never_shows_the_secret_and_no_control_characters() {
+        let error = "554 spam:\r\nhttps://x/reset/abc123 \u{1b}[2J";
+        assert_eq!(
+            shown(error, Some("abc123")),
+            "554 spam:  https://x/reset/…  [2J"
+        );
+        assert_eq!(shown(&"x".repeat(1000), None).len(), 300);
+    }
+}

@@ -1,0 +1,220 @@
+//! What each mail says.
+
+use domain::application::StatusAction;
+use domain::decision::Work;
+use domain::records::ApplicationRecord;
+use domain::{KeyKind, MailKind, Money, Reference, Timestamp};
+
+use super::Mail;
+use crate::store::notices::Done;
+
+/// What to do about something that somebody else may have done.
+const NOT_YOU: &str = "If it wasn't you, set a new password at once, which signs out all other \
+                       devices, and look at your account's devices.";
+
+fn of_application(kind: MailKind, reference: Reference, subject: &str, body: String) -> Mail {
+    Mail {
+        kind,
+        subject: format!("{subject}: application {reference}"),
+        body,
+        path: Some(format!("/applications/{reference}")),
+    }
+}
+
+/// Its link is made when the mail is sent.
+pub(crate) fn confirm() -> Mail {
+    Mail {
+        kind: MailKind::Confirm,
+        subject: "Confirm your e-mail".to_owned(),
+        body: "An account was created with this e-mail. Open the link below and press \"Confirm\" \
+               to say that the address is yours. Until then the account can't create \
+               applications. The link works for three days.\n\n\
+               If you didn't create an account, do nothing."
+            .to_owned(),
+        path: None,
+    }
+}
+
+/// Its link is made when the mail is sent.
+pub(crate) fn reset() -> Mail {
+    Mail {
+        kind: MailKind::Reset,
+        subject: "Reset your password".to_owned(),
+        body: "A new password was asked for your account. The link below lets you set one. It \
+               works once, for an hour.\n\n\
+               If you didn't ask for it, do nothing: your password stays as it is."
+            .to_owned(),
+        path: None,
+    }
+}
+
+pub(crate) fn password_changed() -> Mail {
+    Mail {
+        kind: MailKind::PasswordChanged,
+        subject: "Your password was changed".to_owned(),
+        body: "The password of your account was changed, and all other devices were signed out. \
+               The keys of your applications stay as they are.\n\n\
+               If it wasn't you, set a new password at once: ask for a link by \"Forgot your \
+               password?\" on the sign-in page."
+            .to_owned(),
+        path: Some("/forgot".to_owned()),
+    }
+}
+
+pub(crate) fn new_device(user_agent: &str, address: &str, at: Timestamp) -> Mail {
+    Mail {
+        kind: MailKind::NewDevice,
+        subject: "New sign-in to your account".to_owned(),
+        body: format!(
+            "Somebody signed in to your account from a browser or network that it wasn't used \
+             from before.\n\nTime: {} UTC\nAddress: {address}\nBrowser: {user_agent}\n\n{NOT_YOU}",
+            at.to_table()
+        ),
+        path: Some("/devices".to_owned()),
+    }
+}
+
+/// `change` is the sentence that says what changed.
+pub(crate) fn second_factor(change: &str) -> Mail {
+    Mail {
+        kind: MailKind::SecondFactor,
+        subject: "The second factor of your account changed".to_owned(),
+        body: format!("{change}\n\n{NOT_YOU}"),
+        path: Some("/account/two-factor".to_owned()),
+    }
+}
+
+pub(crate) fn key_replaced(reference: Reference, kind: KeyKind) -> Mail {
+    let key = match kind {
+        KeyKind::Live => "API key",
+        KeyKind::Test => "test key",
+    };
+    let body = format!(
+        "The {key} of your application {reference} was replaced. The old key works no more, and \
+         all other devices of your account were signed out.\n\n{NOT_YOU}"
+    );
+    of_application(MailKind::KeyReplaced, reference, "Key replaced", body)
+}
+
+/// Staff changed an application's status.
+pub(crate) fn status_changed(
+    record: &ApplicationRecord,
+    action: StatusAction,
+    reason: Option<&str>,
+) -> Mail {
+    let (reference, status) = (record.reference, record.status);
+    let (subject, body) = match action {
+        StatusAction::Approve => (
+            "Approved",
+            format!("Your application {reference} is {status}: its API key can send now."),
+        ),
+        StatusAction::Suspend => (
+            "Suspended",
+            format!(
+                "Your application {reference} is suspended: its API key sends nothing, and queued \
+                 messages wait.\n\nReason: {}",
+                reason.unwrap_or("none given")
+            ),
+        ),
+        StatusAction::Reinstate => (
+            "Reinstated",
+            format!("Your application {reference} is not suspended any more: it is {status}."),
+        ),
+    };
+    of_application(MailKind::Application, reference, subject, body)
+}
+
+pub(crate) fn sender_accepted(reference: Reference, name: &str) -> Mail {
+    let body = format!(
+        "The sender name {name} is accepted: messages of your application {reference} are sent as \
+         {name} from now on."
+    );
+    of_application(
+        MailKind::SenderName,
+        reference,
+        "Sender name accepted",
+        body,
+    )
+}
+
+pub(crate) fn sender_rejected(reference: Reference, name: &str, reason: &str) -> Mail {
+    let body = format!(
+        "The sender name {name}, which you requested for your application {reference}, was not \
+         accepted.\n\nReason: {reason}"
+    );
+    of_application(
+        MailKind::SenderName,
+        reference,
+        "Sender name rejected",
+        body,
+    )
+}
+
+pub(crate) fn deposit(reference: Reference, amount: Money, balance: Money, currency: &str) -> Mail {
+    let body = format!(
+        "A deposit of {amount} {currency} was added to your application {reference}. Its balance \
+         is {balance} {currency} now."
+    );
+    of_application(MailKind::Deposit, reference, "Deposit received", body)
+}
+
+pub(crate) fn low_balance(
+    reference: Reference,
+    balance: Money,
+    threshold: Money,
+    currency: &str,
+) -> Mail {
+    let body = format!(
+        "The balance of your application {reference} is {balance} {currency}, which is below the \
+         {threshold} {currency} that you set. Sends are refused when it doesn't suffice.\n\n\
+         Pay in by bank transfer and give the reference {reference} as the reason for payment."
+    );
+    of_application(MailKind::LowBalance, reference, "Low balance", body)
+}
+
+pub(crate) fn batch_done(done: &Done) -> Mail {
+    let (id, reference) = (done.id, done.owner.reference);
+    let (rows, delivered) = (done.rows, done.delivered);
+    Mail {
+        kind: MailKind::BatchDone,
+        subject: format!("Batch done: application {reference}"),
+        body: format!(
+            "Every message of the batch {id} of your application {reference} is final: {delivered} \
+             of {rows} were delivered."
+        ),
+        path: Some(format!("/reports/{id}")),
+    }
+}
+
+/// To staff: so much has waited for an hour.
+pub(crate) fn waiting(work: Work, count: i64) -> Mail {
+    let (subject, list, path) = match work {
+        Work::Activations => (
+            "applications wait for activation",
+            "`heliograph application list` lists them, `heliograph application approve` activates \
+             one.",
+            "/support",
+        ),
+        Work::SenderNames => (
+            "sender names wait for a decision",
+            "`heliograph sender list` lists them, `heliograph sender accept` and `reject` decide.",
+            "/support",
+        ),
+        Work::Deposits => (
+            "deposits have the reference of no application",
+            "`heliograph deposit unmatched` lists them, `heliograph deposit assign` credits one.",
+            "/support",
+        ),
+        Work::Mails => (
+            "mails were given up",
+            "The page of mails says why, and can have them tried again.",
+            "/support/mail",
+        ),
+    };
+    Mail {
+        kind: MailKind::Waiting,
+        subject: format!("{count} {subject}"),
+        body: format!("For more than an hour: {count} {subject}.\n\n{list}"),
+        path: Some(path.to_owned()),
+    }
+}

@@ -1,0 +1,264 @@
+//! What customers and staff are mailed about without somebody's doing: low balances, batches that
+//! are done, and what waits for staff.
+
+use domain::decision::Work;
+use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, in_home, statements};
+use crate::error::Result;
+
+macro_rules! waiting {
+    ($since:literal, $rest:literal) => {
+        concat!(
+            "SELECT COUNT(*) AS waiting, CAST(COALESCE(SUM(CASE WHEN ",
+            $since,
+            " > $2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS fresh, MIN(",
+            $since,
+            ") AS oldest ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    const SET: Sql = in_home!(
+        r"
+        UPDATE applications SET low_balance = $2, low_balance_at = NULL, batch_mails_since = $3
+        WHERE id = $1" => " AND home = $4",
+    );
+    const LOW: Sql = in_home!(
+        r"
+        SELECT a.id, a.account_id, a.reference, accounts.email, a.balance, a.low_balance
+        FROM applications a
+        JOIN accounts ON accounts.id = a.account_id
+        WHERE a.low_balance IS NOT NULL AND a.low_balance_at IS NULL
+          AND a.balance < a.low_balance" => " AND a.home = $1",
+    );
+    const NOTE_LOW: Sql = in_home!(
+        r"
+        UPDATE applications SET low_balance_at = $2
+        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance" => " AND home = $3",
+    );
+    const RISEN: Sql = in_home!(
+        r"
+        SELECT id
+        FROM applications
+        WHERE low_balance IS NOT NULL AND low_balance_at IS NOT NULL
+          AND balance >= low_balance" => " AND home = $1",
+    );
+    const NOTE_RISEN: Sql = in_home!(
+        r"
+        UPDATE applications SET low_balance_at = NULL
+        WHERE id = $1 AND balance >= low_balance" => " AND home = $2",
+    );
+    /// A batch is done within two days: `$1` is the least id that a batch can have that was done
+    /// just now.
+    const DONE: Sql = in_home!(
+        r"
+        SELECT b.id, a.account_id, a.reference, accounts.email, b.rows, b.delivered
+        FROM applications a
+        JOIN accounts ON accounts.id = a.account_id
+        JOIN batches b ON b.application_id = a.id
+        WHERE a.batch_mails_since IS NOT NULL AND b.test = 0 AND b.id >= $1
+          AND b.done_at >= a.batch_mails_since AND b.mailed_at IS NULL"
+            => " AND a.home = $2 AND b.home = $2",
+    );
+    const NOTE_DONE: Sql = in_home!(
+        "UPDATE batches SET mailed_at = $2 WHERE id = $1 AND mailed_at IS NULL"
+            => " AND home = $3",
+    );
+    const REMINDED: Sql = Sql::same("SELECT mailed_at FROM reminders WHERE kind = $1");
+    /// Touches no row when another process reminded staff after `$3`.
+    const REMIND: Sql = Sql::same(r"
+        INSERT INTO reminders (kind, mailed_at)
+        VALUES ($1, $2)
+        ON CONFLICT (kind) DO UPDATE SET mailed_at = $2 WHERE reminders.mailed_at <= $3");
+    const ACTIVATIONS: Sql = in_home!(
+        waiting!(
+            "activation_requested_at",
+            "FROM applications WHERE status = 'Pending' AND activation_requested_at <= $1"
+        ) => " AND home = $3",
+    );
+    const SENDER_NAMES: Sql = in_home!(
+        waiting!(
+            "requested_at",
+            "FROM sender_requests WHERE status = 'pending' AND requested_at <= $1"
+        ) => " AND home = $3",
+    );
+    const DEPOSITS: Sql = Sql::same(waiting!(
+        "received_at",
+        "FROM deposits WHERE application_id IS NULL AND received_at <= $1"
+    ));
+    /// A mail that was given up is due when it was given up. Mails to staff don't count: those
+    /// about such a mail would fail like it.
+    const MAILS: Sql = Sql::same(waiting!(
+        "due_at",
+        "FROM outbox WHERE state = 'failed' AND kind <> 'waiting' AND due_at <= $1"
+    ));
+}
+
+/// The owner of an application, whom a mail is for.
+pub(crate) struct Owner {
+    pub(crate) account_id: i64,
+    pub(crate) email: String,
+    pub(crate) reference: Reference,
+}
+
+fn owner(row: &Row<'_>) -> Result<Owner> {
+    Ok(Owner {
+        account_id: row.get("account_id")?,
+        email: row.get("email")?,
+        reference: row::reference(row)?,
+    })
+}
+
+/// An application whose balance is below its threshold.
+pub(crate) struct Low {
+    pub(crate) id: ApplicationId,
+    pub(crate) owner: Owner,
+    pub(crate) balance: Money,
+    pub(crate) threshold: Money,
+}
+
+/// A batch that is done.
+pub(crate) struct Done {
+    pub(crate) id: BatchId,
+    pub(crate) owner: Owner,
+    pub(crate) rows: i64,
+    pub(crate) delivered: i64,
+}
+
+/// Sets what an application's owner is mailed about.
+pub(crate) async fn set(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    low_balance: Option<Money>,
+    batch_mails_since: Option<Timestamp>,
+) -> Result<()> {
+    let set = query(SET, (id, low_balance, batch_mails_since))
+        .execute(conn)
+        .await?;
+    row::touched("applications", 1, set)
+}
+
+/// The applications whose balance fell below their threshold since it was last noted.
+pub(crate) async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
+    let read = |row: &Row<'_>| {
+        Ok(Low {
+            id: row.get("id")?,
+            owner: owner(row)?,
+            balance: row.get("balance")?,
+            threshold: row.get("low_balance")?,
+        })
+    };
+    query(LOW, ()).fetch_all(conn, read).await
+}
+
+/// Notes a low balance; false when it was noted before or isn't low any more.
+pub(crate) async fn note_low(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(NOTE_LOW, (id, now)).execute(conn).await? == 1)
+}
+
+/// The applications whose balance isn't low any more.
+pub(crate) async fn risen(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
+    query(RISEN, ()).fetch_all(conn, |row| row.get("id")).await
+}
+
+pub(crate) async fn note_risen(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+    query(NOTE_RISEN, id).execute(conn).await.map(drop)
+}
+
+/// The batches that are done, were accepted since, and whose owners want to know.
+pub(crate) async fn done(conn: &mut dyn Connection, least_id: i64) -> Result<Vec<Done>> {
+    let read = |row: &Row<'_>| {
+        Ok(Done {
+            id: row.get("id")?,
+            owner: owner(row)?,
+            rows: row.get("rows")?,
+            delivered: row.get("delivered")?,
+        })
+    };
+    query(DONE, least_id).fetch_all(conn, read).await
+}
+
+/// Notes that a mail about a batch is written; false when that was noted before.
+pub(crate) async fn note_done(
+    conn: &mut dyn Connection,
+    id: BatchId,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(NOTE_DONE, (id, now)).execute(conn).await? == 1)
+}
+
+/// Whether a kind of work is counted home by home.
+pub(crate) const fn is_of_homes(work: Work) -> bool {
+    matches!(work, Work::Activations | Work::SenderNames)
+}
+
+/// How much work of a kind waits.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Waiting {
+    pub(crate) count: i64,
+    /// How much of it came after a moment.
+    pub(crate) fresh: i64,
+    pub(crate) oldest: Option<Timestamp>,
+}
+
+impl Waiting {
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            fresh: self.fresh + other.fresh,
+            oldest: self.oldest.into_iter().chain(other.oldest).min(),
+        }
+    }
+}
+
+/// How much waits since `before` or longer, and how much of it came after `after`.
+pub(crate) async fn waiting(
+    conn: &mut dyn Connection,
+    work: Work,
+    before: Timestamp,
+    after: Timestamp,
+) -> Result<Waiting> {
+    let statement = match work {
+        Work::Activations => ACTIVATIONS,
+        Work::SenderNames => SENDER_NAMES,
+        Work::Deposits => DEPOSITS,
+        Work::Mails => MAILS,
+    };
+    let read = |row: &Row<'_>| {
+        Ok(Waiting {
+            count: row.get("waiting")?,
+            fresh: row.get("fresh")?,
+            oldest: row.get("oldest")?,
+        })
+    };
+    query(statement, (before, after))
+        .fetch_one(conn, read)
+        .await
+}
+
+/// When staff were last mailed about a kind of work.
+pub(crate) async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Timestamp>> {
+    query(REMINDED, work.as_str())
+        .fetch_optional(conn, |row| row.get("mailed_at"))
+        .await
+}
+
+/// Notes that staff are mailed now; false when they were after `since`.
+pub(crate) async fn remind(
+    conn: &mut dyn Connection,
+    work: Work,
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<bool> {
+    let noting = query(REMIND, (work.as_str(), now, since));
+    Ok(noting.execute(conn).await? == 1)
+}

@@ -1,0 +1,223 @@
+//! The outbox: mails that are to be sent, are kept, or were sent.
+
+use domain::records::MailRecord;
+use domain::{MailKind, MailState, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+macro_rules! listed {
+    ($rest:literal) => {
+        Sql::same(concat!(
+            r"
+        SELECT id, kind, state, recipient, subject, body, created_at, tries, due_at, last_error
+        FROM outbox ",
+            $rest
+        ))
+    };
+}
+
+macro_rules! claim {
+    ($lock:literal) => {
+        concat!(
+            r"
+            UPDATE outbox SET state = 'sending', tries = tries + 1, due_at = $2
+            WHERE id IN (
+                SELECT id
+                FROM outbox
+                WHERE (state = 'queued' OR state = 'sending') AND due_at <= $1
+                ORDER BY due_at, id LIMIT $3",
+            $lock,
+            r")
+            RETURNING id, account_id, kind, recipient, subject, body, path, created_at, tries"
+        )
+    };
+}
+
+statements! {
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO outbox (account_id, kind, recipient, subject, body, path, created_at, state,
+            due_at, tries)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $7, 0)");
+    const NEXT_DUE: Sql = Sql::same(r"
+        SELECT MIN(due_at) AS due_at FROM outbox WHERE state = 'queued' OR state = 'sending'");
+    /// A mail whose lease is over is claimed again: its process may have died before or after the
+    /// mail server took the mail.
+    const CLAIM: Sql = Sql {
+        sqlite: claim!(""),
+        postgres: claim!(" FOR UPDATE SKIP LOCKED"),
+        ..Sql::ANYWHERE
+    };
+    const SENT: Sql = Sql::same(r"
+        UPDATE outbox SET state = 'sent', body = '', last_error = NULL
+        WHERE id = $1 AND tries = $2 AND state = 'sending'");
+    const NOT_SENT: Sql = Sql::same(r"
+        UPDATE outbox SET state = $3, due_at = $4, last_error = $5
+        WHERE id = $1 AND tries = $2 AND state = 'sending'");
+    const KEEP: Sql = Sql::same("UPDATE outbox SET state = 'kept' WHERE state = 'queued'");
+    const RETRY: Sql = Sql::same(r"
+        UPDATE outbox SET state = 'queued', due_at = $2, tries = 0
+        WHERE id = $1 AND (state = 'queued' OR state = 'kept' OR state = 'failed')");
+    const BY_ID: Sql = listed!("WHERE id = $1");
+    const NEWEST: Sql = listed!("WHERE id < $1 ORDER BY id DESC LIMIT $2");
+    const COUNTS: Sql = Sql::same(r"
+        SELECT CAST(COALESCE(SUM(
+                   CASE WHEN state = 'queued' OR state = 'sending' THEN 1 ELSE 0 END), 0) AS BIGINT)
+                   AS waiting,
+               CAST(COALESCE(SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END), 0) AS BIGINT)
+                   AS failed
+        FROM outbox");
+    const FORGET: Sql = Sql::same(r"
+        DELETE FROM outbox
+        WHERE created_at <= $1 AND (state = 'sent' OR state = 'kept' OR state = 'failed')");
+}
+
+/// A mail before it is stored.
+pub(crate) struct NewMail<'a> {
+    pub(crate) account_id: Option<i64>,
+    pub(crate) kind: MailKind,
+    pub(crate) recipient: &'a str,
+    pub(crate) subject: &'a str,
+    /// Paragraphs, with an empty line between them.
+    pub(crate) body: &'a str,
+    /// The page that the mail links to.
+    pub(crate) path: Option<&'a str>,
+}
+
+/// A mail that a process is to hand to the mail server.
+pub(crate) struct ClaimedRow {
+    pub(crate) id: i64,
+    pub(crate) account_id: Option<i64>,
+    pub(crate) kind: MailKind,
+    pub(crate) recipient: String,
+    pub(crate) subject: String,
+    pub(crate) body: String,
+    pub(crate) path: Option<String>,
+    pub(crate) created_at: Timestamp,
+    /// Which try this is, from 1. Only this try may store its result.
+    pub(crate) tries: i64,
+}
+
+fn kind(row: &Row<'_>) -> Result<MailKind> {
+    row::word(row, "outbox", "kind", MailKind::parse)
+}
+
+fn record(row: &Row<'_>) -> Result<MailRecord> {
+    Ok(MailRecord {
+        id: row.get("id")?,
+        kind: kind(row)?,
+        state: row::word(row, "outbox", "state", MailState::parse)?,
+        recipient: row.get("recipient")?,
+        subject: row.get("subject")?,
+        text: row.get("body")?,
+        created_at: row.get("created_at")?,
+        tries: row.get("tries")?,
+        next_try_at: row.get("due_at")?,
+        last_error: row.get("last_error")?,
+    })
+}
+
+pub(crate) async fn insert(
+    conn: &mut dyn Connection,
+    mail: &NewMail<'_>,
+    now: Timestamp,
+) -> Result<()> {
+    let values = (
+        mail.account_id,
+        mail.kind.as_str(),
+        mail.recipient,
+        mail.subject,
+        mail.body,
+        mail.path,
+        now,
+    );
+    query(INSERT, values).execute(conn).await.map(drop)
+}
+
+/// When the next mail is due; `None` when none waits.
+pub(crate) async fn next_due(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
+    query(NEXT_DUE, ())
+        .fetch_one(conn, |row| row.get("due_at"))
+        .await
+}
+
+/// Takes mails that are due, until `lease_end`; no other process takes them before that.
+pub(crate) async fn claim(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    lease_end: Timestamp,
+    limit: i64,
+) -> Result<Vec<ClaimedRow>> {
+    let read = |row: &Row<'_>| {
+        Ok(ClaimedRow {
+            id: row.get("id")?,
+            account_id: row.get("account_id")?,
+            kind: kind(row)?,
+            recipient: row.get("recipient")?,
+            subject: row.get("subject")?,
+            body: row.get("body")?,
+            path: row.get("path")?,
+            created_at: row.get("created_at")?,
+            tries: row.get("tries")?,
+        })
+    };
+    let claiming = query(CLAIM, (now, lease_end, limit));
+    let mut claimed = claiming.fetch_all(conn, read).await?;
+    // RETURNING has no order.
+    claimed.sort_by_key(|row| row.id);
+    Ok(claimed)
+}
+
+/// Stores that a mail is sent, and empties it; false when the lease of this try is over and another
+/// try has begun.
+pub(crate) async fn sent(conn: &mut dyn Connection, id: i64, tries: i64) -> Result<bool> {
+    Ok(query(SENT, (id, tries)).execute(conn).await? == 1)
+}
+
+/// Stores that a try failed; false as above.
+pub(crate) async fn not_sent(
+    conn: &mut dyn Connection,
+    (id, tries): (i64, i64),
+    state: MailState,
+    next_try_at: Timestamp,
+    error: &str,
+) -> Result<bool> {
+    let values = (id, tries, state.as_str(), next_try_at, error);
+    Ok(query(NOT_SENT, values).execute(conn).await? == 1)
+}
+
+/// Keeps every mail that waits; returns how many.
+pub(crate) async fn keep(conn: &mut dyn Connection) -> Result<u64> {
+    query(KEEP, ()).execute(conn).await
+}
+
+/// Queues a mail again; false when there is none that can be.
+pub(crate) async fn retry(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<bool> {
+    Ok(query(RETRY, (id, now)).execute(conn).await? == 1)
+}
+
+pub(crate) async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<MailRecord>> {
+    query(BY_ID, id).fetch_optional(conn, record).await
+}
+
+/// Mails with smaller ids than this one, newest first.
+pub(crate) async fn newest(
+    conn: &mut dyn Connection,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<MailRecord>> {
+    query(NEWEST, (before, limit)).fetch_all(conn, record).await
+}
+
+/// How many mails wait, and how many are given up.
+pub(crate) async fn counts(conn: &mut dyn Connection) -> Result<(i64, i64)> {
+    let read = |row: &Row<'_>| Ok((row.get("waiting")?, row.get("failed")?));
+    query(COUNTS, ()).fetch_one(conn, read).await
+}
+
+/// Deletes mails that don't wait any more and were written at this moment or before.
+pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+    query(FORGET, before).execute(conn).await.map(drop)
+}

@@ -1,0 +1,107 @@
+//! Second factors of accounts, and their recovery codes.
+
+use domain::Timestamp;
+
+use super::query::{Connection, Row, query};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    const SET: Sql = Sql::same(r"
+        INSERT INTO second_factors (account_id, secret, created_at, last_step)
+        VALUES ($1, $2, $3, $4)
+        ON CONFLICT (account_id)
+        DO UPDATE SET secret = excluded.secret, created_at = excluded.created_at,
+            last_step = excluded.last_step");
+    const OF: Sql = Sql::same(r"
+        SELECT secret, created_at,
+               (
+                   SELECT COUNT(*) FROM recovery_codes WHERE account_id = $1) AS codes
+        FROM second_factors WHERE account_id = $1");
+    /// Uses up a step's code; no row when it or a later one was used before, or when the secret was
+    /// replaced.
+    const USE_STEP: Sql = Sql::same(r"
+        UPDATE second_factors SET last_step = $3
+        WHERE account_id = $1 AND secret = $2 AND last_step < $3");
+    const REMOVE: Sql = Sql::same("DELETE FROM second_factors WHERE account_id = $1");
+    const ADD_CODE: Sql = Sql::same(r"
+        INSERT INTO recovery_codes (account_id, code_hash) VALUES ($1, $2)");
+    const USE_CODE: Sql = Sql::same(r"
+        DELETE FROM recovery_codes WHERE account_id = $1 AND code_hash = $2");
+    const REMOVE_CODES: Sql = Sql::same("DELETE FROM recovery_codes WHERE account_id = $1");
+}
+
+/// A second factor as it is stored.
+pub(crate) struct Stored {
+    /// Sealed.
+    pub(crate) secret: String,
+    pub(crate) created_at: Timestamp,
+    /// How many recovery codes are left.
+    pub(crate) codes: i64,
+}
+
+/// Sets an account's second factor, whose codes are used up to this step.
+pub(crate) async fn set(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    secret: &str,
+    step: i64,
+    now: Timestamp,
+) -> Result<()> {
+    query(SET, (account_id, secret, now, step))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+pub(crate) async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Option<Stored>> {
+    let read = |row: &Row<'_>| {
+        Ok(Stored {
+            secret: row.get("secret")?,
+            created_at: row.get("created_at")?,
+            codes: row.get("codes")?,
+        })
+    };
+    query(OF, account_id).fetch_optional(conn, read).await
+}
+
+/// Uses up the code of a step; false when it was used before, or a later one was.
+pub(crate) async fn use_step(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    secret: &str,
+    step: i64,
+) -> Result<bool> {
+    let using = query(USE_STEP, (account_id, secret, step));
+    Ok(using.execute(conn).await? == 1)
+}
+
+/// Removes an account's second factor with its recovery codes; false when there was none.
+pub(crate) async fn remove(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
+    query(REMOVE_CODES, account_id).execute(&mut *conn).await?;
+    Ok(query(REMOVE, account_id).execute(conn).await? == 1)
+}
+
+/// Replaces the recovery codes.
+pub(crate) async fn set_codes(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    hashes: &[String],
+) -> Result<()> {
+    query(REMOVE_CODES, account_id).execute(&mut *conn).await?;
+    for hash in hashes {
+        query(ADD_CODE, (account_id, hash.as_str()))
+            .execute(&mut *conn)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Uses up a recovery code; false when there is no such code.
+pub(crate) async fn use_code(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    hash: &str,
+) -> Result<bool> {
+    Ok(query(USE_CODE, (account_id, hash)).execute(conn).await? == 1)
+}

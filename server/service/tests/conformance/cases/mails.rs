@@ -1,0 +1,566 @@
+//! Mails: the outbox, its tries, secret links, and the confirmation of an e-mail.
+
+use domain::records::MailRecord;
+use domain::{Category, Email, KeyKind, MailKind, MailState};
+use service::{Actor, ClientInfo, MailCounts, OutgoingMail, Refusal, Service, SessionRow};
+
+use crate::database::Backend;
+use crate::processes::peer;
+use crate::uploads::{accepted, rows};
+use crate::world::{HOUR_MS, PASSWORD, World, money, name, order, password};
+
+on_each_backend![
+    an_event_and_its_mail_are_stored_together_or_not_at_all,
+    decisions_and_deposits_are_mailed_with_their_reasons,
+    two_processes_never_have_the_same_mail,
+    a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry,
+    a_mail_whose_process_died_is_tried_again_after_its_lease,
+    a_sent_mail_is_emptied_and_deleted_after_a_month,
+    a_reset_link_stands_in_the_mail_alone_and_works_once,
+    without_a_mail_server_mails_are_kept_and_nobody_must_confirm,
+    a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made,
+    only_a_sign_in_from_something_new_is_mailed,
+    a_low_balance_is_mailed_once_each_time_that_it_falls,
+    staff_are_mailed_about_what_has_waited_for_an_hour_once_an_hour,
+    a_batch_that_is_done_is_mailed_to_who_wants_it,
+];
+
+const MINUTE_MS: i64 = 60_000;
+
+/// Every mail in the outbox, newest first.
+async fn outbox(service: &Service) -> Vec<MailRecord> {
+    service.mails(None, 200).await.unwrap().items
+}
+
+async fn kinds(service: &Service) -> Vec<MailKind> {
+    let mails = outbox(service).await;
+    mails.iter().rev().map(|mail| mail.kind).collect()
+}
+
+/// Sends everything that is due.
+async fn send_all(service: &Service) -> Vec<OutgoingMail> {
+    let mails = service.claim_mails(100).await.unwrap();
+    for mail in &mails {
+        service.mail_sent(mail).await.unwrap();
+    }
+    mails
+}
+
+/// The token of the link in a mail.
+fn token(mail: &OutgoingMail, page: &str) -> String {
+    let start = format!("https://sms.example.org{page}");
+    let (_, rest) = mail.text.split_once(&start).unwrap();
+    let token = rest.lines().next().unwrap().to_owned();
+    assert!(mail.html.contains(&format!("href=\"{start}{token}\"")));
+    assert_eq!(mail.secret.as_deref(), Some(token.as_str()));
+    token
+}
+
+async fn an_event_and_its_mail_are_stored_together_or_not_at_all(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "0").await;
+    let before = kinds(&world.service).await;
+    assert_eq!(before, [MailKind::Application]);
+    // The second payment is refused, and the first one goes with it: the mail, too.
+    let reference = customer.reference.as_str();
+    let payments = [order("a", reference, "1"), order("", reference, "1")];
+    let refused = world
+        .service
+        .import_deposits(&Actor::CommandLine, &payments);
+    assert!(refused.await.is_err());
+    let again = world
+        .service
+        .approve(&Actor::CommandLine, customer.reference);
+    assert!(again.await.is_err());
+    assert_eq!(kinds(&world.service).await, before);
+    world.deposit("a", customer.reference, "1.5").await;
+    // The same payment again is neither credited nor mailed.
+    world.deposit("a", customer.reference, "1.5").await;
+    let mails = outbox(&world.service).await;
+    assert_eq!(mails.len(), 2);
+    assert_eq!(mails[0].kind, MailKind::Deposit);
+    assert!(
+        mails[0].text.contains("A deposit of 1.5 USD") && mails[0].text.contains("is 1.5 USD now"),
+        "{:?}",
+        mails[0]
+    );
+}
+
+async fn decisions_and_deposits_are_mailed_with_their_reasons(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let email = Email::parse("one@example.org").unwrap();
+    let staff = Actor::CommandLine;
+    let account = world
+        .service
+        .add_account(&staff, &email, &password(PASSWORD), false)
+        .await
+        .unwrap();
+    let asked = Some(name("Acme"));
+    let made = world
+        .service
+        .create_application(account.id, Category::Sms, asked.as_ref());
+    let reference = made.await.unwrap().reference;
+    let (service, id) = (&world.service, account.id);
+    let requested = service.sender_requests(true).await.unwrap();
+    service
+        .reject_sender(&staff, requested[0].id, "not <yours>")
+        .await
+        .unwrap();
+    service
+        .request_sender_name(id, reference, &name("Bcme"))
+        .await
+        .unwrap();
+    let requested = service.sender_requests(true).await.unwrap();
+    service
+        .accept_sender(&staff, requested[0].id)
+        .await
+        .unwrap();
+    service.approve(&staff, reference).await.unwrap();
+    service
+        .suspend(&staff, reference, "too much noise")
+        .await
+        .unwrap();
+    service.reinstate(&staff, reference).await.unwrap();
+    let payment = order("b", "none", "2");
+    service.add_deposit(&staff, &payment).await.unwrap();
+    service
+        .assign_deposit(&staff, "b", reference)
+        .await
+        .unwrap();
+    service
+        .replace_key(id, reference, KeyKind::Live, PASSWORD, "")
+        .await
+        .unwrap();
+    let new = password("another password");
+    service
+        .change_password(&account, PASSWORD, &new, "")
+        .await
+        .unwrap();
+
+    let mails = send_all(service).await;
+    let said: Vec<&str> = mails.iter().map(|mail| mail.subject.as_str()).collect();
+    let of = |subject: &str| format!("{subject}: application {reference}");
+    assert_eq!(
+        said,
+        [
+            of("Sender name rejected"),
+            of("Sender name accepted"),
+            of("Approved"),
+            of("Suspended"),
+            of("Reinstated"),
+            of("Deposit received"),
+            of("Key replaced"),
+            "Your password was changed".to_owned(),
+        ]
+    );
+    assert!(mails.iter().all(|mail| mail.recipient == "one@example.org"));
+    assert!(mails.iter().all(|mail| mail.secret.is_none()));
+    assert!(mails[0].text.contains("Reason: not <yours>"));
+    assert!(mails[0].html.contains("Reason: not &lt;yours&gt;"));
+    assert!(mails[3].text.contains("Reason: too much noise"));
+    let link = format!("https://sms.example.org/applications/{reference}");
+    assert!(mails[3].text.contains(&link) && mails[3].html.contains(&link));
+}
+
+async fn two_processes_never_have_the_same_mail(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let customer = world.account("one@example.org").await;
+    for _ in 0..40 {
+        let link = world
+            .service
+            .issue_reset(&Actor::CommandLine, &customer.email)
+            .await
+            .unwrap();
+        let new = password(PASSWORD);
+        world.service.reset_password(&link, &new).await.unwrap();
+    }
+    let other = if backend == Backend::SHARED {
+        peer(&world, 2).await
+    } else {
+        world.service.clone()
+    };
+    let claiming = (0..10).map(|turn| {
+        let service = if turn % 2 == 0 {
+            world.service.clone()
+        } else {
+            other.clone()
+        };
+        tokio::spawn(async move { service.claim_mails(7).await.unwrap() })
+    });
+    let mut claimed = Vec::new();
+    for one in claiming.collect::<Vec<_>>() {
+        claimed.extend(one.await.unwrap().into_iter().map(|mail| mail.id));
+    }
+    // What a process skipped, since another one had it, is claimed by the next look.
+    claimed.extend(
+        send_all(&world.service)
+            .await
+            .into_iter()
+            .map(|mail| mail.id),
+    );
+    claimed.sort_unstable();
+    let mails = outbox(&world.service).await;
+    let all: Vec<i64> = mails.iter().rev().map(|mail| mail.id).collect();
+    assert_eq!(claimed, all);
+    assert_eq!(all.len(), 41);
+    other.close().await;
+}
+
+async fn a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    world.account("one@example.org").await;
+    let mut tries = 0;
+    let mut hours_passed = 0;
+    let begun = world.now();
+    loop {
+        let mut claimed = service.claim_mails(5).await.unwrap();
+        if let Some(mail) = claimed.pop() {
+            tries += 1;
+            assert_eq!(mail.tries, tries);
+            let state = service
+                .mail_not_sent(&mail, "451 try later", false)
+                .await
+                .unwrap();
+            if state == MailState::Failed {
+                break;
+            }
+            assert_eq!(state, MailState::Queued);
+        }
+        world.pass(MINUTE_MS);
+        hours_passed = world.now().ms_since(begun) / HOUR_MS;
+        assert!(hours_passed < 26);
+    }
+    assert_eq!(hours_passed, 24);
+    assert_eq!(tries, 14);
+    let counts = MailCounts {
+        waiting: 0,
+        failed: 1,
+    };
+    assert_eq!(service.mail_counts().await.unwrap(), counts);
+    let failed = outbox(service).await.remove(0);
+    assert_eq!(failed.last_error.as_deref(), Some("451 try later"));
+    world.pass(HOUR_MS);
+    assert!(service.claim_mails(5).await.unwrap().is_empty());
+
+    service
+        .retry_mail(&Actor::CommandLine, failed.id)
+        .await
+        .unwrap();
+    let mail = service.claim_mails(5).await.unwrap().remove(0);
+    let in_flight = service.retry_mail(&Actor::CommandLine, failed.id).await;
+    assert_eq!(in_flight.unwrap_err().refusal(), Some(&Refusal::MailSent));
+    // Refused for good: no further try.
+    let state = service
+        .mail_not_sent(&mail, "550 no such user", true)
+        .await
+        .unwrap();
+    assert_eq!(state, MailState::Failed);
+    let unknown = service.retry_mail(&Actor::CommandLine, 1_000_000).await;
+    assert_eq!(unknown.unwrap_err().refusal(), Some(&Refusal::NoSuchMail));
+}
+
+async fn a_mail_whose_process_died_is_tried_again_after_its_lease(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    world.account("one@example.org").await;
+    let first = service.claim_mails(5).await.unwrap().remove(0);
+    world.pass(2 * MINUTE_MS);
+    assert!(service.claim_mails(5).await.unwrap().is_empty());
+    world.pass(MINUTE_MS);
+    let second = service.claim_mails(5).await.unwrap().remove(0);
+    assert_eq!((second.id, second.tries), (first.id, 2));
+    // The first one wasn't dead after all; its failure says nothing about the second try.
+    service
+        .mail_not_sent(&first, "timed out", false)
+        .await
+        .unwrap();
+    assert_eq!(outbox(service).await[0].state, MailState::Sending);
+    service.mail_sent(&second).await.unwrap();
+    assert_eq!(outbox(service).await[0].state, MailState::Sent);
+}
+
+async fn a_sent_mail_is_emptied_and_deleted_after_a_month(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    world.account("one@example.org").await;
+    world.account("two@example.org").await;
+    assert!(!outbox(service).await[0].text.is_empty());
+    let mails = service.claim_mails(5).await.unwrap();
+    service.mail_sent(&mails[0]).await.unwrap();
+    let sent = outbox(service).await.pop().unwrap();
+    assert_eq!((sent.state, sent.text.as_str()), (MailState::Sent, ""));
+    let again = service.retry_mail(&Actor::CommandLine, sent.id).await;
+    assert_eq!(again.unwrap_err().refusal(), Some(&Refusal::MailSent));
+    world.pass(30 * 24 * HOUR_MS - 1);
+    service.forget_mails().await.unwrap();
+    assert_eq!(outbox(service).await.len(), 2);
+    world.pass(1);
+    service.forget_mails().await.unwrap();
+    // One that waits is never deleted.
+    let left = outbox(service).await;
+    assert_eq!(
+        left.iter().map(|mail| mail.id).collect::<Vec<_>>(),
+        [mails[1].id]
+    );
+}
+
+async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    world.account("one@example.org").await;
+    send_all(service).await;
+    service
+        .request_reset("nobody@example.org", "x")
+        .await
+        .unwrap();
+    assert!(send_all(service).await.is_empty());
+    service.request_reset("One@example.org", "x").await.unwrap();
+    let listed = outbox(service).await.remove(0);
+    assert_eq!(listed.kind, MailKind::Reset);
+    assert!(!listed.text.contains("/reset/"), "{}", listed.text);
+
+    // The first try fails after the mail server saw the link, and says so.
+    let mail = service.claim_mails(5).await.unwrap().remove(0);
+    let first = token(&mail, "/reset/");
+    let quoted = format!("451 blocked: https://sms.example.org/reset/{first}");
+    service.mail_not_sent(&mail, &quoted, false).await.unwrap();
+    let listed = outbox(service).await.remove(0);
+    assert!(!listed.last_error.unwrap().contains(&first));
+    world.pass(MINUTE_MS);
+    let mail = send_all(service).await.remove(0);
+    let second = token(&mail, "/reset/");
+    assert_ne!(first, second);
+    let new = password("another password");
+    service.reset_password(&second, &new).await.unwrap();
+    for used in [&first, &second] {
+        let refused = service.reset_password(used, &new).await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&Refusal::ResetLinkInvalid));
+    }
+    assert_eq!(kinds(service).await.pop(), Some(MailKind::PasswordChanged));
+
+    // From its sending on a link works for an hour.
+    service.request_reset("one@example.org", "x").await.unwrap();
+    let mails = send_all(service).await;
+    let late = token(mails.last().unwrap(), "/reset/");
+    world.pass(HOUR_MS);
+    assert!(service.reset_password(&late, &new).await.is_err());
+}
+
+async fn without_a_mail_server_mails_are_kept_and_nobody_must_confirm(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.pending("one@example.org").await;
+    assert!(customer.account.confirmed_at.is_some());
+    service.request_reset("one@example.org", "x").await.unwrap();
+    service.keep_mails().await.unwrap();
+    let kept = outbox(service).await.remove(0);
+    assert_eq!((kept.kind, kept.state), (MailKind::Reset, MailState::Kept));
+    assert!(service.claim_mails(5).await.unwrap().is_empty());
+    // Set up later, a mail server gets the mails that staff retry.
+    service
+        .retry_mail(&Actor::CommandLine, kept.id)
+        .await
+        .unwrap();
+    assert_eq!(service.claim_mails(5).await.unwrap().len(), 1);
+}
+
+async fn a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    let account = world.account("one@example.org").await;
+    assert_eq!(account.confirmed_at, None);
+    let create = || service.create_application(account.id, Category::Sms, None);
+    let refused = create().await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::EmailNotConfirmed));
+    assert!(service.must_confirm(account.id).await.unwrap());
+    let first = token(&send_all(service).await[0], "/confirm/");
+
+    world.pass(4 * MINUTE_MS);
+    let soon = service.mail_confirmation(account.id).await.unwrap_err();
+    assert_eq!(
+        soon.refusal(),
+        Some(&Refusal::Throttled { retry_after_s: 60 })
+    );
+    world.pass(MINUTE_MS);
+    service.mail_confirmation(account.id).await.unwrap();
+    assert!(service.mail_confirmation(account.id).await.is_err());
+    let second = token(&send_all(service).await[0], "/confirm/");
+
+    let unknown = service.confirm_email("unknown").await.unwrap_err();
+    assert_eq!(unknown.refusal(), Some(&Refusal::ConfirmationInvalid));
+    service.confirm_email(&first).await.unwrap();
+    // A link in another mail, or the same one again, changes nothing.
+    for again in [&first, &second] {
+        service.confirm_email(again).await.unwrap();
+    }
+    let confirmed = service.account(account.id).await.unwrap().unwrap();
+    assert_eq!(confirmed.confirmed_at, Some(world.now()));
+    let known = service.mail_confirmation(account.id).await.unwrap_err();
+    assert_eq!(known.refusal(), Some(&Refusal::EmailConfirmed));
+    create().await.unwrap();
+    world.pass(73 * HOUR_MS);
+    assert!(service.confirm_email(&second).await.is_err());
+
+    // Accounts that somebody else makes are confirmed.
+    let email = Email::parse("two@example.org").unwrap();
+    let secret = password(PASSWORD);
+    let added = service.add_account(&Actor::CommandLine, &email, &secret, false);
+    let added = added.await.unwrap();
+    service
+        .create_application(added.id, Category::Sms, None)
+        .await
+        .unwrap();
+}
+
+async fn only_a_sign_in_from_something_new_is_mailed(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let account = world.account("one@example.org").await;
+    let mut number = 0;
+    let mut sign_in = async |browser: &str, address: &str| {
+        number += 1;
+        let token = format!("token {number}");
+        let row = SessionRow {
+            account_id: None,
+            data: "{}".to_owned(),
+            expires_at: world.now(),
+        };
+        assert!(service.session_create(&token, &row).await.unwrap());
+        let client = ClientInfo {
+            user_agent: browser.to_owned(),
+            address: address.to_owned(),
+        };
+        service
+            .device_sign_in(&token, &account, &client)
+            .await
+            .unwrap();
+        outbox(service).await.len()
+    };
+    // The registration's own.
+    assert_eq!(sign_in("Firefox", "2001:db8:1:2::1").await, 0);
+    assert_eq!(sign_in("Firefox", "2001:db8:1:2::ffff").await, 0);
+    world.pass(HOUR_MS);
+    assert_eq!(sign_in("Firefox", "2001:db8:1:3::1").await, 1);
+    assert_eq!(sign_in("Chromium", "2001:db8:1:2::1").await, 2);
+    assert_eq!(sign_in("Chromium", "2001:db8:1:2::1").await, 2);
+    let mail = outbox(service).await.remove(0);
+    assert_eq!(mail.kind, MailKind::NewDevice);
+    assert!(mail.text.contains("Chromium") && mail.text.contains("2001:db8:1:2::1"));
+    service.keep_mails().await.unwrap();
+    world.pass(90 * 24 * HOUR_MS);
+    service.forget_mails().await.unwrap();
+    // Long forgotten; nobody takes such a sign-in for the first one.
+    assert_eq!(sign_in("Firefox", "2001:db8:1:2::1").await, 1);
+}
+
+async fn a_low_balance_is_mailed_once_each_time_that_it_falls(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.active("one@example.org", "1").await;
+    let (id, reference) = (customer.account.id, customer.reference);
+    let mailed = async || {
+        service.mail_notices().await.unwrap();
+        service.mail_notices().await.unwrap();
+        let kinds = kinds(service).await;
+        kinds
+            .iter()
+            .filter(|kind| **kind == MailKind::LowBalance)
+            .count()
+    };
+    world.send(&customer.live, "12345678").await.unwrap();
+    assert_eq!(mailed().await, 0);
+    let threshold = Some(money("0.95"));
+    service
+        .set_notices(id, reference, threshold, false)
+        .await
+        .unwrap();
+    assert_eq!(mailed().await, 0);
+    world.send(&customer.live, "12345678").await.unwrap();
+    assert_eq!(mailed().await, 1);
+    world.deposit("more", reference, "0.05").await;
+    assert_eq!(mailed().await, 1);
+    world.send(&customer.live, "12345678").await.unwrap();
+    assert_eq!(mailed().await, 2);
+    let stranger = world.account("two@example.org").await;
+    let refused = service
+        .set_notices(stranger.id, reference, None, true)
+        .await;
+    assert_eq!(
+        refused.unwrap_err().refusal(),
+        Some(&Refusal::NoSuchApplication)
+    );
+    service
+        .set_notices(id, reference, None, false)
+        .await
+        .unwrap();
+    world.send(&customer.live, "12345678").await.unwrap();
+    assert_eq!(mailed().await, 2);
+}
+
+async fn staff_are_mailed_about_what_has_waited_for_an_hour_once_an_hour(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let staff = Email::parse("staff@example.org").unwrap();
+    let secret = password(PASSWORD);
+    let added = service.add_account(&Actor::CommandLine, &staff, &secret, true);
+    added.await.unwrap();
+    let mailed = async || {
+        service.remind_staff().await.unwrap();
+        service.remind_staff().await.unwrap();
+        let mails = outbox(service).await;
+        let about = mails.iter().filter(|mail| mail.kind == MailKind::Waiting);
+        about.map(|mail| mail.subject.clone()).collect::<Vec<_>>()
+    };
+    let customer = world.pending("one@example.org").await;
+    let (id, reference) = (customer.account.id, customer.reference);
+    service.request_activation(id, reference).await.unwrap();
+    let payment = order("b", "none", "2");
+    service
+        .add_deposit(&Actor::CommandLine, &payment)
+        .await
+        .unwrap();
+    assert_eq!(mailed().await, Vec::<String>::new());
+    world.pass(HOUR_MS);
+    service
+        .request_sender_name(id, reference, &name("Acme"))
+        .await
+        .unwrap();
+    let first = [
+        "1 deposits have the reference of no application",
+        "1 applications wait for activation",
+    ];
+    assert_eq!(mailed().await, first);
+    // What waits on isn't told again; what is added is.
+    world.pass(HOUR_MS);
+    assert_eq!(mailed().await[0], "1 sender names wait for a decision");
+    world.pass(5 * HOUR_MS);
+    assert_eq!(mailed().await.len(), 3);
+}
+
+async fn a_batch_that_is_done_is_mailed_to_who_wants_it(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.active("one@example.org", "10").await;
+    let (id, reference) = (customer.account.id, customer.reference);
+    service
+        .set_notices(id, reference, None, true)
+        .await
+        .unwrap();
+    let mailed = async || {
+        service.mail_notices().await.unwrap();
+        service.mail_notices().await.unwrap();
+        let kinds = kinds(service).await;
+        kinds
+            .iter()
+            .filter(|kind| **kind == MailKind::BatchDone)
+            .count()
+    };
+    accepted(&world, &customer, &rows(2)).await;
+    assert_eq!(mailed().await, 0);
+    world.expand_all().await;
+    assert_eq!(mailed().await, 0);
+    world.pass(49 * HOUR_MS);
+    service.expire().await.unwrap();
+    assert_eq!(mailed().await, 1);
+}

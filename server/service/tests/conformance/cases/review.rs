@@ -1,0 +1,213 @@
+//! What staff see of the work that waits for them, and the lists that they decide by.
+
+use domain::decision::{ApplicationList, StaffList, Work};
+use domain::{ApplicationStatus, Reference, SenderStatus};
+use service::{Actor, Refusal, Service};
+
+use crate::database::Backend;
+use crate::world::{World, name};
+
+on_each_backend![
+    applications_that_wait_are_listed_oldest_first_and_page_by_page,
+    applications_are_listed_by_status,
+    a_sender_name_is_shown_with_what_speaks_against_it,
+    usual_times_are_those_of_the_last_month,
+    a_list_that_staff_keep_is_replaced_whole,
+    a_reason_must_be_readable,
+];
+
+const STAFF: Actor = Actor::CommandLine;
+const MINUTE_MS: i64 = 60_000;
+
+async fn listed(service: &Service, list: ApplicationList) -> Vec<Reference> {
+    let page = service.application_list(list, None, 100).await.unwrap();
+    assert_eq!(page.next, None);
+    page.items.into_iter().map(|item| item.reference).collect()
+}
+
+async fn applications_that_wait_are_listed_oldest_first_and_page_by_page(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let mut asked = Vec::new();
+    for email in ["c@example.org", "a@example.org", "b@example.org"] {
+        let customer = world.pending(email).await;
+        asked.push((customer.account.id, customer.reference));
+    }
+    world.pending("not.asked@example.org").await;
+    for (account, reference) in [asked[1], asked[0], asked[2]] {
+        world.pass(MINUTE_MS);
+        let requested = service.request_activation(account, reference).await;
+        requested.unwrap();
+    }
+    let mut cursor = None;
+    let mut found = Vec::new();
+    loop {
+        let list = service.application_list(ApplicationList::Waiting, cursor.as_deref(), 2);
+        let page = list.await.unwrap();
+        assert!(page.items.len() <= 2);
+        found.extend(page.items.into_iter().map(|item| item.reference));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, [asked[1].1, asked[0].1, asked[2].1]);
+
+    service.approve(&STAFF, asked[0].1).await.unwrap();
+    let waiting = listed(service, ApplicationList::Waiting).await;
+    assert_eq!(waiting, [asked[1].1, asked[2].1]);
+    let bad = service.application_list(ApplicationList::Waiting, Some("x"), 2);
+    assert_eq!(
+        bad.await.unwrap_err().refusal(),
+        Some(&Refusal::InvalidCursor)
+    );
+}
+
+async fn applications_are_listed_by_status(backend: Backend) {
+    let world = World::new(backend).await;
+    let pending = world.pending("pending@example.org").await.reference;
+    let active = world.active("active@example.org", "1").await.reference;
+    let suspended = world.active("suspended@example.org", "1").await.reference;
+    let suspending = world.service.suspend(&STAFF, suspended, "disputed");
+    assert_eq!(
+        suspending.await.unwrap().status,
+        ApplicationStatus::Suspended
+    );
+    for (list, expected) in [
+        (ApplicationList::Pending, vec![pending]),
+        (ApplicationList::Active, vec![active]),
+        (ApplicationList::Suspended, vec![suspended]),
+        (ApplicationList::All, vec![pending, active, suspended]),
+    ] {
+        assert_eq!(listed(&world.service, list).await, expected, "{list}");
+    }
+}
+
+async fn a_sender_name_is_shown_with_what_speaks_against_it(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let ask = async |email: &str, names: &[&str]| {
+        let customer = world.pending(email).await;
+        let (account, reference) = (customer.account.id, customer.reference);
+        for text in names {
+            let name = name(text);
+            let asked = service.request_sender_name(account, reference, &name);
+            asked.await.unwrap();
+        }
+        service.sender_requests(true).await.unwrap().pop().unwrap()
+    };
+    let accepted = ask("first@example.org", &["Modern1"]).await;
+    service.accept_sender(&STAFF, accepted.id).await.unwrap();
+    let rejected = ask("second@example.org", &["Shop"]).await;
+    let rejecting = service.reject_sender(&STAFF, rejected.id, "too general");
+    rejecting.await.unwrap();
+    let second = service.find_account("second@example.org").await.unwrap();
+    let (account, looks_alike) = (second.unwrap().id, name("M0DEMl"));
+    let asked = service.request_sender_name(account, rejected.reference, &looks_alike);
+    asked.await.unwrap();
+    ask("third@example.org", &["MyB4nk"]).await;
+
+    let page = service.sender_cases(None, 1).await.unwrap();
+    let [case] = &page.items[..] else {
+        panic!("{page:?}")
+    };
+    assert_eq!(
+        (case.request.name.as_str(), case.email.as_str()),
+        ("M0DEMl", "second@example.org")
+    );
+    let similar: Vec<_> = case.similar.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(similar, ["modern1"]);
+    assert_eq!(case.similar[0].email, "first@example.org");
+    assert_eq!(case.reserved, Vec::<String>::new());
+    let earlier: Vec<_> = (case.earlier.iter())
+        .map(|request| (request.name.as_str(), request.status))
+        .collect();
+    assert_eq!(earlier, [("Shop", SenderStatus::Rejected)]);
+
+    let page = service.sender_cases(page.next.as_deref(), 1).await.unwrap();
+    let [case] = &page.items[..] else {
+        panic!("{page:?}")
+    };
+    assert_eq!(case.request.name, "MyB4nk");
+    assert_eq!(case.reserved, ["bank"], "it looks like it");
+    assert!(case.similar.is_empty() && case.earlier.is_empty());
+    assert_eq!(page.next, None);
+}
+
+async fn usual_times_are_those_of_the_last_month(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let usual = async |work| service.usual_answer_ms(work).await.unwrap();
+    assert_eq!(usual(Work::Activations).await, None);
+    for (email, minutes) in [
+        ("a@example.org", 5),
+        ("b@example.org", 90),
+        ("c@example.org", 7),
+    ] {
+        let customer = world.pending(email).await;
+        let (account, reference) = (customer.account.id, customer.reference);
+        service
+            .request_activation(account, reference)
+            .await
+            .unwrap();
+        let acme = name("Acme");
+        let asked = service.request_sender_name(account, reference, &acme);
+        asked.await.unwrap();
+        let work = service.waiting_work().await.unwrap();
+        for kind in [Work::Activations, Work::SenderNames] {
+            let waits = work.iter().find(|waiting| waiting.work == kind).unwrap();
+            assert_eq!((waits.count, waits.oldest), (1, Some(world.now())));
+        }
+        world.pass(minutes * MINUTE_MS);
+        service.approve(&STAFF, reference).await.unwrap();
+        let request = service.sender_requests(true).await.unwrap().pop().unwrap();
+        let rejecting = service.reject_sender(&STAFF, request.id, "no");
+        rejecting.await.unwrap();
+    }
+    assert_eq!(usual(Work::Activations).await, Some(7 * MINUTE_MS));
+    assert_eq!(usual(Work::SenderNames).await, Some(7 * MINUTE_MS));
+    assert_eq!(usual(Work::Deposits).await, None);
+    world.pass(31 * 24 * 60 * MINUTE_MS);
+    assert_eq!(usual(Work::Activations).await, None);
+    assert_eq!(usual(Work::SenderNames).await, None);
+}
+
+async fn a_list_that_staff_keep_is_replaced_whole(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let list = StaffList::RejectReasons;
+    assert_eq!(service.staff_list(list).await.unwrap().len(), 3);
+    let set = service.set_staff_list(&STAFF, list, " First \r\n\r\nSecond\n");
+    set.await.unwrap();
+    assert_eq!(service.staff_list(list).await.unwrap(), ["First", "Second"]);
+    service.set_staff_list(&STAFF, list, "").await.unwrap();
+    assert_eq!(
+        service.staff_list(list).await.unwrap(),
+        Vec::<String>::new()
+    );
+    for text in ["a\n".repeat(101), "a".repeat(501), "a\u{1b}b".to_owned()] {
+        let refused = service.set_staff_list(&STAFF, list, &text).await;
+        assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::ListInvalid));
+    }
+    assert_eq!(
+        service.staff_list(list).await.unwrap(),
+        Vec::<String>::new()
+    );
+}
+
+async fn a_reason_must_be_readable(backend: Backend) {
+    let world = World::new(backend).await;
+    let reference = world.active("one@example.org", "1").await.reference;
+    for reason in ["a".repeat(10_000), "a\u{202e}b\u{7}".to_owned()] {
+        let refused = world.service.suspend(&STAFF, reference, &reason).await;
+        assert_eq!(
+            refused.unwrap_err().refusal(),
+            Some(&Refusal::ReasonInvalid)
+        );
+    }
+    let shown = world
+        .service
+        .suspend(&STAFF, reference, " Line 1\r\nline 2 ");
+    let reason = shown.await.unwrap().suspend_reason;
+    assert_eq!(reason.as_deref(), Some("Line 1\nline 2"));
+}

@@ -1,0 +1,82 @@
+//! `heliograph mail`.
+
+use domain::records::MailRecord;
+use serde::Serialize;
+use service::{Actor, Service};
+
+use super::output::{Column, or_dash};
+use super::{CommandError, Output};
+use crate::cli::Mail;
+use crate::json::Moment;
+
+/// How many mails are asked for at once.
+const PAGE: i64 = 200;
+
+/// A mail as the command line shows it.
+#[derive(Serialize)]
+struct Shown {
+    id: i64,
+    kind: &'static str,
+    state: &'static str,
+    recipient: String,
+    subject: String,
+    /// Empty once the mail is sent; never with a secret link.
+    text: String,
+    created_at: Moment,
+    tries: i64,
+    /// Null unless the mail is queued.
+    next_try_at: Option<Moment>,
+    last_error: Option<String>,
+}
+
+impl From<MailRecord> for Shown {
+    fn from(mail: MailRecord) -> Self {
+        Self {
+            id: mail.id,
+            kind: mail.kind.as_str(),
+            state: mail.state.as_str(),
+            recipient: mail.recipient,
+            subject: mail.subject,
+            text: mail.text,
+            created_at: Moment(mail.created_at),
+            tries: mail.tries,
+            next_try_at: (mail.state == domain::MailState::Queued)
+                .then_some(Moment(mail.next_try_at)),
+            last_error: mail.last_error,
+        }
+    }
+}
+
+const COLUMNS: [Column<Shown>; 7] = [
+    ("ID", |mail| mail.id.to_string()),
+    ("STATE", |mail| mail.state.to_owned()),
+    ("WRITTEN", |mail| mail.created_at.0.to_table()),
+    ("RECIPIENT", |mail| mail.recipient.clone()),
+    ("SUBJECT", |mail| mail.subject.clone()),
+    ("TRIES", |mail| mail.tries.to_string()),
+    ("LAST ERROR", |mail| or_dash(mail.last_error.as_deref())),
+];
+
+pub async fn run(service: &Service, command: Mail, output: Output) -> Result<(), CommandError> {
+    match command {
+        Mail::List => {
+            let mut mails = Vec::new();
+            let mut cursor = None;
+            loop {
+                let page = service.mails(cursor.as_deref(), PAGE).await?;
+                mails.extend(page.items);
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            Ok(output.list(mails, &COLUMNS)?)
+        }
+        Mail::Retry { id } => {
+            let mail = service.retry_mail(&Actor::CommandLine, id).await?;
+            Ok(output.print(&Shown::from(mail), |mail| {
+                format!("The mail to {} is queued again.", mail.recipient)
+            })?)
+        }
+    }
+}

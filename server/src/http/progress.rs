@@ -1,0 +1,209 @@
+//! A client that doesn't read what it is answered is cut off: until then its answer stays in memory
+//! and its connection open.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::connections::Place;
+
+/// How long a client may take for the next bytes of an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// So many bytes, unless that is the whole rest: who takes a few now and then would never end.
+const WRITE_BYTES_MIN: usize = 16 * 1024;
+
+/// A connection's stream, whose writes fail when they make no progress.
+pub struct Progress<S> {
+    stream: S,
+    place: Arc<Place>,
+    /// Since the client takes no more.
+    waiting: Option<Waiting>,
+}
+
+struct Waiting {
+    until: Pin<Box<Sleep>>,
+    /// Bytes that the client took since.
+    taken: usize,
+}
+
+impl<S> Progress<S> {
+    pub const fn new(stream: S, place: Arc<Place>) -> Self {
+        Self {
+            stream,
+            place,
+            waiting: None,
+        }
+    }
+
+    /// The outcome of a write, or its failure when it has waited for too long.
+    fn judge(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(Ok(count)) => {
+                self.place.used();
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.taken += count;
+                    if waiting.taken >= WRITE_BYTES_MIN {
+                        self.waiting = None;
+                    }
+                }
+                Poll::Ready(Ok(count))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                let begin = || Waiting {
+                    until: Box::pin(sleep(WRITE_TIMEOUT)),
+                    taken: 0,
+                };
+                let waiting = self.waiting.get_or_insert_with(begin);
+                if waiting.until.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                self.place.is_unread();
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Progress<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Progress<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.judge(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.judge(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Whoever writes flushes once all is written.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.waiting = None;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::config::ConnectionLimits;
+    use crate::http::connections::Connections;
+    use crate::metrics::Metrics;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// What the server writes to, and where the client reads.
+    async fn pair() -> (Progress<DuplexStream>, DuplexStream, Arc<Metrics>) {
+        let limits = ConnectionLimits {
+            all: 1,
+            address: 1,
+            network: 1,
+        };
+        let metrics = Arc::new(Metrics::default());
+        let connections = Connections::new(limits, Vec::new(), Arc::clone(&metrics));
+        let taken = Arc::new(connections).take([192, 0, 2, 1].into()).await;
+        let (server, client) = duplex(1024);
+        let server = Progress::new(server, Arc::new(taken.unwrap()));
+        (server, client, metrics)
+    }
+
+    /// A large answer is cut when its time is over, and counted.
+    async fn is_cut(server: &mut Progress<DuplexStream>, metrics: &Metrics) {
+        let started = Instant::now();
+        let error = server.write_all(&vec![0; 100_000]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(started.elapsed().as_secs(), WRITE_TIMEOUT.as_secs());
+        let text = metrics.render(None);
+        assert!(text.contains("limit=\"unread\"} 1\n"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_nothing_is_cut_off() {
+        let (mut server, _client, metrics) = pair().await;
+        is_cut(&mut server, &metrics).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_a_byte_now_and_then_is_cut_off() {
+        let (mut server, mut client, metrics) = pair().await;
+        tokio::spawn(async move {
+            while client.read_u8().await.is_ok() {
+                tokio::time::sleep(10 * SECOND).await;
+            }
+        });
+        is_cut(&mut server, &metrics).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_slowly_gets_the_whole() {
+        let (mut server, mut client, _) = pair().await;
+        let reading = tokio::spawn(async move {
+            let mut read = 0;
+            let mut room = vec![0; WRITE_BYTES_MIN];
+            while client.read_exact(&mut room).await.is_ok() {
+                read += room.len();
+                tokio::time::sleep(20 * SECOND).await;
+            }
+            read
+        });
+        let whole = vec![0; 20 * WRITE_BYTES_MIN];
+        server.write_all(&whole).await.unwrap();
+        drop(server);
+        assert_eq!(reading.await.unwrap(), whole.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_answer_has_its_own_time() {
+        let (mut server, mut client, metrics) = pair().await;
+        for _ in 0..4 {
+            // More than goes in at once, and less than ends the time.
+            let (written, read) = tokio::join!(server.write_all(&[0; 2000]), async {
+                tokio::time::sleep(20 * SECOND).await;
+                client.read_exact(&mut [0; 2000]).await
+            });
+            written.unwrap();
+            read.unwrap();
+            server.flush().await.unwrap();
+            tokio::time::sleep(20 * SECOND).await;
+        }
+        is_cut(&mut server, &metrics).await;
+    }
+}

@@ -1,0 +1,246 @@
+//! Handing mails to a mail server, by SMTP.
+
+use std::net::IpAddr;
+use std::time::{Duration, UNIX_EPOCH};
+
+use lettre::message::header::{HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp::AsyncSmtpTransportBuilder;
+use lettre::transport::smtp::extension::ClientId;
+use lettre::{Address, AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+use service::OutgoingMail;
+use url::{Host, Url};
+
+use crate::config::ConfigError;
+
+/// How long the mail server may take for a mail: less than the lease of the mail.
+const MAIL_TIMEOUT: Duration = Duration::from_mins(1);
+/// Refusals of our sign-in, by their SMTP codes: they say nothing about the mail, and end when
+/// somebody corrects the settings.
+const SIGN_IN_REFUSED: [u16; 4] = [530, 534, 535, 538];
+
+/// The mail server, and the address that mails are sent from.
+#[derive(Clone, Debug)]
+pub struct MailServer {
+    builder: AsyncSmtpTransportBuilder,
+    from: Mailbox,
+}
+
+impl MailServer {
+    /// Reads the settings `smtp_url` and `mail_from`. `smtps://` is TLS from the first byte.
+    /// `smtp://` begins TLS by STARTTLS, which a server must offer unless it is on this machine:
+    /// passwords and reset links don't leave the machine in the clear.
+    pub fn parse(url: &str, from: &str) -> Result<Self, ConfigError> {
+        let from: Mailbox = from.parse().map_err(|_| {
+            ConfigError::new("mail_from must be an address like Heliograph <sms@example.org>")
+        })?;
+        // The text may hold a password: no error quotes it.
+        let refused = || {
+            ConfigError::new(
+                "smtp_url must be of the form smtps://USER:PASSWORD@HOST:PORT or smtp://… (USER, PASSWORD \
+                 and PORT may be left out)",
+            )
+        };
+        let mut url = Url::parse(url).map_err(|_| refused())?;
+        let is_bare = url.query().is_none() && url.fragment().is_none();
+        if !matches!(url.scheme(), "smtp" | "smtps") || !is_bare || url.path().len() > 1 {
+            return Err(refused());
+        }
+        let host = url.host().ok_or_else(refused)?;
+        if url.scheme() == "smtp" && !is_this_machine(&host) {
+            url.set_query(Some("tls=required"));
+        }
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str())
+            .map_err(|_| refused())?
+            .hello_name(ClientId::Domain(from.email.domain().to_owned()));
+        Ok(Self { builder, from })
+    }
+}
+
+/// `smtp` is no scheme that [`Url`] knows, and so every host is a name to it.
+fn is_this_machine(host: &Host<&str>) -> bool {
+    match host {
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+        Host::Domain(name) => {
+            let address = name.parse::<IpAddr>();
+            *name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+/// Why a mail wasn't sent.
+#[derive(Debug)]
+pub struct NotSent {
+    pub why: String,
+    /// Trying again is no use.
+    pub for_good: bool,
+}
+
+impl NotSent {
+    fn for_now(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            for_good: false,
+        }
+    }
+
+    fn for_good(why: impl std::fmt::Display) -> Self {
+        Self {
+            why: why.to_string(),
+            for_good: true,
+        }
+    }
+}
+
+impl From<lettre::transport::smtp::Error> for NotSent {
+    fn from(error: lettre::transport::smtp::Error) -> Self {
+        let is_sign_in = error
+            .status()
+            .is_some_and(|code| SIGN_IN_REFUSED.contains(&u16::from(code)));
+        Self {
+            for_good: error.is_permanent() && !is_sign_in,
+            why: error.to_string(),
+        }
+    }
+}
+
+/// Hands mails to the mail server.
+pub struct Mailer {
+    transport: AsyncSmtpTransport<Tokio1Executor>,
+    from: Mailbox,
+    mail_timeout: Duration,
+}
+
+impl Mailer {
+    pub fn new(server: &MailServer) -> Self {
+        Self::with_timeout(server, MAIL_TIMEOUT)
+    }
+
+    /// With another limit to the time of a mail.
+    pub fn with_timeout(server: &MailServer, mail_timeout: Duration) -> Self {
+        Self {
+            transport: server.builder.clone().build(),
+            from: server.from.clone(),
+            mail_timeout,
+        }
+    }
+
+    /// Hands a mail over. When it returns, the mail server has the mail.
+    ///
+    /// # Errors
+    /// When it doesn't have the mail, or it isn't known whether it has it.
+    pub async fn send(&self, mail: &OutgoingMail) -> Result<(), NotSent> {
+        let message = self.message(mail)?;
+        let sending = self.transport.send(message);
+        match tokio::time::timeout(self.mail_timeout, sending).await {
+            Ok(sent) => Ok(sent.map(drop)?),
+            Err(_) => Err(NotSent::for_now("the mail server took too long")),
+        }
+    }
+
+    fn message(&self, mail: &OutgoingMail) -> Result<Message, NotSent> {
+        let recipient: Address = mail.recipient.parse().map_err(NotSent::for_good)?;
+        // The same at each try, so that who gets a mail twice can tell.
+        let created_ms = mail.created_at.unix_ms();
+        let domain = self.from.email.domain();
+        let id = format!("<{created_ms}.{}@{domain}>", mail.id);
+        let created = Duration::from_millis(created_ms.unsigned_abs());
+        let auto = HeaderName::new_from_ascii_str("Auto-Submitted");
+        Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(None, recipient))
+            .subject(&mail.subject)
+            .message_id(Some(id))
+            .date(UNIX_EPOCH + created)
+            // No holiday reply, please (RFC 3834).
+            .raw_header(HeaderValue::new(auto, "auto-generated".to_owned()))
+            .multipart(MultiPart::alternative_plain_html(
+                mail.text.clone(),
+                mail.html.clone(),
+            ))
+            .map_err(NotSent::for_good)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use domain::Timestamp;
+    use service::OutgoingMail;
+    use tokio::net::TcpListener;
+
+    use super::{MailServer, Mailer};
+
+    /// The mail server answers nothing.
+    #[tokio::test]
+    async fn a_mail_server_that_hangs_is_left() {
+        let hanging = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("smtp://{}", hanging.local_addr().unwrap());
+        let server = MailServer::parse(&url, "sms@example.org").unwrap();
+        let mail = OutgoingMail {
+            id: 1,
+            tries: 1,
+            recipient: "one@example.org".to_owned(),
+            subject: "x".to_owned(),
+            text: "x".to_owned(),
+            html: "x".to_owned(),
+            created_at: Timestamp::from_unix_ms(0),
+            secret: None,
+        };
+        let mailer = Mailer::with_timeout(&server, Duration::from_millis(100));
+        let not_sent = mailer.send(&mail).await.unwrap_err();
+        assert!(!not_sent.for_good, "{not_sent:?}");
+        let unknown = OutgoingMail {
+            recipient: "no address".to_owned(),
+            ..mail
+        };
+        let mailer = Mailer::new(&server);
+        assert!(mailer.send(&unknown).await.unwrap_err().for_good);
+    }
+
+    #[test]
+    fn only_a_mail_server_on_this_machine_needs_no_tls() {
+        let tls = |url: &str| {
+            let server = MailServer::parse(url, "Heliograph <sms@example.org>").unwrap();
+            let shown = format!("{:?}", server.builder);
+            ["tls: None", "tls: Required", "tls: Wrapper"]
+                .into_iter()
+                .find(|tls| shown.contains(tls))
+                .unwrap_or_else(|| panic!("{shown}"))
+        };
+        for url in ["smtp://localhost", "smtp://127.0.0.1:2525", "smtp://[::1]"] {
+            assert_eq!(tls(url), "tls: None", "{url}");
+        }
+        for url in [
+            "smtp://mail.example.org",
+            "smtp://u:p@10.0.0.1",
+            "smtp://localhost.example.org",
+        ] {
+            assert_eq!(tls(url), "tls: Required", "{url}");
+        }
+        assert_eq!(tls("smtps://u:p@mail.example.org"), "tls: Wrapper");
+    }
+
+    #[test]
+    fn what_cant_be_used_is_refused_without_being_quoted() {
+        for url in [
+            "mail.example.org",
+            "http://u:hidden@mail.example.org",
+            "smtp://",
+            "smtp://u:hidden@mail.example.org?tls=opportunistic",
+            "smtp://u:hidden@mail.example.org/x",
+            "smtp://u:hidden@mail.example.org:99999",
+        ] {
+            let error = MailServer::parse(url, "sms@example.org").unwrap_err();
+            let words = error.to_string();
+            assert!(
+                words.contains("smtp_url") && !words.contains("hidden"),
+                "{url}: {words}"
+            );
+        }
+        let error = MailServer::parse("smtp://localhost", "nobody").unwrap_err();
+        assert!(error.to_string().contains("mail_from"));
+    }
+}

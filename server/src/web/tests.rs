@@ -1,0 +1,439 @@
+//! Who may open what: every page, stream and server function, as the router lists them, against
+//! every kind of person.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use domain::{Category, Email, Password};
+use leptos::server_fn::axum::server_fn_paths;
+use serde_json::Value;
+use service::{Actor, Service};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::{others, pages_listed, router};
+use crate::api::{self, Api};
+use crate::commands::service_config;
+use crate::config::Settings;
+use crate::metrics::Metrics;
+
+/// What a person gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gets {
+    /// What is asked for, be it a refusal by its own rules.
+    In,
+    /// The sign-in page.
+    SignIn,
+    /// There is nothing, as at an address where nothing ever was.
+    Nothing,
+    /// The page at which a second factor is set up.
+    SetUp,
+}
+use Gets::{In, Nothing, SetUp, SignIn};
+
+/// For nobody, the customer whose data it is, another customer, staff, and staff without a second
+/// factor.
+type Row = [Gets; 5];
+
+const EVERYBODY: Row = [In; 5];
+const SIGNED_IN: Row = [SignIn, In, In, In, SetUp];
+/// What staff without a second factor may do.
+const SETTING_UP: Row = [SignIn, In, In, In, In];
+const OWNER: Row = [SignIn, In, Nothing, Nothing, SetUp];
+const STAFF: Row = [SignIn, Nothing, Nothing, In, SetUp];
+/// A stream leads nowhere: it answers 401 to all who aren't in.
+const OWNERS_STREAM: Row = [SignIn, In, Nothing, Nothing, SignIn];
+const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
+
+/// Method, path as the router has it, arguments of a server function, and who gets what. What
+/// stands in braces is replaced by what the customer has.
+const TABLE: [(&str, &str, &str, Row); 72] = [
+    ("GET", "/", "", EVERYBODY),
+    ("GET", "/register", "", EVERYBODY),
+    ("GET", "/login", "", EVERYBODY),
+    ("GET", "/forgot", "", EVERYBODY),
+    ("GET", "/reset/{token}", "", EVERYBODY),
+    ("GET", "/docs", "", EVERYBODY),
+    ("GET", "/applications", "", SIGNED_IN),
+    ("GET", "/applications/new", "", SIGNED_IN),
+    ("GET", "/applications/{reference}", "", OWNER),
+    ("GET", "/reports", "", SIGNED_IN),
+    ("GET", "/reports/{id}", "", OWNER),
+    ("GET", "/devices", "", SIGNED_IN),
+    ("GET", "/account", "", SIGNED_IN),
+    ("GET", "/support", "", STAFF),
+    ("GET", "/support/carriers", "", STAFF),
+    ("GET", "/reports/messages.csv", "", SIGNED_IN),
+    ("GET", "/reports/{batchid}/events", "", OWNERS_STREAM),
+    ("GET", "/support/carriers/events", "", STAFFS_STREAM),
+    ("GET", "/fn/viewer", "", EVERYBODY),
+    ("GET", "/fn/session", "", EVERYBODY),
+    ("GET", "/fn/home", "", EVERYBODY),
+    ("GET", "/fn/docs", "", EVERYBODY),
+    (
+        "POST",
+        "/fn/register",
+        "email=new@example.org&new_password={password}",
+        EVERYBODY,
+    ),
+    (
+        "POST",
+        "/fn/sign-in",
+        "email=nobody@example.org&password=wrong",
+        EVERYBODY,
+    ),
+    ("POST", "/fn/sign-out", "", EVERYBODY),
+    ("POST", "/fn/forgot", "email=nobody@example.org", EVERYBODY),
+    (
+        "POST",
+        "/fn/reset",
+        "token=x&new_password={password}",
+        EVERYBODY,
+    ),
+    // It gives out what the session itself keeps.
+    ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
+    ("GET", "/fn/account", "", SIGNED_IN),
+    ("GET", "/fn/devices", "", SIGNED_IN),
+    ("GET", "/fn/applications", "", SIGNED_IN),
+    ("GET", "/fn/reports", "", SIGNED_IN),
+    ("POST", "/fn/sign-out-device", "device=0", SIGNED_IN),
+    ("POST", "/fn/sign-out-others", "password=wrong", SIGNED_IN),
+    (
+        "POST",
+        "/fn/change-password",
+        "password=wrong&new_password={password}",
+        SIGNED_IN,
+    ),
+    (
+        "POST",
+        "/fn/create-application",
+        "category=Electricity",
+        SIGNED_IN,
+    ),
+    ("GET", "/fn/application", "reference={reference}", OWNER),
+    ("GET", "/fn/report", "id={id}", OWNER),
+    ("GET", "/fn/report", "id={batchid}", OWNER),
+    (
+        "POST",
+        "/fn/request-activation",
+        "reference={reference}",
+        OWNER,
+    ),
+    (
+        "POST",
+        "/fn/request-sender-name",
+        "reference={reference}&sender=Acme",
+        OWNER,
+    ),
+    (
+        "POST",
+        "/fn/set-lost-answer",
+        "reference={reference}&lost_answer=hold",
+        OWNER,
+    ),
+    (
+        "POST",
+        "/fn/replace-key",
+        "reference={reference}&kind=live&password={password}",
+        OWNER,
+    ),
+    (
+        "POST",
+        "/fn/replace-key",
+        "reference={reference}&kind=test&password={password}",
+        OWNER,
+    ),
+    ("GET", "/fn/support", "", STAFF),
+    ("GET", "/fn/carriers", "", STAFF),
+    (
+        "POST",
+        "/fn/change-carrier",
+        "name=sandbox&action=drain",
+        STAFF,
+    ),
+    (
+        "POST",
+        "/fn/change-carrier",
+        "name=sandbox&action=resume",
+        STAFF,
+    ),
+    ("GET", "/confirm/{token}", "", EVERYBODY),
+    ("POST", "/fn/confirm", "token=x", EVERYBODY),
+    ("GET", "/fn/must-confirm", "", SIGNED_IN),
+    ("POST", "/fn/mail-confirmation", "", SIGNED_IN),
+    (
+        "POST",
+        "/fn/set-notices",
+        "reference={reference}&low_balance=5&batches=none",
+        OWNER,
+    ),
+    ("GET", "/support/mail", "", STAFF),
+    ("GET", "/fn/mails", "", STAFF),
+    ("POST", "/fn/retry-mail", "id=0", STAFF),
+    (
+        "POST",
+        "/fn/make-reset-link",
+        "email=other@example.org",
+        STAFF,
+    ),
+    ("GET", "/support/applications", "", STAFF),
+    ("GET", "/fn/support-applications", "", STAFF),
+    (
+        "POST",
+        "/fn/change-application",
+        "reference={reference}&action=reinstate",
+        STAFF,
+    ),
+    ("GET", "/support/senders", "", STAFF),
+    ("GET", "/fn/support-senders", "", STAFF),
+    ("POST", "/fn/decide-sender", "id=0&action=accept", STAFF),
+    (
+        "POST",
+        "/fn/set-staff-list",
+        "list=reserved-words&lines=bank",
+        STAFF,
+    ),
+    ("GET", "/fn/security-events", "", SIGNED_IN),
+    ("GET", "/login/code", "", EVERYBODY),
+    ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
+    ("GET", "/account/two-factor", "", SETTING_UP),
+    ("POST", "/fn/two-factor", "replace=false", SETTING_UP),
+    ("POST", "/fn/set-up-two-factor", "code=000000", SETTING_UP),
+    ("POST", "/fn/renew-recovery-codes", "", SIGNED_IN),
+    ("POST", "/fn/remove-two-factor", "", SIGNED_IN),
+];
+
+/// The e-mails of those in a row's columns.
+const PEOPLE: [Option<&str>; 5] = [
+    None,
+    Some("customer@example.org"),
+    Some("other@example.org"),
+    Some(STAFF_WITH_FACTOR),
+    Some("staff.without@example.org"),
+];
+const STAFF_WITH_FACTOR: &str = "staff@example.org";
+const PASSWORD: &str = "correct horse battery";
+
+/// A service on a database of its own.
+pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let flags = [
+        ("database_url", format!("sqlite:{}", path("test.db"))),
+        ("data_dir", path("data")),
+        // Wrong passwords are part of the table.
+        ("sign_in_failures_max", "1000000".to_owned()),
+    ];
+    let settings = Settings::load(None, std::iter::empty(), &flags).unwrap();
+    let service = Service::open(service_config(&settings, "http://127.0.0.1".to_owned()))
+        .await
+        .unwrap();
+    (service, settings)
+}
+
+/// A portal with its people, and what the customer has.
+struct World {
+    portal: Router,
+    service: Service,
+    reference: String,
+    transid: String,
+    batchid: String,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (service, settings) = service_in(&folder).await;
+        for email in PEOPLE.into_iter().flatten() {
+            let is_staff = email.starts_with("staff");
+            let email = Email::parse(email).unwrap();
+            let password = Password::parse(PASSWORD).unwrap();
+            let added = service.add_account(&Actor::System, &email, &password, is_staff);
+            added.await.unwrap();
+        }
+        let customer = service.sign_in("customer@example.org", PASSWORD, "").await;
+        let new = service
+            .create_application(customer.unwrap().id, Category::Sms, None)
+            .await
+            .unwrap();
+        let key = new.test_key.expose();
+        let api = api::router(Api {
+            service: service.clone(),
+            metrics: Arc::new(Metrics::default()),
+            currency: "USD".into(),
+            country_code: "266".into(),
+            document: bytes::Bytes::new(),
+        });
+        let form = "message=Hello&number=57000001&numbers=57000001";
+        let sent = post(&api, &format!("/sms/send/{key}"), form, None).await;
+        let transid = member(sent, "transid").await;
+        let uploaded = post(&api, &format!("/sms/bulk/{key}"), form, None).await;
+        let batchid = member(uploaded, "batchid").await;
+        let stop = CancellationToken::new();
+        let portal = router(service.clone(), &settings, "http://test", "key", stop);
+        Self {
+            portal,
+            service,
+            reference: new.reference.to_string(),
+            transid,
+            batchid,
+            _folder: folder,
+        }
+    }
+
+    fn filled(&self, text: &str) -> String {
+        text.replace("{reference}", &self.reference)
+            .replace("{id}", &self.transid)
+            .replace("{batchid}", &self.batchid)
+            .replace("{token}", "x")
+            .replace("{password}", &PASSWORD.replace(' ', "+"))
+    }
+
+    /// A session's cookie.
+    async fn sign_in(&self, email: &str) -> String {
+        // A second factor that was just given takes a code that an earlier one took.
+        let secret = self.service.new_totp_secret();
+        if email == STAFF_WITH_FACTOR {
+            let account = self.service.find_account(email).await.unwrap().unwrap();
+            let given = self
+                .service
+                .give_factor(&Actor::System, account.id, &secret);
+            given.await.unwrap();
+        }
+        let form = self.filled(&format!("email={email}&password={{password}}"));
+        let cookie = session_of(&post(&self.portal, "/fn/sign-in", &form, None).await);
+        if email != STAFF_WITH_FACTOR {
+            return cookie;
+        }
+        let form = format!("code={}", secret.code(self.service.clock().now()));
+        session_of(&post(&self.portal, "/fn/sign-in-code", &form, Some(cookie)).await)
+    }
+
+    /// What a person gets for a row, in a session of their own.
+    async fn gets(&self, row: (&str, &str, &str, Row), email: Option<&str>) -> Gets {
+        let (method, path, arguments, _) = row;
+        let cookie = match email {
+            Some(email) => Some(self.sign_in(email).await),
+            None => None,
+        };
+        let (path, arguments) = (self.filled(path), self.filled(arguments));
+        if method == "POST" {
+            return function_gives(post(&self.portal, &path, &arguments, cookie).await).await;
+        }
+        let is_function = path.starts_with("/fn/");
+        let accept = if is_function { "*/*" } else { "text/html" };
+        let request = Request::get(format!("{path}?{arguments}")).header(ACCEPT, accept);
+        let answer = ask(&self.portal, request, cookie, Body::empty()).await;
+        if is_function {
+            return function_gives(answer).await;
+        }
+        let location = answer.headers().get(LOCATION);
+        match answer.status() {
+            StatusCode::OK => In,
+            StatusCode::NOT_FOUND => Nothing,
+            StatusCode::UNAUTHORIZED => SignIn,
+            StatusCode::FOUND | StatusCode::SEE_OTHER => {
+                let location = location.unwrap().to_str().unwrap();
+                if location.starts_with("/account/two-factor") {
+                    return SetUp;
+                }
+                assert!(location.starts_with("/login"), "{path}: {location}");
+                SignIn
+            }
+            status => panic!("{path}: {status}"),
+        }
+    }
+}
+
+/// The cookie of the session that an answer begins.
+fn session_of(answer: &Response) -> String {
+    let cookies = answer.headers().get_all(SET_COOKIE).into_iter();
+    let mut cookies = cookies.map(|cookie| cookie.to_str().unwrap());
+    let session = cookies.find(|cookie| cookie.starts_with("heliograph="));
+    session.unwrap().split(';').next().unwrap().to_owned()
+}
+
+async fn ask(
+    router: &Router,
+    request: axum::http::request::Builder,
+    cookie: Option<String>,
+    body: Body,
+) -> Response {
+    let request = request
+        .header("Host", "test")
+        .header(COOKIE, cookie.unwrap_or_default());
+    let asked = router.clone().oneshot(request.body(body).unwrap());
+    asked.await.unwrap()
+}
+
+async fn post(router: &Router, path: &str, form: &str, cookie: Option<String>) -> Response {
+    let request = Request::post(path).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    ask(router, request, cookie, Body::from(form.to_owned())).await
+}
+
+async fn json(answer: Response) -> Value {
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{body:?}"))
+}
+
+async fn member(answer: Response, name: &str) -> String {
+    let json = json(answer).await;
+    let text = json[name].as_str();
+    text.unwrap_or_else(|| panic!("{json}")).to_owned()
+}
+
+/// What a server function says to scripts.
+async fn function_gives(answer: Response) -> Gets {
+    if answer.status() == StatusCode::OK {
+        return In;
+    }
+    assert_eq!(answer.status().as_u16(), app::client::STATUS_OF_REFUSALS);
+    let problem = json(answer).await;
+    match problem["cause"].as_str() {
+        Some("SignedOut") => SignIn,
+        Some("SecondFactorMissing") => SetUp,
+        Some("NotFound") => Nothing,
+        Some("Unreadable" | "Failed" | "Uncertain") => panic!("{problem}"),
+        _ => In,
+    }
+}
+
+#[test]
+fn every_page_stream_and_function_has_its_row() {
+    let pages = pages_listed()
+        .into_iter()
+        .map(|page| page.path().to_owned());
+    let others = others().into_iter().map(|(path, _)| path.to_owned());
+    let reads = pages.chain(others).map(|path| ("GET".to_owned(), path));
+    let functions = server_fn_paths().map(|(path, method)| (method.to_string(), path.to_owned()));
+    let listed: BTreeSet<_> = reads.chain(functions).collect();
+    let rows = TABLE.map(|(method, path, ..)| (method.to_owned(), path.to_owned()));
+    let rows: BTreeSet<_> = rows.into_iter().collect();
+    let without: Vec<_> = listed.difference(&rows).collect();
+    assert!(without.is_empty(), "say in TABLE who may: {without:?}");
+    let gone: Vec<_> = rows.difference(&listed).collect();
+    assert!(gone.is_empty(), "there is no more: {gone:?}");
+}
+
+#[tokio::test]
+async fn everybody_gets_what_the_table_says() {
+    let world = World::new().await;
+    let mut wrong = Vec::new();
+    for row in TABLE {
+        for (email, expected) in PEOPLE.into_iter().zip(row.3) {
+            let gets = world.gets(row, email).await;
+            if gets != expected {
+                let who = email.unwrap_or("nobody");
+                wrong.push(format!("{} {}: {who} gets {gets:?}", row.0, row.1));
+            }
+        }
+    }
+    world.service.close().await;
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

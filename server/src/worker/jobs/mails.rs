@@ -1,0 +1,104 @@
+//! Hands mails to the mail server as they become due; without a mail server they are kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::MailState;
+use service::{OutgoingMail, Result};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::work::{Next, Work};
+use crate::mail::{Mailer, NotSent};
+use crate::worker::context::Context;
+
+/// How many mails are sent at a time, each over a connection of its own.
+const AT_A_TIME: usize = 8;
+/// How long mails on their way have when the process is to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) struct Mails {
+    mailer: Option<Arc<Mailer>>,
+    /// The mails on their way: one that a server takes long for holds up no other.
+    sending: JoinSet<()>,
+}
+
+impl Mails {
+    pub(super) fn new(mailer: Option<Arc<Mailer>>) -> Self {
+        let sending = JoinSet::new();
+        Self { mailer, sending }
+    }
+}
+
+impl Drop for Mails {
+    fn drop(&mut self) {
+        // When the process stops they have their time.
+        self.sending.detach_all();
+    }
+}
+
+#[async_trait]
+impl Work for Mails {
+    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
+        let service = &context.service;
+        let Some(mailer) = &self.mailer else {
+            service.keep_mails().await?;
+            return Ok(Next::AfterInterval);
+        };
+        while self.sending.try_join_next().is_some() {}
+        let free = AT_A_TIME - self.sending.len();
+        if free == 0 {
+            return Ok(Next::AfterInterval);
+        }
+        let mails = service.claim_mails(free.cast_signed() as i64).await?;
+        let all_taken = mails.len() < free;
+        for mail in mails {
+            let (context, mailer) = (context.clone(), Arc::clone(mailer));
+            self.sending.spawn(async move {
+                if let Err(error) = send(&context, &mailer, &mail).await {
+                    let id = mail.id;
+                    tracing::error!(id, detail = ?error, "what became of a mail can't be stored");
+                }
+            });
+        }
+        Ok(if all_taken {
+            Next::AfterInterval
+        } else {
+            Next::AtOnce
+        })
+    }
+}
+
+/// Sends a mail and stores what became of it.
+async fn send(context: &Context, mailer: &Mailer, mail: &OutgoingMail) -> Result<()> {
+    let service = &context.service;
+    let sent = tokio::select! {
+        sent = mailer.send(mail) => sent,
+        () = stopped(&context.shutdown) => Err(NotSent {
+            why: "the process was stopped meanwhile".to_owned(),
+            for_good: false,
+        }),
+    };
+    let NotSent { why, for_good } = match sent {
+        Ok(()) => return service.mail_sent(mail).await,
+        Err(not_sent) => not_sent,
+    };
+    // Without the error, which may quote the mail: it is listed with the mail.
+    let (id, tries) = (mail.id, mail.tries);
+    if service.mail_not_sent(mail, &why, for_good).await? == MailState::Failed {
+        tracing::error!(
+            id,
+            tries,
+            "a mail is given up; `heliograph mail list` says why"
+        );
+    } else {
+        tracing::warn!(id, tries, "a mail wasn't sent and is tried again");
+    }
+    Ok(())
+}
+
+async fn stopped(shutdown: &CancellationToken) {
+    shutdown.cancelled().await;
+    tokio::time::sleep(STOP_TIMEOUT).await;
+}
