@@ -488,7 +488,7 @@ impl Service {
         while more {
             let service = self.clone();
             more = run_detached(async move {
-                let tx = service.store().begin_chore(chore, priority).await?;
+                let tx = service.store().begin_chore(chore, home, priority).await?;
                 let Some(mut tx) = tx else { return Ok(false) };
                 tx.at(home);
                 let more = work(&mut tx, service.now()).await?;

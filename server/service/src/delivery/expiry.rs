@@ -60,7 +60,7 @@ impl Service {
         let now = self.now();
         let tx = self
             .store()
-            .begin_chore(Chore::Expire, Priority::Bulk)
+            .begin_chore(Chore::Expire, home, Priority::Bulk)
             .await?;
         let Some(mut tx) = tx else {
             run.done = true;

@@ -460,7 +460,7 @@ impl Service {
         let now = self.now();
         let tx = self
             .store()
-            .begin_chore(Chore::MatchCrossed, Priority::Results)
+            .begin_chore(Chore::MatchCrossed, home, Priority::Results)
             .await?;
         let Some(mut tx) = tx else { return Ok(0) };
         tx.at(home);

@@ -56,7 +56,7 @@ impl Service {
         let now = self.now();
         let store = self.store();
         let tx = store
-            .begin_chore(Chore::DropHistory, Priority::Bulk)
+            .begin_chore(Chore::DropHistory, Home::FIRST, Priority::Bulk)
             .await?;
         let Some(mut tx) = tx else { return Ok(false) };
         let kept_from = id_of_day(now.day() - self.limits().history_days);
@@ -160,7 +160,7 @@ pub(crate) async fn make_tables(
 ) -> Result<()> {
     for day in days {
         let tx = store
-            .begin_chore(Chore::DropHistory, Priority::Bulk)
+            .begin_chore(Chore::DropHistory, Home::FIRST, Priority::Bulk)
             .await?;
         let Some(mut tx) = tx else { return Ok(()) };
         store.dialect().make_day(&mut tx, day, tables).await?;

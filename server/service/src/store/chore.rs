@@ -1,6 +1,10 @@
 //! Chores: work that several processes would only repeat.
 
 use domain::BatchId;
+use domain::ids::Home;
+
+/// More than there are kinds of chores that are locked under a negative number.
+const KINDS: i64 = 64;
 
 /// A kind of work that one process at a time does.
 #[derive(Clone, Copy, Debug)]
@@ -18,19 +22,21 @@ pub(crate) enum Chore {
 }
 
 impl Chore {
-    /// The number that the chore is locked under: a batch's id, which is positive, or a negative
-    /// number.
-    pub(crate) const fn number(self) -> i64 {
-        match self {
-            Self::Expire => -1,
-            Self::ForgetSegments => -2,
-            Self::ForgetAnswers => -3,
-            Self::DropHistory => -4,
-            Self::WatchNodes => -5,
-            Self::MatchCrossed => -6,
-            Self::FoldDays => -7,
-            Self::MailNotices => -8,
-            Self::Expand(id) => id.0,
-        }
+    /// The number that the chore is locked under in a home: a batch's id, which is positive, or a
+    /// negative number. Each home has a lock of its own: where a home can't be written, its lock
+    /// is kept until the database has rolled its transaction back, and holds up no other home.
+    pub(crate) fn number(self, home: Home) -> i64 {
+        let kind = match self {
+            Self::Expire => 1,
+            Self::ForgetSegments => 2,
+            Self::ForgetAnswers => 3,
+            Self::DropHistory => 4,
+            Self::WatchNodes => 5,
+            Self::MatchCrossed => 6,
+            Self::FoldDays => 7,
+            Self::MailNotices => 8,
+            Self::Expand(id) => return id.0,
+        };
+        -(home.0 * KINDS + kind)
     }
 }

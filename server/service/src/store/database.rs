@@ -210,16 +210,17 @@ impl Store {
         self.gate.does_somebody_wait()
     }
 
-    /// Begins the transaction of a chore that one process at a time does; `None` while another
-    /// transaction does the chore.
+    /// Begins the transaction of a chore in a home, which one process at a time does; `None` while
+    /// another transaction does the chore there.
     pub(crate) async fn begin_chore(
         &self,
         chore: Chore,
+        home: Home,
         priority: Priority,
     ) -> Result<Option<WriteTx<'_>>> {
         let begin = self.dialect.begin();
         let mut tx = self.enter(priority, Counter::Others, begin).await?;
-        let mine = self.dialect.try_lock(&mut tx, chore).await?;
+        let mine = self.dialect.try_lock(&mut tx, chore, home).await?;
         Ok(mine.then_some(tx))
     }
 

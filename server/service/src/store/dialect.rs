@@ -253,11 +253,16 @@ impl Dialect {
         Ok(n == 0)
     }
 
-    /// Locks a chore for this transaction; false while another transaction has it.
-    pub(crate) async fn try_lock(self, conn: &mut dyn Connection, chore: Chore) -> Result<bool> {
+    /// Locks a chore in a home for this transaction; false while another transaction has it.
+    pub(crate) async fn try_lock(
+        self,
+        conn: &mut dyn Connection,
+        chore: Chore,
+        home: Home,
+    ) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(true),
-            Self::Postgres => postgres::try_lock(conn, chore.number()).await,
+            Self::Postgres => postgres::try_lock(conn, chore.number(home)).await,
         }
     }
 

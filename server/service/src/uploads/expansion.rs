@@ -124,7 +124,8 @@ impl Service {
         first: Chunk,
     ) -> Result<Step> {
         let chore = Chore::Expand(upload.id);
-        let tx = self.store().begin_chore(chore, Priority::Bulk).await?;
+        let store = self.store();
+        let tx = store.begin_chore(chore, home, Priority::Bulk).await?;
         let Some(mut tx) = tx else {
             return Ok(Step::Elsewhere);
         };
