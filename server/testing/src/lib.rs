@@ -1,6 +1,6 @@
 //! What the tests and benchmarks of several crates share: an HTTP client that sends exactly the
 //! bytes it is given, the `heliograph` binary in a folder of its own, a disk that fails on demand,
-//! a scripted SMSC, and PostgreSQL servers and Citus clusters that can be stopped. A dev-dependency
+//! a scripted SMSC, the events of peers in other processes, and PostgreSQL servers and Citus clusters that can be stopped. A dev-dependency
 //! only: nothing of it is part of the product.
 
 #![expect(
@@ -11,6 +11,7 @@
 
 pub mod citus;
 pub mod client;
+pub mod events;
 pub mod faults;
 pub mod harness;
 pub mod postgres;

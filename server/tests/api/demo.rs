@@ -110,22 +110,8 @@ fn a_replaced_key_and_a_changed_password_are_null() {
 
 #[test]
 fn the_printed_text_has_a_code_of_staff() {
-    use std::io::{BufRead as _, BufReader};
-    use std::process::Stdio;
-
     let place = Place::new();
-    let child = place
-        .command(&["serve", "--demo"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut child = Running(child);
-    let line = BufReader::new(child.0.stdout.take().unwrap())
-        .lines()
-        .map(Result::unwrap)
-        .find(|line| line.starts_with("staff "))
-        .expect("a line about staff");
+    let (line, _server) = printed_line(&place, "staff ");
     let (_, after) = line.split_once(" code ").expect("a code");
     let code: String = after.chars().take_while(char::is_ascii_digit).collect();
     assert_eq!(code.len(), 6, "{line}");
@@ -272,10 +258,24 @@ fn the_demo_is_refused_where_it_would_do_harm() {
 
 #[test]
 fn the_printed_curl_line_sends() {
-    use std::io::{BufRead as _, BufReader};
-    use std::process::{Command, Stdio};
+    use std::process::Command;
 
     let place = Place::new();
+    let (line, _server) = printed_line(&place, "curl ");
+    let answer = Command::new("sh")
+        .args(["-c", &format!("{line} --silent --show-error")])
+        .output()
+        .unwrap();
+    let json: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!(json["code"], 200, "{line}");
+}
+
+/// Starts the demo as a person does, without `--json`; returns the first line that it prints with
+/// this beginning, and the process.
+fn printed_line(place: &Place, beginning: &str) -> (String, Running) {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
     let child = place
         .command(&["serve", "--demo"])
         .stdout(Stdio::piped())
@@ -286,12 +286,7 @@ fn the_printed_curl_line_sends() {
     let line = BufReader::new(child.0.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap)
-        .find(|line| line.starts_with("curl "))
-        .expect("a line that sends");
-    let answer = Command::new("sh")
-        .args(["-c", &format!("{line} --silent --show-error")])
-        .output()
-        .unwrap();
-    let json: Value = serde_json::from_slice(&answer.stdout).unwrap();
-    assert_eq!(json["code"], 200, "{line}");
+        .find(|line| line.starts_with(beginning))
+        .unwrap_or_else(|| panic!("no line begins with {beginning:?}"));
+    (line, child)
 }

@@ -1,12 +1,12 @@
 //! Mails by a real mail server (npm's `smtp-server`) that takes them, refuses them for now or for
 //! good, hangs, or cuts the connection; and without one.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, Once};
 
 use serde_json::Value;
+use testing::events::read_events;
 
 use crate::harness::{Place, Running, TestServer, until};
 use crate::portal::{Browser, location};
@@ -30,8 +30,7 @@ impl MailServer {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let events = Arc::new(Mutex::new(Vec::new()));
-        read_events(&mut child, Arc::clone(&events));
+        let events = read_events(&mut child);
         let mut server = Self {
             url: String::new(),
             events,
@@ -78,17 +77,6 @@ impl MailServer {
         ];
         TestServer::start(Place::new(), &[], &environment)
     }
-}
-
-fn read_events(child: &mut Child, events: Arc<Mutex<Vec<Value>>>) {
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    std::thread::spawn(move || {
-        for line in lines.map_while(Result::ok) {
-            let event =
-                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            events.lock().unwrap().push(event);
-        }
-    });
 }
 
 /// Installs the mail server, once.

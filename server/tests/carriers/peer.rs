@@ -1,11 +1,11 @@
 //! An SMSC by others in a process of its own, and what it saw.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, Once};
 
 use serde_json::Value;
+use testing::events::read_events;
 use testing::harness::{Running, until};
 
 /// What it accepts.
@@ -68,8 +68,7 @@ impl Peer {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let events = Arc::new(Mutex::new(Vec::new()));
-        read_events(&mut child, Arc::clone(&events));
+        let events = read_events(&mut child);
         let mut peer = Self {
             port: 0,
             events,
@@ -143,19 +142,6 @@ fn whole(mut parts: Vec<Value>) -> Received {
 /// A part that can't be decoded by itself has no text.
 fn text_of(value: &Value) -> String {
     value.as_str().expect("text").to_owned()
-}
-
-/// A line that is no JSON is half a surrogate pair, and ends the test like nothing else does: by
-/// never coming.
-fn read_events(child: &mut Child, events: Arc<Mutex<Vec<Value>>>) {
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    std::thread::spawn(move || {
-        for line in lines.map_while(Result::ok) {
-            let event =
-                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            events.lock().unwrap().push(event);
-        }
-    });
 }
 
 /// Installs and builds the SMSCs, once.
