@@ -1,4 +1,5 @@
-//! Password hashes: argon2id, computed outside the async threads, a few at a time.
+//! Password hashes: argon2id, computed outside the async threads, a few at a time and behind all
+//! other work.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -7,16 +8,19 @@ use std::thread::available_parallelism;
 
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, PasswordHash, Version};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::entropy::Entropy;
 use crate::error::{Error, Fault, Refusal, Result};
-use crate::run_blocking;
 
 /// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
+/// A thread of this niceness gets a tenth of a core that others want too, so that people can still
+/// sign in while every core is busy.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
 /// How many wait to be hashed, each for some 20 ms; more are refused.
 const QUEUE_MAX: usize = 64;
 const SALT_BYTES: usize = 16;
@@ -87,12 +91,40 @@ impl Hasher {
         let place = place.map_err(|_| Refusal::Busy)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|closed| Fault::Task(closed.to_string()))?;
-        run_blocking(move || {
+        in_background(move || {
             let result = work();
             drop((permit, place));
             result
         })
         .await?
+    }
+}
+
+/// Does work on a thread of its own, to which the system prefers every other one: what takes a
+/// core for tens of milliseconds must not make a send wait for its time slice to end. A thread
+/// costs a thousandth of a hash, and one of the async runtime's would keep the low priority.
+async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let (done, result) = oneshot::channel();
+    let background = move || {
+        yield_to_others();
+        // Nobody waits any more where the caller left.
+        drop(done.send(work()));
+    };
+    let thread = std::thread::Builder::new().name("password-hash".to_owned());
+    thread
+        .spawn(background)
+        .map_err(|error| Fault::Task(format!("a thread for a password's hash: {error}")))?;
+    result
+        .await
+        .map_err(|_| Fault::Task("the thread of a password's hash ended".to_owned()).into())
+}
+
+/// Lowers the calling thread's priority. Linux sets it for one thread; elsewhere it would be the
+/// whole process's.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%error, "the priority of a password's hash can't be lowered");
     }
 }
 
