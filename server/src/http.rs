@@ -42,6 +42,9 @@ const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// What is read of a connection at a time, at most, and written.
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
+/// What the system takes of an answer beyond what is on its way to the client.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long requests may take to finish once the server was asked to stop.
@@ -150,12 +153,23 @@ async fn connection<H: Handler>(
     // Answers are small and whole: waiting for more to fill a packet would only delay them. Without
     // the option it still works.
     let _ = stream.set_nodelay(true);
+    keep_unread_answers_small(&stream);
     let stream = Progress::new(stream, Arc::clone(&place));
     let Some(tls) = tls else {
         return talk(stream, peer, handler, place, stop).await;
     };
     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
         talk(stream, peer, handler, place, stop).await;
+    }
+}
+
+/// Limits what the system keeps of answers that are written but not sent, because their client
+/// doesn't read. Otherwise it keeps megabytes for each connection: a thousand of them use up the
+/// memory that the system has for all of TCP, and everybody waits.
+fn keep_unread_answers_small(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
+        tracing::debug!(%error, "the system keeps what it likes of answers that aren't read");
     }
 }
 
