@@ -20,6 +20,7 @@ mod attacks;
 mod bare;
 mod bulk;
 mod citus;
+mod desk;
 mod history;
 mod http;
 mod kannel;
@@ -51,7 +52,7 @@ use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 16] = [
+const PARTS: [(&str, Measure); 17] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
@@ -59,6 +60,7 @@ const PARTS: [(&str, Measure); 16] = [
     ("storm", storm::measure),
     ("portal", portal::measure),
     ("history", history::measure),
+    ("desk", desk::measure),
     ("postgres-sends", postgres::sends),
     ("postgres-nodes", postgres::nodes::measure),
     ("postgres-bulk", postgres::bulk),

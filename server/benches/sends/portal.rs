@@ -47,11 +47,21 @@ pub fn page(path: &str, cookie: &str) -> Requests {
 
 /// Signs the demo's customer in; the cookie.
 pub fn sign_in(server: &Server) -> String {
-    let email = server.said("/customer/email").replace('@', "%40");
-    let password = server.said("/customer/password");
+    give_password(server, "customer")
+}
+
+/// Gives the password of a person of the demo, who is signed in then unless there is a second
+/// factor; the cookie.
+pub fn give_password(server: &Server, person: &str) -> String {
+    let email = server.said(&format!("/{person}/email")).replace('@', "%40");
+    let password = server.said(&format!("/{person}/password"));
     let form = format!("email={email}&password={password}&next=");
     let request = http::form("/fn/sign-in", http::PAGE, &form);
-    let answer = http::exchange(server.address(), &request);
+    cookie(&http::exchange(server.address(), &request))
+}
+
+/// The cookie that an answer sets.
+pub fn cookie(answer: &str) -> String {
     let cookie = answer
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
