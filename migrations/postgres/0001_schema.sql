@@ -167,7 +167,7 @@ CREATE TABLE applications (
 CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, home);
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id, home)
     WHERE sender_state = 'none';
-CREATE INDEX applications_waiting ON applications (activation_requested_at, id)
+CREATE INDEX applications_waiting ON applications (status, activation_requested_at, id)
     WHERE status = 'Pending' AND activation_requested_at IS NOT NULL;
 CREATE INDEX applications_by_status ON applications (status, id);
 CREATE INDEX applications_by_activation ON applications (activated_at) WHERE activated_at IS NOT NULL;

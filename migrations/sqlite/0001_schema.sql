@@ -184,7 +184,9 @@ CREATE TABLE applications (
     disabled_at             INTEGER,              -- the same as its account's
     activated_at            INTEGER               -- when staff first approved it; null before
 ) STRICT;
-CREATE INDEX applications_waiting ON applications (activation_requested_at, id)
+-- The status stands first, though it is the same in all: SQLite would read and sort all that are
+-- Pending otherwise.
+CREATE INDEX applications_waiting ON applications (status, activation_requested_at, id)
     WHERE status = 'Pending' AND activation_requested_at IS NOT NULL;
 CREATE INDEX applications_by_status ON applications (status, id);
 CREATE INDEX applications_by_activation ON applications (activated_at) WHERE activated_at IS NOT NULL;
