@@ -7,15 +7,61 @@ use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, Prices, Reference, SenderStatus, Timestamp, Transid,
+    Money, Prefix, PriceChange, Prices, Reference, SenderStatus, Timestamp, Transid, UnitPrice,
 };
 
-/// What the installation charges.
+/// The base prices that the installation charges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceList {
     /// ISO 4217 code.
     pub currency: String,
     pub prices: Prices,
+}
+
+/// A price per page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceRecord {
+    /// The numbers that it is for begin so; `None` for a base price.
+    pub prefix: Option<Prefix>,
+    pub kind: Kind,
+    /// `None`: from then on the prefix has no price of its own.
+    pub per_page: Option<Money>,
+    /// The moment from which it is in force.
+    pub from: Timestamp,
+}
+
+/// All prices of the installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceTable {
+    /// ISO 4217 code.
+    pub currency: String,
+    /// Base prices first, then by prefix.
+    pub in_force: Vec<PriceRecord>,
+    /// Changes that are set and not in force yet, in the same order.
+    pub coming: Vec<PriceRecord>,
+}
+
+/// A change of prices, as staff see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceChangeRecord {
+    pub change: PriceChange,
+    /// The moment from which it is in force.
+    pub from: Timestamp,
+    pub set_at: Timestamp,
+    /// Who set it, as the audit log names them; `settings`: a start of the service.
+    pub set_by: String,
+}
+
+/// What a page to a number costs, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberPrice {
+    pub price: UnitPrice,
+    /// The rule by which the number has this price, as a stable word.
+    pub rule: String,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// One sentence for a person.
+    pub why: String,
 }
 
 /// An account.

@@ -52,6 +52,19 @@ impl Timestamp {
             .map(Self)
     }
 
+    /// Reads a moment as people type it: RFC 3339; or in UTC a day, which begins at midnight, also
+    /// with hours and minutes after a space or a `T`.
+    #[must_use]
+    pub fn parse_typed(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let rest = match text.len() {
+            10 => "T00:00:00Z",
+            16 => ":00Z",
+            _ => return Self::parse(text),
+        };
+        Self::parse(&format!("{}{rest}", text.replacen(' ', "T", 1)))
+    }
+
     /// `2026-11-21 05:04:31`, UTC, for tables.
     #[must_use]
     pub fn to_table(self) -> String {

@@ -76,6 +76,9 @@ fn Contents(data: SupportView) -> impl IntoView {
                     <a href="/support/senders">"Sender names"</a>
                 </li>
                 <li>
+                    <a href="/support/prices">"Prices"</a>
+                </li>
+                <li>
                     <a href="/support/mail">"Mail"</a>
                 </li>
             </ul>

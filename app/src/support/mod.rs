@@ -6,10 +6,12 @@ mod carriers;
 mod home;
 mod lists;
 mod mails;
+mod prices;
 mod senders;
 
 pub use applications::SupportApplicationsPage;
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use home::SupportPage;
 pub use mails::MailsPage;
+pub use prices::SupportPricesPage;
 pub use senders::SendersPage;

@@ -8,6 +8,7 @@ mod deposit;
 mod distribute;
 mod mail;
 mod output;
+mod price;
 mod sender;
 mod upkeep;
 
@@ -60,6 +61,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Application(command) => application::run(&service, command, output).await,
         Command::Sender(command) => sender::run(&service, command, output).await,
         Command::Deposit(command) => deposit::run(&service, command, output).await,
+        Command::Price(command) => price::run(&service, command, output).await,
         Command::Carrier(command) => carrier::run(&service, command, output).await,
         Command::Mail(command) => mail::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,

@@ -40,6 +40,7 @@ pub(crate) mod parked;
 mod postgres;
 #[cfg(test)]
 pub(crate) mod prepared;
+pub(crate) mod prices;
 pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod reach;
