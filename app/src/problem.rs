@@ -319,6 +319,7 @@ impl From<Refusal> for Cause {
             | Refusal::ReasonMissing
             | Refusal::ReasonInvalid
             | Refusal::ListInvalid
+            | Refusal::DaysInvalid
             | Refusal::PriceInvalid
             | Refusal::PricesInvalid
             | Refusal::PrefixInvalid

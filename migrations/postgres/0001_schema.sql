@@ -454,6 +454,21 @@ CREATE TABLE message_days (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 
+CREATE TABLE margin_days (
+    day            BIGINT NOT NULL,
+    reference      TEXT NOT NULL,
+    rule           TEXT NOT NULL,
+    carrier        TEXT NOT NULL,
+    is_final       BIGINT NOT NULL CHECK (is_final IN (0, 1)),
+    messages       BIGINT NOT NULL,
+    pages          BIGINT NOT NULL,
+    segments       BIGINT NOT NULL,
+    unpriced       BIGINT NOT NULL,
+    charged        BIGINT NOT NULL,
+    cost           BIGINT NOT NULL,
+    PRIMARY KEY (day, reference, rule, carrier)
+);
+
 CREATE TABLE dropped_days (
     home           BIGINT NOT NULL,
     day            BIGINT NOT NULL,

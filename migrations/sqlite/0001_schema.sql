@@ -480,6 +480,24 @@ CREATE TABLE message_days (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 
+-- Figures of live messages by day, for the report of margins. A chore counts a day once it is over,
+-- and again once all of its messages are final.
+CREATE TABLE margin_days (
+    day            INTEGER NOT NULL,  -- the day of the messages' acceptance
+    reference      TEXT NOT NULL,     -- of the application whose messages these are
+    -- what their price was by: local, international, or the digits of a prefix
+    rule           TEXT NOT NULL,
+    carrier        TEXT NOT NULL,     -- the carrier that took them; empty: none did
+    is_final       INTEGER NOT NULL CHECK (is_final IN (0, 1)), -- 1: it isn't counted again
+    messages       INTEGER NOT NULL,  -- how many
+    pages          INTEGER NOT NULL,  -- billed, without those that were given back
+    segments       INTEGER NOT NULL,  -- handed over
+    unpriced       INTEGER NOT NULL,  -- segments whose route has no cost in the settings
+    charged        INTEGER NOT NULL,  -- the messages' prices, without what was given back
+    cost           INTEGER NOT NULL,  -- what the carrier charges for the segments
+    PRIMARY KEY (day, reference, rule, carrier)
+) STRICT, WITHOUT ROWID;
+
 -- The sums of a day's dropped messages: their transfers stay, and the check compares the two.
 CREATE TABLE dropped_days (
     day            INTEGER NOT NULL,  -- the day of the messages' acceptance

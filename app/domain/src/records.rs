@@ -64,6 +64,91 @@ pub struct NumberPrice {
     pub why: String,
 }
 
+/// Figures of live messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginFigures {
+    pub messages: i64,
+    /// Pages that were billed and not given back.
+    pub pages: i64,
+    /// Segments that carriers took.
+    pub segments: i64,
+    /// Segments among them whose route has no cost in the settings.
+    pub unpriced: i64,
+    /// What customers paid, without what was given back.
+    pub charged: Money,
+    /// What carriers charge for the segments.
+    pub cost: Money,
+}
+
+impl MarginFigures {
+    /// The sum; `None` when it is more than can be held.
+    #[must_use]
+    pub fn checked_add(&self, other: &Self) -> Option<Self> {
+        Some(Self {
+            messages: self.messages.checked_add(other.messages)?,
+            pages: self.pages.checked_add(other.pages)?,
+            segments: self.segments.checked_add(other.segments)?,
+            unpriced: self.unpriced.checked_add(other.unpriced)?,
+            charged: self.charged.checked_add(other.charged)?,
+            cost: self.cost.checked_add(other.cost)?,
+        })
+    }
+
+    /// What is left of the money that customers paid; negative where carriers charge more.
+    #[must_use]
+    pub fn margin(&self) -> Money {
+        Money::from_micros(self.charged.micros().saturating_sub(self.cost.micros()))
+    }
+
+    /// Segments for each page, with two decimals: `1.00` where a page is a segment. `-` without
+    /// pages.
+    #[must_use]
+    pub fn ratio(&self) -> String {
+        if self.pages <= 0 {
+            return "-".to_owned();
+        }
+        let hundredths = i128::from(self.segments) * 100 / i128::from(self.pages);
+        format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    }
+}
+
+/// The margin of what has this name: a day, a rule or an application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginRow {
+    pub name: String,
+    pub figures: MarginFigures,
+}
+
+/// The margin of a day, a rule and an application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginLine {
+    /// Since 1970-01-01 UTC.
+    pub day: i64,
+    /// What the price was by: `local`, `international`, or the digits of a prefix.
+    pub rule: String,
+    pub reference: Reference,
+    pub figures: MarginFigures,
+}
+
+/// The margins of a range of days; days are counted since 1970-01-01 UTC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginReport {
+    /// ISO 4217 code.
+    pub currency: String,
+    pub first: i64,
+    pub last: i64,
+    /// The last day that was counted at all.
+    pub counted: Option<i64>,
+    /// The last day that isn't counted again: all of its messages are final.
+    pub final_until: Option<i64>,
+    /// Named by their numbers.
+    pub days: Vec<MarginRow>,
+    pub rules: Vec<MarginRow>,
+    /// Named by their references, those that pay most first.
+    pub applications: Vec<MarginRow>,
+    pub total: MarginFigures,
+}
+
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountRecord {

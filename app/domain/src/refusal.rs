@@ -122,6 +122,11 @@ pub enum Refusal {
         "A list has at most {LIST_LINES_MAX} lines, each of at most {REASON_CHARS_MAX} characters."
     )]
     ListInvalid,
+    #[error(
+        "Choose a first day and a last day that isn't before it, at most 92 days in all; fewer for \
+         a file that would have more than 100,000 lines."
+    )]
+    DaysInvalid,
     #[error("A price is an amount like 0.05, with at most 6 decimals.")]
     PriceInvalid,
     #[error("Local numbers must cost more than 0, and international numbers more than local ones.")]

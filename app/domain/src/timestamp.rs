@@ -43,6 +43,19 @@ impl Timestamp {
         self.0.div_euclid(DAY_MS)
     }
 
+    /// The beginning of a day since 1970-01-01, UTC.
+    #[must_use]
+    pub const fn of_day(day: i64) -> Self {
+        Self(day.saturating_mul(DAY_MS))
+    }
+
+    /// `2026-11-21`, UTC.
+    #[must_use]
+    pub fn to_date(self) -> String {
+        let text = self.to_string();
+        text.get(..10).unwrap_or(&text).to_owned()
+    }
+
     /// Reads RFC 3339 with any offset; finer parts than milliseconds are dropped.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

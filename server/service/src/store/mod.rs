@@ -32,6 +32,7 @@ pub(crate) mod installation;
 pub(crate) mod known_devices;
 pub(crate) mod listening;
 mod log;
+pub(crate) mod margins;
 pub(crate) mod messages;
 pub(crate) mod nodes;
 pub(crate) mod notices;
