@@ -42,7 +42,8 @@ use home::HomePage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 use support::{
-    CarriersPage, MailsPage, SendersPage, SupportApplicationsPage, SupportPage, SupportPricesPage,
+    CarriersPage, MailsPage, MarginPage, SendersPage, SupportApplicationsPage, SupportPage,
+    SupportPricesPage,
 };
 use ui::{Frame, LostPage};
 
@@ -107,6 +108,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/support/senders") view=SendersPage/>
                     <Route path=path!("/support/mail") view=MailsPage/>
                     <Route path=path!("/support/prices") view=SupportPricesPage/>
+                    <Route path=path!("/support/margin") view=MarginPage/>
                 </ParentRoute>
             </Routes>
         </Router>

@@ -53,6 +53,8 @@ pub enum Command {
     /// Prices.
     #[command(subcommand)]
     Price(Price),
+    /// Print what customers paid against what carriers charge, by day, application and prefix.
+    Margin(Margin),
     /// Carriers.
     #[command(subcommand)]
     Carrier(Carrier),
@@ -232,7 +234,7 @@ pub enum Price {
         #[arg(value_parser = Money::parse)]
         international: Money,
         #[command(flatten)]
-        from: From,
+        from: Beginning,
     },
     /// Set the price per page of international numbers that begin with these digits.
     SetPrefix {
@@ -241,14 +243,14 @@ pub enum Price {
         #[arg(value_parser = Money::parse)]
         price: Money,
         #[command(flatten)]
-        from: From,
+        from: Beginning,
     },
     /// Remove the price of a prefix: its numbers cost what others do.
     RemovePrefix {
         #[arg(value_parser = Prefix::parse)]
         prefix: Prefix,
         #[command(flatten)]
-        from: From,
+        from: Beginning,
     },
     /// Say what a page to a number costs now, and why.
     Of {
@@ -257,9 +259,20 @@ pub enum Price {
     },
 }
 
+/// The days of a report, both included; 92 at most. A day is counted once it is over.
+#[derive(Debug, Args)]
+pub struct Margin {
+    /// The first day, like 2026-11-01.
+    #[arg(long, value_name = "DAY", value_parser = moment)]
+    pub from: Timestamp,
+    /// The last day.
+    #[arg(long, value_name = "DAY", value_parser = moment)]
+    pub to: Timestamp,
+}
+
 /// The moment from which a price is in force.
 #[derive(Debug, Args)]
-pub struct From {
+pub struct Beginning {
     /// A moment in RFC 3339, or a date, which begins at midnight UTC [default: now].
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub from: Option<Timestamp>,

@@ -79,6 +79,9 @@ fn Contents(data: SupportView) -> impl IntoView {
                     <a href="/support/prices">"Prices"</a>
                 </li>
                 <li>
+                    <a href="/support/margin">"Margin"</a>
+                </li>
+                <li>
                     <a href="/support/mail">"Mail"</a>
                 </li>
             </ul>

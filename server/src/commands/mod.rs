@@ -7,6 +7,7 @@ mod copy;
 mod deposit;
 mod distribute;
 mod mail;
+mod margin;
 mod output;
 mod price;
 mod sender;
@@ -61,6 +62,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Application(command) => application::run(&service, command, output).await,
         Command::Sender(command) => sender::run(&service, command, output).await,
         Command::Deposit(command) => deposit::run(&service, command, output).await,
+        Command::Margin(days) => margin::run(&service, days, output).await,
         Command::Price(command) => price::run(&service, command, output).await,
         Command::Carrier(command) => carrier::run(&service, command, output).await,
         Command::Mail(command) => mail::run(&service, command, output).await,

@@ -7,7 +7,7 @@ use service::{Actor, Service};
 
 use super::output::Column;
 use super::{CommandError, Output};
-use crate::cli::{From, Price};
+use crate::cli::{Beginning, Price};
 use crate::json::{Amount, Moment};
 
 /// A price as the command line shows it.
@@ -111,7 +111,7 @@ async fn of(service: &Service, number: &Number, output: Output) -> Result<(), Co
 async fn set(
     service: &Service,
     change: PriceChange,
-    from: From,
+    from: Beginning,
     output: Output,
 ) -> Result<(), CommandError> {
     let set = service.set_price(&Actor::CommandLine, change, from.from);

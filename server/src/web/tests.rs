@@ -53,7 +53,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 76] = [
+const TABLE: [(&str, &str, &str, Row); 79] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -208,6 +208,9 @@ const TABLE: [(&str, &str, &str, Row); 76] = [
         STAFF,
     ),
     ("POST", "/fn/set-prefix-price", "prefix=27&price=0.2", STAFF),
+    ("GET", "/support/margin", "", STAFF),
+    ("GET", "/fn/margin", "from=2026-11-01", STAFF),
+    ("GET", "/support/margin.csv", "", STAFF),
     ("GET", "/fn/security-events", "", SIGNED_IN),
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),

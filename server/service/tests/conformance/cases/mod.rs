@@ -12,6 +12,7 @@ mod history;
 mod ledger;
 mod lost_answers;
 mod mails;
+mod margins;
 mod model;
 mod opening;
 mod prices;
