@@ -49,3 +49,33 @@ pub fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error>
         .into_inner()
         .map_err(|error| error.into_error().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::records::{MarginFigures, MarginLine};
+    use domain::{Money, Reference};
+
+    #[test]
+    fn a_line_has_the_figures_and_what_follows_from_them() {
+        let line = MarginLine {
+            day: 20_454,
+            rule: "27".to_owned(),
+            reference: Reference::parse("012345").unwrap(),
+            figures: MarginFigures {
+                messages: 2,
+                pages: 2,
+                segments: 5,
+                unpriced: 1,
+                charged: Money::from_micros(100_000),
+                cost: Money::from_micros(120_000),
+            },
+        };
+        let file = String::from_utf8(super::file(&[line], "USD").unwrap()).unwrap();
+        let (names, rest) = file.split_once("\r\n").unwrap();
+        assert_eq!(names.split(',').count(), 12);
+        assert_eq!(
+            rest,
+            "2026-01-01,012345,27,2,2,5,2.50,1,0.1,0.12,-0.02,USD\r\n"
+        );
+    }
+}

@@ -131,3 +131,30 @@ fn prices_are_set_by_command_and_then_no_more_by_settings() {
     assert_eq!(of["per_page"].to_string(), "0.04");
     place.check();
 }
+
+#[test]
+fn margins_are_printed_for_days_that_are_over() {
+    let server = TestServer::demo();
+    let key = server.key();
+    // "Ж" isn't in GSM-7: 160 of them are one page and three segments.
+    let text = "Ж".repeat(160);
+    let sent = server.send(key, &[("number", "57000001"), ("message", &text)]);
+    let report = server.final_report(key, sent.json()["transid"].as_str().unwrap());
+    assert_eq!(
+        (&report["pages"], &report["segments"]),
+        (&1.into(), &3.into())
+    );
+    let (_, place) = server.stop();
+    // Today isn't over.
+    let days = ["margin", "--from", "2026-01-01", "--to", "2026-03-31"];
+    assert_eq!(place.json(&days), Value::Array(Vec::new()));
+    let human = String::from_utf8(place.run(&days).stdout).unwrap();
+    assert!(human.starts_with("DAY"), "{human}");
+    let words = refused(
+        &place,
+        &["margin", "--from", "2026-01-01", "--to", "2026-04-03"],
+    );
+    assert!(words.contains("92 days"), "{words}");
+    let wrong = place.run(&["margin", "--from", "January", "--to", "2026-04-03"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}

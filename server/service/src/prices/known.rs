@@ -62,26 +62,28 @@ impl KnownPrices {
         now: Timestamp,
     ) -> Result<(i64, Arc<PricesInForce>)> {
         let version = prices::version(conn).await?;
-        Ok((version, self.of_version(conn, version, now).await?))
+        let found = self.of_version(conn, version, now).await?;
+        // An installation has prices from its first start on.
+        let found = found.ok_or(Error::Failed(Fault::Missing("prices")))?;
+        Ok((version, found))
     }
 
-    /// The prices in force where this change is the newest.
+    /// The prices in force where this change is the newest; `None` before the first ones.
     pub(crate) async fn of_version(
         &self,
         conn: &mut dyn Connection,
         version: i64,
         now: Timestamp,
-    ) -> Result<Arc<PricesInForce>> {
+    ) -> Result<Option<Arc<PricesInForce>>> {
         let known = {
             let mut known = self.lock();
             let is_known = known.history.version() == version;
             is_known.then(|| known.at(now)).flatten()
         };
-        let found = match known {
+        Ok(match known {
             Some(prices) => Some(prices),
             None => self.learn(conn).await?.at(now),
-        };
-        found.ok_or(Error::Failed(Fault::Missing("prices")))
+        })
     }
 
     /// All changes up to this one at least.

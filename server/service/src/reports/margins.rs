@@ -83,6 +83,9 @@ impl Service {
                 }
             }
         }
+        if figures.is_empty() {
+            return Ok(());
+        }
         let service = self.clone();
         run_detached(async move {
             let store = service.store();

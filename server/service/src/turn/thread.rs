@@ -233,7 +233,7 @@ async fn write(
         places.close(drained);
         if !sends.is_empty() {
             let known = &service.inner.prices;
-            in_force = Some(known.of_version(tx, version, service.now()).await?);
+            in_force = known.of_version(tx, version, service.now()).await?;
         }
     }
     let sent = admit_all(service, tx, &sends, in_force, &mut places, lease).await?;

@@ -100,6 +100,8 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     let lines = world.service.margin_lines((day, day)).await.unwrap();
     assert_eq!(lines.len(), 2);
 
+    // The last day with messages isn't known to be over while no message comes after it.
+    world.send(live, "12345678").await.unwrap();
     // All are final two days later, without receipts: the segments were handed over all the same.
     world.pass(48 * HOUR_MS);
     world.service.expire().await.unwrap();

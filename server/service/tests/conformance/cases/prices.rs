@@ -84,7 +84,7 @@ async fn a_price_is_charged_from_its_moment_on_and_a_charge_keeps_it(backend: Ba
 
 async fn a_change_between_two_sends_is_charged_at_once(backend: Backend) {
     let world = World::new(backend).await;
-    let customer = world.active("one@example.org", "10").await;
+    let customer = world.active("one@example.org", "100").await;
     for n in 1..=20 {
         assert!(cost(&world, &customer).await.parse::<f64>().unwrap() < 1.0);
         let price = format!("0.3{n:02}");
