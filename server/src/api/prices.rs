@@ -4,7 +4,6 @@ use axum::extract::State;
 use domain::records::PriceRecord;
 use domain::{Kind, Number, Reason};
 use serde::Serialize;
-use serde_json::json;
 use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
