@@ -1,8 +1,7 @@
 //! Lists of prices, as customers and staff see them.
 
-use domain::Kind;
 use domain::number::LOCAL_DIGITS;
-use domain::records::PriceRecord;
+use domain::{Kind, PriceRecord};
 use leptos::prelude::*;
 
 use crate::ui::{Moment, Table};

@@ -48,7 +48,7 @@ pub use money::Money;
 pub use number::{Kind, Number};
 pub use password::Password;
 pub use prefix::Prefix;
-pub use price_history::{PriceChange, PriceHistory, PriceRow};
+pub use price_history::{PriceChange, PriceHistory, PriceRecord, PriceRow};
 pub use pricing::{PageCount, PagesByPrice, Prices, PricesInForce, UnitPrice};
 pub use reason::Reason;
 pub use refusal::Refusal;

@@ -8,7 +8,6 @@ use crate::money::Money;
 use crate::number::{Kind, Number};
 use crate::prefix::Prefix;
 use crate::pricing::{Prices, PricesInForce, UnitPrice};
-use crate::records::PriceRecord;
 use crate::refusal::Refusal;
 use crate::timestamp::Timestamp;
 
@@ -41,6 +40,18 @@ pub struct PriceRow {
     /// The moment from which it is in force, until the next change of the same.
     pub from: Timestamp,
     pub set_at: Timestamp,
+}
+
+/// A price per page, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceRecord {
+    /// The numbers that it is for begin so; `None` for a base price.
+    pub prefix: Option<Prefix>,
+    pub kind: Kind,
+    /// `None`: from then on the prefix has no price of its own.
+    pub per_page: Option<Money>,
+    /// The moment from which it is in force.
+    pub from: Timestamp,
 }
 
 /// All changes of prices that were stored so far.

@@ -7,7 +7,8 @@ use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, Prefix, PriceChange, Prices, Reference, SenderStatus, Timestamp, Transid, UnitPrice,
+    Money, PriceChange, PriceRecord, Prices, Reference, SenderStatus, Timestamp, Transid,
+    UnitPrice,
 };
 
 /// The base prices that the installation charges.
@@ -16,18 +17,6 @@ pub struct PriceList {
     /// ISO 4217 code.
     pub currency: String,
     pub prices: Prices,
-}
-
-/// A price per page.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PriceRecord {
-    /// The numbers that it is for begin so; `None` for a base price.
-    pub prefix: Option<Prefix>,
-    pub kind: Kind,
-    /// `None`: from then on the prefix has no price of its own.
-    pub per_page: Option<Money>,
-    /// The moment from which it is in force.
-    pub from: Timestamp,
 }
 
 /// All prices of the installation.

@@ -1,8 +1,7 @@
 //! `/sms/prices`: what a page costs.
 
 use axum::extract::State;
-use domain::records::PriceRecord;
-use domain::{Kind, Number, Reason};
+use domain::{Kind, Number, PriceRecord, Reason};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! `heliograph price`.
 
-use domain::records::{NumberPrice, PriceRecord};
-use domain::{Kind, Number, PriceChange, Prices, Refusal, Timestamp};
+use domain::records::NumberPrice;
+use domain::{Kind, Number, PriceChange, PriceRecord, Prices, Refusal, Timestamp};
 use serde::Serialize;
 use service::{Actor, Service};
 

@@ -1,9 +1,8 @@
 //! Prices: the longest prefix wins, each from its moment on, and always dearer than local numbers.
 
-use domain::records::PriceRecord;
 use domain::{
-    Kind, Money, Number, PagesByPrice, Prefix, PriceChange, PriceHistory, PriceRow, Prices,
-    Refusal, Timestamp,
+    Kind, Money, Number, PagesByPrice, Prefix, PriceChange, PriceHistory, PriceRecord, PriceRow,
+    Prices, Refusal, Timestamp,
 };
 use proptest::prelude::*;
 

@@ -1,7 +1,9 @@
 //! Prices: set from a moment on, charged from the commit on, and kept by what was charged.
 
-use domain::records::PriceRecord;
-use domain::{BulkMode, BulkWriting, MessageText, Number, Prefix, PriceChange, Refusal, Timestamp};
+use domain::{
+    BulkMode, BulkWriting, MessageText, Number, Prefix, PriceChange, PriceRecord, Refusal,
+    Timestamp,
+};
 use service::{Actor, BatchRequest, Error, Service};
 
 use crate::database::Backend;
