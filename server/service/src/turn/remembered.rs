@@ -105,11 +105,12 @@ impl Remembered {
 
     /// Without prices that can be read no send is accepted.
     fn learn_prices(&mut self, changes: Vec<ChangeFields>) {
-        let rows: Result<_> = changes.into_iter().map(ChangeFields::read).collect();
-        let history = rows.map(PriceHistory::new).unwrap_or_else(|error| {
+        let rows: Result<Vec<_>> = changes.into_iter().map(ChangeFields::read).collect();
+        let unreadable = |error| {
             tracing::error!(detail = ?error, "prices can't be read");
             PriceHistory::default()
-        });
+        };
+        let history = rows.map_or_else(unreadable, PriceHistory::new);
         self.prices = CurrentPrices::new(history);
     }
 
