@@ -260,7 +260,7 @@ pub enum Price {
 }
 
 /// The days of a report, both included; 92 at most. A day is counted once it is over.
-#[derive(Debug, Args)]
+#[derive(Clone, Copy, Debug, Args)]
 pub struct Margin {
     /// The first day, like 2026-11-01.
     #[arg(long, value_name = "DAY", value_parser = moment)]
@@ -271,7 +271,7 @@ pub struct Margin {
 }
 
 /// The moment from which a price is in force.
-#[derive(Debug, Args)]
+#[derive(Clone, Copy, Debug, Args)]
 pub struct Beginning {
     /// A moment in RFC 3339, or a date, which begins at midnight UTC [default: now].
     #[arg(long, value_name = "TIME", value_parser = moment)]

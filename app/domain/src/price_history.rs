@@ -250,5 +250,5 @@ fn in_force<'r>(changes: impl Iterator<Item = &'r PriceRow>) -> Option<PricesInF
     }
     let known = by_prefix.into_iter();
     let known = known.filter_map(|(prefix, price)| Some((prefix.clone(), price?)));
-    Some(PricesInForce::new(base?, known.collect()))
+    Some(PricesInForce::new(base?, known))
 }

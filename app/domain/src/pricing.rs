@@ -120,7 +120,8 @@ pub struct UnitPrice {
 
 impl PricesInForce {
     #[must_use]
-    pub fn new(base: Prices, by_prefix: HashMap<Prefix, Money>) -> Self {
+    pub fn new(base: Prices, by_prefix: impl IntoIterator<Item = (Prefix, Money)>) -> Self {
+        let by_prefix: HashMap<_, _> = by_prefix.into_iter().collect();
         let bits = by_prefix.keys().map(|prefix| 1 << prefix.digits().len());
         Self {
             base,
@@ -160,8 +161,8 @@ impl PricesInForce {
             return None;
         }
         let lengths = (1..=digits.len()).rev();
-        let known = lengths.filter(|length| self.lengths & (1 << length) != 0);
-        known.into_iter().find_map(|length| {
+        let mut known = lengths.filter(|length| self.lengths & (1 << length) != 0);
+        known.find_map(|length| {
             let (prefix, price) = self.by_prefix.get_key_value(digits.get(..length)?)?;
             Some((prefix, *price))
         })

@@ -298,7 +298,7 @@ proptest! {
             (Prefix::parse(digits).unwrap(), Money::from_micros(*price))
         });
         let base = Prices::new(money("0.05"), money("0.25")).unwrap();
-        let prices = domain::PricesInForce::new(base, by_prefix.collect());
+        let prices = domain::PricesInForce::new(base, by_prefix);
         let (mut pages, mut sum, mut total) = (PagesByPrice::default(), Money::ZERO, 0);
         for (digits, count) in &numbers {
             let number = Number::parse(digits).unwrap();
